@@ -1,0 +1,63 @@
+"""What every test stands on: how hard hypothesis tries, and a network that ends at this machine."""
+
+import ipaddress
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+pytest_plugins = ("tests.pure_coverage",)
+
+# Runs stay random, so that every run may find something new; a failure prints what repeats it.
+settings.register_profile("ci", deadline=None, print_blob=True)
+# For a first look while writing: pytest --hypothesis-profile=quick
+settings.register_profile("quick", deadline=None, print_blob=True, max_examples=10)
+settings.load_profile("ci")
+
+
+class NetworkClosedError(RuntimeError):
+    """A test reached for another machine. Not an OSError, so that no code under test can take it for an outage."""
+
+
+def _is_here(host: object) -> bool:
+    if isinstance(host, bytes):
+        host = host.decode("ascii")
+    if host in (None, "", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(str(host)).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_elsewhere(host: object) -> None:
+    if not _is_here(host):
+        raise NetworkClosedError(f"tests may talk to this machine only, not to {host!r}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _closed_network() -> Iterator[None]:
+    """Refuse every connection and name lookup that leaves the loopback interface."""
+    connect, connect_ex, getaddrinfo = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
+
+    def guarded_connect(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX:
+            _refuse_elsewhere(address[0])
+        connect(self, address)
+
+    def guarded_connect_ex(self: socket.socket, address: Any) -> int:
+        if self.family != socket.AF_UNIX:
+            _refuse_elsewhere(address[0])
+        return connect_ex(self, address)
+
+    def guarded_getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+        _refuse_elsewhere(host)
+        return getaddrinfo(host, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded_connect)
+        patch.setattr(socket.socket, "connect_ex", guarded_connect_ex)
+        patch.setattr(socket, "getaddrinfo", guarded_getaddrinfo)
+        yield

@@ -1,0 +1,155 @@
+"""The gate `pytest --pure-coverage`: each pure package is covered whole, branches too, by its own tests.
+
+Every test runs once, spread over the cores. While a test of `tests/<package>` runs, lines are recorded under that
+package's name; while any other test runs, recording is off. At the end each pure package is held to 100 % of what was
+recorded under its own name, plus what runs on import. `tests/test_<module>.py` counts for a module at the top.
+"""
+
+import contextlib
+import importlib
+import io
+import pkgutil
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from coverage import Coverage
+from coverage.exceptions import CoverageException, NoDataError
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "sightline"
+# No package can have this name.
+ON_IMPORT = "import"
+
+
+def pure_names() -> list[str]:
+    """The pure packages and modules, as the import contract in pyproject.toml names them."""
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    contract = next(each for each in tool["importlinter"]["contracts"] if each["id"] == "pure")
+    return [name.removeprefix("sightline.") for name in contract["source_modules"]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--pure-coverage",
+        action="store_true",
+        help="fail unless each pure package is fully covered by its own tests (needs the whole suite)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--pure-coverage"):
+        return
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.pluginmanager.register(Recorder(Path(worker["pure_coverage"]), worker["workerid"]))
+        return
+    folder = Path(tempfile.mkdtemp(prefix="sightline-coverage-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder))
+    config.pluginmanager.register(Judge(folder))
+    if not config.getoption("numprocesses", default=None):
+        config.pluginmanager.register(Recorder(folder, "main"))
+
+
+class Recorder:
+    """Runs where the tests run and records each pure package's lines under the package's name."""
+
+    def __init__(self, folder: Path, worker: str) -> None:
+        self._pure = pure_names()
+        self._current: str | None = None
+        self._coverage = Coverage(
+            data_file=str(folder / "data"),
+            data_suffix=worker,
+            source=[str(PACKAGE)],
+            config_file=str(ROOT / "pyproject.toml"),
+        )
+        self._record(ON_IMPORT)
+        for name in self._pure:
+            import_whole(f"sightline.{name}")
+        self._record(None)
+
+    def _record(self, context: str | None) -> None:
+        if context == self._current:
+            return
+        if context is None:
+            self._coverage.stop()
+        else:
+            if self._current is None:
+                self._coverage.start()
+            self._coverage.switch_context(context)
+        self._current = context
+
+    def _owner(self, path: Path) -> str | None:
+        try:
+            top = path.relative_to(ROOT / "tests").parts[0]
+        except (ValueError, IndexError):
+            return None
+        name = top.removesuffix(".py").removeprefix("test_")
+        return name if name in self._pure else None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
+        self._record(self._owner(collector.path))
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._record(self._owner(item.path))
+        return (yield)
+
+    def pytest_sessionfinish(self) -> None:
+        self._record(None)
+        self._coverage.save()
+
+
+class Judge:
+    """Runs once, after all tests: reads what was recorded and fails the session where a line is missing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._gaps: dict[str, str] = {}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["pure_coverage"] = str(self._folder)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        coverage = Coverage(data_file=str(self._folder / "data"), config_file=str(ROOT / "pyproject.toml"))
+        with contextlib.suppress(NoDataError):
+            coverage.combine([str(self._folder)])
+        for name in pure_names():
+            table = io.StringIO()
+            include = [str(PACKAGE / f"{name}.py"), str(PACKAGE / name / "*")]
+            contexts = [f"^{name}$", f"^{ON_IMPORT}$"]
+            try:
+                covered = coverage.report(include=include, contexts=contexts, file=table)
+            except CoverageException as error:
+                self._gaps[name] = f"{error}\n"
+            else:
+                if covered < 100:
+                    self._gaps[name] = table.getvalue()
+        if self._gaps and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("coverage of pure packages by their own tests")
+        for name in pure_names():
+            if name in self._gaps:
+                terminalreporter.write_line(f"{name}: below 100 %", red=True)
+                terminalreporter.write(self._gaps[name])
+            else:
+                terminalreporter.write_line(f"{name}: 100 %")
+
+
+def import_whole(name: str) -> None:
+    """Import a module and all modules below it, so that no package's import is credited to one test."""
+    # A module that cannot be imported is reported where its tests import it.
+    with contextlib.suppress(ImportError, SyntaxError):
+        module = importlib.import_module(name)
+        for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
+            import_whole(found.name)

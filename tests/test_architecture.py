@@ -1,0 +1,283 @@
+"""The rules of the tree that no linter knows. Each failure names the file and the rule it breaks."""
+
+import argparse
+import ast
+import importlib
+import re
+import socket
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "sightline"
+TESTS = ROOT / "tests"
+REFERENCE = ROOT / "docs" / "reference"
+
+LINES_OF_A_MODULE = 500
+LINES_OF_A_TEST_FILE = 600
+LINES_OF_A_FUNCTION = 80
+CLASSES_IN_A_CHAIN = 2
+LETTERS_OF_A_PACKAGE_DOCSTRING = 80
+
+NAMES_FOR_NOTHING = {
+    "base", "common", "helper", "helpers", "impl", "manager", "managers", "misc", "util", "utils",
+}  # fmt: skip
+# Folders of tests about several modules at once; every other test file stands for one module.
+UNMIRRORED = {"contract", "e2e", "ui", "wire_cases"}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(), str(path)) for path in MODULES}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONTRACTS = {contract["id"]: contract for contract in PYPROJECT["tool"]["importlinter"]["contracts"]}
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def lines_of(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def dotted(module: Path) -> str:
+    parts = module.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def committed_files() -> list[Path]:
+    """What git holds or would take in."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [path for name in names.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+# --- sizes and names ------------------------------------------------------------------------------
+
+
+def test_modules_stay_short() -> None:
+    long = {shown(path): lines_of(path) for path in MODULES if lines_of(path) > LINES_OF_A_MODULE}
+    assert not long, f"over {LINES_OF_A_MODULE} lines"
+
+
+def test_test_files_stay_short() -> None:
+    long = {shown(path): lines_of(path) for path in TESTS.rglob("*.py") if lines_of(path) > LINES_OF_A_TEST_FILE}
+    assert not long, f"over {LINES_OF_A_TEST_FILE} lines"
+
+
+def test_functions_stay_short() -> None:
+    long = {
+        f"{shown(path)}:{node.lineno} {node.name}": length
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > LINES_OF_A_FUNCTION
+    }
+    assert not long, f"over {LINES_OF_A_FUNCTION} lines"
+
+
+def test_every_file_is_named_for_what_is_in_it() -> None:
+    scripts = [*PACKAGE.rglob("*"), *TESTS.rglob("*"), *(ROOT / "bench").rglob("*")]
+    nameless = [
+        shown(path)
+        for path in scripts
+        if path.stem.removeprefix("test_") in NAMES_FOR_NOTHING and "vendor" not in path.parts
+    ]
+    assert not nameless
+
+
+def test_inheritance_stays_flat() -> None:
+    def chain(cls: type) -> int:
+        own = cls.__module__.partition(".")[0] == "sightline"
+        return own + max((chain(parent) for parent in cls.__bases__), default=0)
+
+    deep = {
+        f"{dotted(path)}.{value.__qualname__}": chain(value)
+        for path in MODULES
+        if path.stem != "__main__"
+        for value in vars(importlib.import_module(dotted(path))).values()
+        if isinstance(value, type) and chain(value) > CLASSES_IN_A_CHAIN
+    }
+    assert not deep, f"over {CLASSES_IN_A_CHAIN} of our classes in one chain"
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [shown(path) for path, tree in TREES.items() if not ast.get_docstring(tree)]
+    assert not silent
+
+
+def test_every_package_opens_with_a_paragraph() -> None:
+    folders = {path.parent for path in MODULES}
+    without = [shown(folder) for folder in folders if not (folder / "__init__.py").exists()]
+    assert not without, "a folder of modules without __init__.py"
+    terse = [
+        shown(path)
+        for path, tree in TREES.items()
+        if path.name == "__init__.py" and len(ast.get_docstring(tree) or "") < LETTERS_OF_A_PACKAGE_DOCSTRING
+    ]
+    assert not terse, "say what the package is for, what it may import and what it never does"
+
+
+# --- tests mirror the source ----------------------------------------------------------------------
+
+
+def test_every_module_has_its_test_file() -> None:
+    expected = {
+        path: TESTS / path.relative_to(PACKAGE).with_name(f"test_{path.name}")
+        for path in MODULES
+        if path.name != "__init__.py"
+    }
+    untested = {shown(path): shown(test) for path, test in expected.items() if not test.exists()}
+    assert not untested
+
+
+def test_every_mirrored_test_file_has_its_module() -> None:
+    mirrored = [
+        path
+        for path in TESTS.rglob("test_*.py")
+        if path.relative_to(TESTS).parts[0] not in UNMIRRORED and path != Path(__file__)
+    ]
+    stale = [
+        shown(path)
+        for path in mirrored
+        if not (PACKAGE / path.relative_to(TESTS).with_name(path.name.removeprefix("test_"))).exists()
+    ]
+    assert not stale, f"no such module; tests of several modules go into one of {sorted(UNMIRRORED)}"
+
+
+# --- layers ---------------------------------------------------------------------------------------
+
+
+def layer_names(row: str) -> list[str]:
+    return [name.strip(" ()") for name in row.split("|")]
+
+
+def exists(name: str) -> bool:
+    return (PACKAGE / name / "__init__.py").exists() or (PACKAGE / f"{name}.py").exists()
+
+
+def test_every_pure_layer_is_held_to_the_contract() -> None:
+    rows = [layer_names(row) for row in CONTRACTS["layers"]["layers"]]
+    lowest_with_effects = next(index for index, row in enumerate(rows) if "store" in row)
+    pure = {f"sightline.{name}" for row in rows[lowest_with_effects + 1 :] for name in row if exists(name)}
+    assert set(CONTRACTS["pure"]["source_modules"]) == pure
+
+
+def test_the_page_is_no_python() -> None:
+    assert not [shown(path) for path in (PACKAGE / "ui").rglob("*.py")]
+
+
+# --- the reference is complete --------------------------------------------------------------------
+
+
+def test_every_error_code_is_documented() -> None:
+    from sightline.errors import Code
+
+    text = (REFERENCE / "errors.md").read_text()
+    assert not [code.value for code in Code if f"`{code.value}`" not in text]
+
+
+def commands_below(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:
+    """Each command's full name with its options."""
+    options: list[str] = []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from commands_below(below, f"{path} {name}")
+        elif not isinstance(action, argparse._HelpAction):
+            options += action.option_strings
+    yield path, options
+
+
+def section_about(text: str, command: str) -> str:
+    """The part of a page from the heading that names the command to the next heading."""
+    heading = re.compile(rf"^#+ .*`{re.escape(command)}`.*$", re.MULTILINE)
+    found = heading.search(text)
+    return re.split(r"^#+ ", text[found.end() :], maxsplit=1, flags=re.MULTILINE)[0] if found else ""
+
+
+def test_every_command_and_option_is_documented() -> None:
+    from sightline.cli import parser
+
+    text = (REFERENCE / "commands.md").read_text()
+    missing: list[str] = []
+    for command, options in commands_below(parser(), "sightline"):
+        section = section_about(text, command)
+        if not section:
+            missing.append(f"a heading with `{command}`")
+        missing += [f"{option} under `{command}`" for option in options if not re.search(rf"{option}\b", section)]
+    assert not missing
+
+
+def test_every_dialect_has_its_page() -> None:
+    from sightline.dialects.registry import NAMES
+
+    pages = {name: REFERENCE / "dialects" / f"{name}.md" for name in NAMES}
+    assert pages
+    assert not [name for name, page in pages.items() if not page.exists()]
+
+
+# --- what may be committed ------------------------------------------------------------------------
+
+# Spelled in pieces, so that this file passes its own test.
+REGISTRY = re.compile(
+    "|".join(
+        [
+            r"pypi\." + "org",
+            r"python" + r"hosted\.org",
+            r"registry\." + r"(?:npmjs|yarnpkg)\.\w+",
+            r"(?:index|static)\." + r"crates\.io",
+            r"proxy\." + r"golang\.org",
+            "--" + "(?:extra-)?index" + "-url",
+            "--find" + "-links",
+        ]
+    )
+)
+MACHINE = re.compile(r"(?<![\w.])/(?:" + "home|Users" + r")/\w+/|(?<![\w.])/(?:" + "root|work" + r")/\w")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rule"),
+    [
+        pytest.param(REGISTRY, "addresses of package registries belong to a machine's settings", id="registry"),
+        pytest.param(MACHINE, "paths of one developer's machine", id="machine"),
+    ],
+)
+def test_no_file_names_another_place(pattern: re.Pattern[str], rule: str) -> None:
+    named = [
+        f"{shown(path)}:{number}: {line.strip()[:100]}"
+        for path in committed_files()
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert not named, rule
+
+
+def test_the_lock_holds_names_and_versions_only() -> None:
+    pins = (ROOT / "requirements.lock").read_text().splitlines()
+    assert not [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9][\w.-]*==[\w.+!]+", pin)]
+    project = PYPROJECT["project"]
+    direct = {
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    }
+    pinned = {re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower() for pin in pins}
+    assert not direct - pinned, "run `make lock`"
+
+
+# --- the tests' own ground ------------------------------------------------------------------------
+
+
+def test_the_network_ends_at_this_machine() -> None:
+    with pytest.raises(RuntimeError, match="this machine only"):
+        socket.create_connection(("192.0.2.1", 80), timeout=1)
+    with pytest.raises(RuntimeError, match="this machine only"):
+        socket.getaddrinfo("example.com", 443)
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()[:2]):
+        pass
