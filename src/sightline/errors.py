@@ -1,0 +1,106 @@
+"""What can go wrong, as one exception class with a closed set of codes.
+
+The code is the interface: commands, dialects, the record and the page all switch on it. It says whose side the
+failure is on, whether trying again can help, and every code has an entry in `docs/reference/errors.md`.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Literal
+
+Side = Literal["caller", "provider", "network", "person"]
+
+
+class Code(StrEnum):
+    """Every kind of failure that Sightline tells apart."""
+
+    INVALID_REQUEST = "invalid_request"
+    AUTH = "auth"
+    PERMISSION = "permission"
+    MODEL_UNKNOWN = "model_unknown"
+    CONTEXT_OVERFLOW = "context_overflow"
+    REQUEST_TOO_LARGE = "request_too_large"
+    REQUEST_TOO_LARGE_FOR_RATE = "request_too_large_for_rate"
+    RATE_LIMITED = "rate_limited"
+    QUOTA = "quota"
+    CONTENT_FILTERED = "content_filtered"
+    OVERLOADED = "overloaded"
+    UPSTREAM_ERROR = "upstream_error"
+    UPSTREAM_PROTOCOL = "upstream_protocol"
+    TIMEOUT_IDLE = "timeout_idle"
+    NETWORK = "network"
+    CANCELLED = "cancelled"
+    TRANSLATION_LOSS = "translation_loss"
+    USAGE = "usage"
+
+
+SIDES: Mapping[Code, Side] = {
+    Code.INVALID_REQUEST: "caller",
+    Code.AUTH: "caller",
+    Code.PERMISSION: "caller",
+    Code.MODEL_UNKNOWN: "caller",
+    Code.CONTEXT_OVERFLOW: "caller",
+    Code.REQUEST_TOO_LARGE: "caller",
+    Code.REQUEST_TOO_LARGE_FOR_RATE: "caller",
+    Code.RATE_LIMITED: "provider",
+    Code.QUOTA: "provider",
+    Code.CONTENT_FILTERED: "provider",
+    Code.OVERLOADED: "provider",
+    Code.UPSTREAM_ERROR: "provider",
+    Code.UPSTREAM_PROTOCOL: "provider",
+    Code.TIMEOUT_IDLE: "network",
+    Code.NETWORK: "network",
+    Code.CANCELLED: "person",
+    Code.TRANSLATION_LOSS: "caller",
+    Code.USAGE: "caller",
+}
+
+RETRYABLE: frozenset[Code] = frozenset(
+    {Code.RATE_LIMITED, Code.OVERLOADED, Code.UPSTREAM_ERROR, Code.TIMEOUT_IDLE, Code.NETWORK}
+)
+
+
+class Fault(Exception):
+    """One failure: its code, a sentence for a person, and what to do next.
+
+    `message` keeps a provider's own words. `pointer` names the offending value of a document, `status` the HTTP
+    status that came with it, `retry_after` the seconds that the other side asked for, `details` its error object.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        *,
+        hint: str = "",
+        pointer: str | None = None,
+        status: int | None = None,
+        retry_after: float | None = None,
+        details: object = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.pointer = pointer
+        self.status = status
+        self.retry_after = retry_after
+        self.details = details
+
+    @property
+    def side(self) -> Side:
+        """Whose doing it is."""
+        return SIDES[self.code]
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same request can succeed later."""
+        return self.code in RETRYABLE
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fault) and vars(self) == vars(other)
+
+    __hash__ = Exception.__hash__
+
+    def __repr__(self) -> str:
+        return f"Fault({self.code.value!r}, {self.message!r})"

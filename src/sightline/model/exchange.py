@@ -1,0 +1,135 @@
+"""One request's whole life as facts that are only ever added; everything shown of it is a fold over them."""
+
+from typing import Literal, TypeAlias, assert_never
+
+import msgspec
+
+State: TypeAlias = Literal["received", "held", "sending", "finished", "failed", "dropped", "cancelled"]
+
+
+class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
+    """A client, or one of our own callers, asked. `sha256` is that of the body after content decoding."""
+
+    dialect: str
+    model: str
+    sha256: str
+
+
+class Translated(msgspec.Struct, frozen=True, tag_field="kind", tag="translated"):
+    """The body was put into another dialect; `losses` is how much of it was not carried."""
+
+    dialect: str
+    sha256: str
+    losses: int
+
+
+class Held(msgspec.Struct, frozen=True, tag_field="kind", tag="held"):
+    """It waits for a person: the whole request, or the tool calls of its reply."""
+
+    phase: Literal["request", "tool_calls"] = "request"
+
+
+class Edited(msgspec.Struct, frozen=True, tag_field="kind", tag="edited"):
+    """A person changed the body."""
+
+    operation: str
+    before: str
+    after: str
+
+
+class Released(msgspec.Struct, frozen=True, tag_field="kind", tag="released"):
+    """A person let it go, having seen the body with this hash."""
+
+    sha256: str
+
+
+class Dropped(msgspec.Struct, frozen=True, tag_field="kind", tag="dropped"):
+    """A person, or a rule, refused it; nothing was sent."""
+
+    reason: str = ""
+
+
+class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt"):
+    """The body was written to a provider; every attempt has the same bytes."""
+
+    number: int
+    provider: str
+    sha256: str
+
+
+class FrameArrived(msgspec.Struct, frozen=True, tag_field="kind", tag="frame"):
+    """A piece of the reply, as it came."""
+
+    data: bytes
+
+
+class ExchangeFinished(msgspec.Struct, frozen=True, tag_field="kind", tag="finished"):
+    """The reply is whole."""
+
+    finish: str
+
+
+class ExchangeFailed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"):
+    """It ended in a fault."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+class ExchangeCancelled(msgspec.Struct, frozen=True, tag_field="kind", tag="cancelled"):
+    """Whoever asked has gone."""
+
+
+Fact: TypeAlias = (
+    Received
+    | Translated
+    | Held
+    | Edited
+    | Released
+    | Dropped
+    | AttemptStarted
+    | FrameArrived
+    | ExchangeFinished
+    | ExchangeFailed
+    | ExchangeCancelled
+)
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """A request and all that has happened to it."""
+
+    id: str
+    facts: tuple[Fact, ...] = ()
+
+    def after(self, fact: Fact) -> "Exchange":
+        """The same exchange with one more fact."""
+        return Exchange(self.id, (*self.facts, fact))
+
+    @property
+    def state(self) -> State:
+        """Where it stands."""
+        state: State = "received"
+        for fact in self.facts:
+            state = _step(state, fact)
+        return state
+
+
+def _step(state: State, fact: Fact) -> State:
+    match fact:
+        case Held():
+            return "held"
+        case Released() | AttemptStarted():
+            return "sending"
+        case Dropped():
+            return "dropped"
+        case ExchangeFinished():
+            return "finished"
+        case ExchangeFailed():
+            return "failed"
+        case ExchangeCancelled():
+            return "cancelled"
+        case Received() | Translated() | Edited() | FrameArrived():
+            return state
+        case unreachable:
+            assert_never(unreachable)

@@ -1,0 +1,204 @@
+"""One fold turns the events of an answer into a `Reply`, whether they were streamed or decoded from a whole body."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.parts import Citation, Image, Part, Refusal, Text, Thinking, ToolCall
+from sightline.model.reply import Choice, Finish, Reply, TokenLogprob, Unmodelled
+from sightline.model.usage import Usage
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A part that is still growing: what it will be, and the fragments so far."""
+
+    value: Part
+    fragments: list[str] = field(default_factory=list)
+    pieces: dict[tuple[bool, int], list[str]] = field(default_factory=dict)
+    citations: list[Citation] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _ChoiceDraft:
+    parts: dict[int, _Draft] = field(default_factory=dict)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    logprobs_at: str = ""
+    finished: Finished | None = None
+
+
+class Fold:
+    """Takes events one by one in any number; `reply` is what they amount to so far."""
+
+    def __init__(self, dialect: str = "") -> None:
+        self._dialect = dialect
+        self._started = Started()
+        self._choices: dict[int, _ChoiceDraft] = {}
+        self._usage: Usage | None = None
+        self._fault: Fault | None = None
+        self._unmodelled: list[Unmodelled] = []
+
+    def add(self, event: StreamEvent) -> None:  # noqa: C901 - one flat case per event is the readable form
+        """Take one more event."""
+        match event:
+            case TextReceived(part, text, choice, at):
+                self._draft(choice, part, Text(at=at)).fragments.append(text)
+            case ThinkingReceived(part, text, choice, piece, summary, at):
+                draft = self._draft(choice, part, Thinking(at=at))
+                draft.pieces.setdefault((summary, piece), []).append(text)
+            case ArgumentsReceived(part, fragment, choice):
+                self._choice(choice).parts[part].fragments.append(fragment)
+            case RefusalReceived(part, text, choice, at):
+                self._draft(choice, part, Refusal(at=at)).fragments.append(text)
+            case ToolCallBegun(part, call_id, name, choice, kind, namespace, item, at):
+                call = ToolCall(call_id, name, "", kind=kind, namespace=namespace, item=item, at=at)
+                self._draft(choice, part, call)
+            case SignatureReceived():
+                self._sign(event)
+            case CitationReceived(part, citation, choice):
+                self._draft(choice, part, Text()).citations.append(citation)
+            case LogprobsReceived(tokens, choice, at):
+                draft_choice = self._choice(choice)
+                draft_choice.logprobs.extend(tokens)
+                draft_choice.logprobs_at = draft_choice.logprobs_at or at
+            case PartReceived(part, value, choice):
+                self._draft(choice, part, value)
+            case UsageReceived(usage):
+                self._usage = usage if self._usage is None else updated(self._usage, usage)
+            case FieldReceived(at, value) | FrameBroken(at, value):
+                self._unmodelled.append(Unmodelled(at, value))
+            case Started():
+                self._started = _completed(self._started, event)
+            case Finished(choice=choice):
+                self._choice(choice).finished = event
+            case Failed(fault):
+                self._fault = fault
+            case ToolCallCompleted() | Ended():
+                pass
+            case unreachable:
+                assert_never(unreachable)
+
+    @property
+    def reply(self) -> Reply:
+        """What has arrived so far, as a whole."""
+        count = max(self._choices, default=0) + 1
+        failed: Finish | None = None
+        if self._fault is not None:
+            failed = "cancelled" if self._fault.code is Code.CANCELLED else "error"
+        choices = []
+        for index in range(count):
+            draft = self._choices.get(index, _ChoiceDraft())
+            finished = draft.finished
+            choices.append(
+                Choice(
+                    parts=tuple(_part(draft.parts[number]) for number in sorted(draft.parts)),
+                    finish=failed or (finished.finish if finished else None),
+                    detail=finished.detail if finished else None,
+                    stop_sequence=finished.stop_sequence if finished else None,
+                    finish_at=finished.at if finished else "",
+                    stop_at=finished.stop_at if finished else "",
+                    logprobs=tuple(draft.logprobs),
+                    logprobs_at=draft.logprobs_at,
+                )
+            )
+        return Reply(
+            choices=tuple(choices),
+            id=self._started.id,
+            model=self._started.model,
+            created=self._started.created,
+            places=self._started.places,
+            usage=self._usage,
+            fault=self._fault,
+            dialect=self._dialect,
+            unmodelled=tuple(self._unmodelled),
+        )
+
+    def _choice(self, index: int) -> _ChoiceDraft:
+        draft = self._choices.get(index)
+        if draft is None:
+            draft = self._choices[index] = _ChoiceDraft()
+        return draft
+
+    def _draft(self, choice: int, part: int, fresh: Part) -> _Draft:
+        parts = self._choice(choice).parts
+        draft = parts.get(part)
+        if draft is None:
+            draft = parts[part] = _Draft(fresh)
+        return draft
+
+    def _sign(self, event: SignatureReceived) -> None:
+        draft = self._draft(event.choice, event.part, Thinking())
+        value = draft.value
+        if isinstance(value, Thinking):
+            draft.value = msgspec.structs.replace(
+                value, signature=event.signature, signed_by=event.signed_by, id=event.id
+            )
+        elif isinstance(value, (Text, ToolCall, Image)):
+            draft.value = msgspec.structs.replace(value, signature=event.signature, signed_by=event.signed_by)
+
+
+def fold(events: Iterable[StreamEvent], dialect: str = "") -> Reply:
+    """The reply that these events amount to."""
+    folding = Fold(dialect)
+    for event in events:
+        folding.add(event)
+    return folding.reply
+
+
+def _part(draft: _Draft) -> Part:
+    value, whole = draft.value, "".join(draft.fragments)
+    match value:
+        case Text():
+            return msgspec.structs.replace(
+                value, text=value.text + whole, citations=(*value.citations, *draft.citations)
+            )
+        case Refusal():
+            return msgspec.structs.replace(value, text=value.text + whole)
+        case ToolCall():
+            return msgspec.structs.replace(value, arguments=value.arguments + whole)
+        case Thinking() if draft.pieces:
+            summary = tuple("".join(draft.pieces[key]) for key in sorted(draft.pieces) if key[0])
+            content = "\n\n".join("".join(draft.pieces[key]) for key in sorted(draft.pieces) if not key[0])
+            return msgspec.structs.replace(value, text=content or "\n\n".join(summary), summary=summary)
+        case _:
+            return value
+
+
+def updated(usage: Usage, newer: Usage) -> Usage:
+    """The counts, with those that the newer ones have."""
+    known = {name: value for name, value in msgspec.structs.asdict(newer).items() if value not in (None, "", {})}
+    if newer.extras:
+        known["extras"] = usage.extras | newer.extras
+    return msgspec.structs.replace(usage, **known)
+
+
+def _completed(started: Started, newer: Started) -> Started:
+    return Started(
+        id=started.id or newer.id,
+        model=started.model or newer.model,
+        created=started.created if started.created is not None else newer.created,
+        places=newer.places | started.places,
+    )

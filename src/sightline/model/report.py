@@ -1,0 +1,60 @@
+"""What a translation could not carry, and what it had to add."""
+
+from typing import Literal
+
+import msgspec
+
+Severity = Literal["content", "option", "identity"]
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """One thing of the source that the target does not say. `pointer` is its place in the source document.
+
+    `content` is something that the model or the reader would have seen, `option` a setting, `identity` an id or
+    bookkeeping that means nothing elsewhere.
+    """
+
+    pointer: str
+    what: str
+    why: str
+    severity: Severity
+
+
+class Addition(msgspec.Struct, frozen=True):
+    """One thing that the target demands and the source did not say. `pointer` is its place in the target document."""
+
+    pointer: str
+    what: str
+    why: str
+    severity: Severity = "option"
+
+
+class Report:
+    """Collects losses and additions while a document is written. The same entry is kept once."""
+
+    def __init__(self) -> None:
+        self._losses: dict[Loss, None] = {}
+        self._additions: dict[Addition, None] = {}
+
+    def lose(self, pointer: str, what: str, why: str, severity: Severity) -> None:
+        """Note what the target cannot say."""
+        self._losses[Loss(pointer, what, why, severity)] = None
+
+    def add(self, pointer: str, what: str, why: str, severity: Severity = "option") -> None:
+        """Note what the target demanded."""
+        self._additions[Addition(pointer, what, why, severity)] = None
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """In the order in which they were met."""
+        return tuple(self._losses)
+
+    @property
+    def additions(self) -> tuple[Addition, ...]:
+        """In the order in which they were made."""
+        return tuple(self._additions)
+
+    @property
+    def refusals(self) -> tuple[Loss, ...]:
+        """The losses on which a strict translation refuses."""
+        return tuple(loss for loss in self._losses if loss.severity != "identity")

@@ -1,0 +1,18 @@
+"""A request in no vendor's shape."""
+
+from sightline.model.message import Message
+from sightline.model.options import Options
+from sightline.model.tools import Tool, ToolChoice
+from sightline.model.value import Value
+
+
+class Request(Value, frozen=True, tag=False):
+    """What is asked of a model. `dialect` names the wire that it was read from, and so what its extras mean."""
+
+    model: str = ""
+    messages: tuple[Message, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    options: Options = Options()
+    dialect: str = ""

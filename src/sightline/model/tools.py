@@ -1,0 +1,61 @@
+"""What the model may call, and whether it must."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.model.json import Json
+from sightline.model.parts import CacheBreakpoint
+from sightline.model.value import Value
+
+
+class Grammar(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The language that a custom tool's input must be written in."""
+
+    syntax: str
+    definition: str
+
+
+class FunctionTool(Value, frozen=True, tag="function"):
+    """A tool that takes a JSON object. `schema` is its JSON Schema, None where the wire gave none."""
+
+    name: str
+    description: str | None = None
+    schema: dict[str, Json] | None = None
+    strict: bool | None = None
+    namespace: str | None = None
+    cache: CacheBreakpoint | None = None
+
+
+class CustomTool(Value, frozen=True, tag="custom"):
+    """A freeform tool: its input is text, written in `grammar` if there is one."""
+
+    name: str
+    description: str | None = None
+    grammar: Grammar | None = None
+    namespace: str | None = None
+    cache: CacheBreakpoint | None = None
+
+
+class OpaqueTool(Value, frozen=True, tag="opaque"):
+    """A server tool, or a kind of tool that is unknown to us, whole."""
+
+    dialect: str
+    value: Json
+    cache: CacheBreakpoint | None = None
+
+
+Tool: TypeAlias = FunctionTool | CustomTool | OpaqueTool
+
+ChoiceMode = Literal["auto", "none", "required", "named", "opaque"]
+
+
+class ToolChoice(Value, frozen=True, tag=False):
+    """`named` forces the one tool in `names`; `auto` and `required` with `names` allow only those.
+
+    `opaque` is a choice that only its own dialect understands, whole in `value`.
+    """
+
+    mode: ChoiceMode
+    names: tuple[str, ...] = ()
+    value: Json = None

@@ -1,0 +1,18 @@
+"""How many tokens an exchange took, counted one way whichever way the provider counts."""
+
+import msgspec
+
+from sightline.model.json import Json
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part
+    of `output_tokens`. `extras` are the provider's finer counts, `at` their place."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    at: str = ""
+    extras: dict[str, Json] = {}

@@ -1,0 +1,56 @@
+import msgspec
+import pytest
+
+from sightline.model.exchange import (
+    AttemptStarted,
+    Dropped,
+    Edited,
+    Exchange,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    Fact,
+    FrameArrived,
+    Held,
+    Received,
+    Released,
+    State,
+    Translated,
+)
+
+RECEIVED = Received("anthropic", "claude", "aa")
+SENT = AttemptStarted(1, "acme", "aa")
+
+
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        ((), "received"),
+        ((RECEIVED, Translated("openai-chat", "bb", 2)), "received"),
+        ((RECEIVED, Held()), "held"),
+        ((RECEIVED, Held(), Edited("set_text", "aa", "bb")), "held"),
+        ((RECEIVED, Held(), Released("bb")), "sending"),
+        ((RECEIVED, Held(), Dropped("no")), "dropped"),
+        ((RECEIVED, SENT, FrameArrived(b"x")), "sending"),
+        ((RECEIVED, SENT, ExchangeFinished("stop")), "finished"),
+        ((RECEIVED, SENT, ExchangeFailed("network", "gone")), "failed"),
+        ((RECEIVED, SENT, ExchangeCancelled()), "cancelled"),
+        ((RECEIVED, SENT, Held("tool_calls")), "held"),
+    ],
+)
+def test_the_state_is_a_fold_over_the_facts(facts: tuple[Fact, ...], state: State) -> None:
+    assert Exchange("x1", facts).state == state
+
+
+def test_facts_are_only_ever_added() -> None:
+    before = Exchange("x1", (RECEIVED,))
+    after = before.after(Held())
+    assert before.facts == (RECEIVED,)
+    assert after.facts == (RECEIVED, Held())
+
+
+def test_facts_survive_being_written_down() -> None:
+    exchange = Exchange(
+        "x1", (RECEIVED, Held(), Released("aa"), SENT, FrameArrived(b"\x00\xff"), ExchangeFinished("stop"))
+    )
+    assert msgspec.json.decode(msgspec.json.encode(exchange), type=Exchange) == exchange

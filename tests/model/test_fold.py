@@ -1,0 +1,148 @@
+import pytest
+
+from sightline.errors import Code, Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.fold import Fold, fold, updated
+from sightline.model.parts import Citation, Image, Inline, Opaque, Refusal, Text, Thinking, ToolCall
+from sightline.model.reply import Choice, Reply, TokenLogprob, Unmodelled
+from sightline.model.usage import Usage
+
+STOP: list[StreamEvent] = [Finished("stop"), Ended()]
+
+
+def folded_parts(*events: StreamEvent) -> tuple[object, ...]:
+    return fold([*events, *STOP]).choice.parts
+
+
+def test_nothing_is_an_empty_reply_that_has_not_finished() -> None:
+    assert fold([]) == Reply()
+
+
+def test_fragments_of_one_part_are_one_text() -> None:
+    assert folded_parts(TextReceived(0, "a", at="/x"), TextReceived(0, "b")) == (Text("ab", at="/x"),)
+
+
+def test_parts_stand_in_the_order_of_their_numbers() -> None:
+    parts = folded_parts(TextReceived(5, "late"), ThinkingReceived(1, "early"), RefusalReceived(7, "no"))
+    assert parts == (Thinking("early"), Text("late"), Refusal("no"))
+
+
+def test_interleaved_calls_are_kept_apart() -> None:
+    parts = folded_parts(
+        ToolCallBegun(1, "c1", "add", at="/a"),
+        ToolCallBegun(2, "c2", "run", kind="custom", namespace="ns", item="i2"),
+        ArgumentsReceived(1, '{"a"'),
+        ArgumentsReceived(2, "ls"),
+        ArgumentsReceived(1, ":1}"),
+        ToolCallCompleted(1),
+        ToolCallCompleted(2),
+    )
+    assert parts == (
+        ToolCall("c1", "add", '{"a":1}', at="/a"),
+        ToolCall("c2", "run", "ls", kind="custom", namespace="ns", item="i2"),
+    )
+
+
+def test_reasoning_has_pieces_of_content_and_of_summary() -> None:
+    summary = [ThinkingReceived(0, "one", summary=True), ThinkingReceived(0, "two", piece=1, summary=True)]
+    assert folded_parts(*summary) == (Thinking("one\n\ntwo", summary=("one", "two")),)
+    both = folded_parts(*summary, ThinkingReceived(0, "all of it"))
+    assert both == (Thinking("all of it", summary=("one", "two")),)
+
+
+@pytest.mark.parametrize(
+    ("begun", "expected"),
+    [
+        (ThinkingReceived(0, "hm"), Thinking("hm", signature="s", signed_by="d", id="r1")),
+        (TextReceived(0, "hi"), Text("hi", signature="s", signed_by="d")),
+        (ToolCallBegun(0, "c", "f"), ToolCall("c", "f", "", signature="s", signed_by="d")),
+        (PartReceived(0, Image(Inline("i", "d"))), Image(Inline("i", "d"), signature="s", signed_by="d")),
+        (PartReceived(0, Opaque("d", 1)), Opaque("d", 1)),
+    ],
+)
+def test_a_signature_seals_the_part_that_it_is_for(begun: StreamEvent, expected: object) -> None:
+    assert folded_parts(begun, SignatureReceived(0, "s", "d", id="r1")) == (expected,)
+
+
+def test_a_signature_alone_is_reasoning_without_words() -> None:
+    assert folded_parts(SignatureReceived(0, "s", "d")) == (Thinking(signature="s", signed_by="d"),)
+
+
+def test_citations_belong_to_their_text() -> None:
+    cited = Citation(url="https://example.com")
+    assert folded_parts(TextReceived(0, "x"), CitationReceived(0, cited)) == (Text("x", citations=(cited,)),)
+
+
+def test_identity_is_completed_and_never_replaced() -> None:
+    reply = fold([Started(model="m"), Started("id", "other", 5), Started("late", "late", 9), *STOP])
+    assert (reply.id, reply.model, reply.created) == ("id", "m", 5)
+
+
+def test_later_counts_override_those_that_they_have() -> None:
+    first = Usage(input_tokens=3, output_tokens=1, at="/0", extras={"a": 1})
+    second = Usage(output_tokens=7, extras={"b": 2})
+    assert fold([UsageReceived(first), UsageReceived(second)]).usage == Usage(
+        input_tokens=3, output_tokens=7, at="/0", extras={"a": 1, "b": 2}
+    )
+    assert updated(first, Usage(cached_tokens=0)).cached_tokens == 0
+
+
+def test_logprobs_gather_and_unmodelled_fields_are_kept() -> None:
+    token = TokenLogprob("a", -0.1)
+    reply = fold(
+        [
+            LogprobsReceived((token,), at="/first"),
+            LogprobsReceived((token,), at="/second"),
+            FieldReceived("/x", 1),
+            FrameBroken("/3", "not JSON"),
+            *STOP,
+        ]
+    )
+    assert (reply.choice.logprobs, reply.choice.logprobs_at) == ((token, token), "/first")
+    assert reply.unmodelled == (Unmodelled("/x", 1), Unmodelled("/3", "not JSON"))
+
+
+def test_choices_are_folded_each_for_itself_and_gaps_are_empty() -> None:
+    reply = fold(
+        [TextReceived(0, "b", choice=2), Finished("length", 2, "max", "END", at="/f"), TextReceived(0, "a"), *STOP]
+    )
+    assert reply.choices[0].parts == (Text("a"),)
+    assert reply.choices[1] == Choice()
+    assert reply.choices[2] == Choice(
+        parts=(Text("b"),), finish="length", detail="max", stop_sequence="END", finish_at="/f"
+    )
+
+
+@pytest.mark.parametrize(("code", "finish"), [(Code.NETWORK, "error"), (Code.CANCELLED, "cancelled")])
+def test_a_failure_keeps_what_arrived_and_is_never_a_success(code: Code, finish: str) -> None:
+    fault = Fault(code, "gone")
+    reply = fold([TextReceived(0, "half"), Finished("stop"), Failed(fault), Ended()], "d")
+    assert (reply.choice.parts, reply.choice.finish, reply.fault) == ((Text("half"),), finish, fault)
+    assert reply.dialect == "d"
+
+
+def test_a_fold_can_be_looked_at_while_it_grows() -> None:
+    folding = Fold()
+    folding.add(TextReceived(0, "a"))
+    assert folding.reply.choice.parts == (Text("a"),)
+    folding.add(TextReceived(0, "b"))
+    assert folding.reply.choice.parts == (Text("ab"),)
