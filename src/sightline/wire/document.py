@@ -1,0 +1,129 @@
+"""The wire document: the body of a request as its exact bytes, and edits that touch nothing else.
+
+An edit replaces the bytes of one value and gives a new document. Everything outside the edited place stays as the
+client wrote it: key order, spacing, number spellings, escapes, unknown fields.
+"""
+
+from functools import cached_property
+
+import msgspec
+
+from sightline.errors import Fault
+from sightline.model.json import Json
+from sightline.wire import jsontext, spans
+from sightline.wire.pointer import covers, index, refusal, resolve
+
+
+class WireDocument(msgspec.Struct, frozen=True, dict=True):
+    """One JSON text. Two documents are equal when their bytes are."""
+
+    data: bytes
+
+    @cached_property
+    def document(self) -> Json:
+        """The parsed value; it is shared, so nobody changes it."""
+        return jsontext.decode(self.data)
+
+    def get(self, pointer: str) -> Json:
+        """The value at a place."""
+        return resolve(self.document, pointer)
+
+    def text_of(self, pointer: str) -> bytes:
+        """The exact bytes of the value at a place."""
+        start, stop = spans.find(self.data, pointer)
+        return self.data[start:stop]
+
+    def set(self, pointer: str, value: Json) -> "WireDocument":
+        """Put another value in the place of one that is there; the same document if that says what is there already.
+
+        The order of keys counts as a difference, since it is one in the bytes that are sent.
+        """
+        text = jsontext.encode(value)
+        # The whole body is replaced whatever it was, so that a broken one can be mended.
+        start, stop = spans.find(self.data, pointer) if pointer else (0, len(self.data))
+        if _says(self.data[start:stop], text):
+            return self
+        return _spliced(self.data, [(start, stop, text)])
+
+    def insert(self, pointer: str, value: Json) -> "WireDocument":
+        """Add a value: before a position of an array, at its end (`-`), or under a new key of an object."""
+        return self._with(pointer, jsontext.encode(value))
+
+    def remove(self, pointer: str) -> "WireDocument":
+        """Take out an element, or a member with every repetition of its key."""
+        if not pointer:
+            raise refusal(pointer, "the whole document cannot be removed", hint="Set it to another value.")
+        layout, token = spans.parent(self.data, pointer)
+        chosen = layout.entry(token, pointer)
+        gone = [chosen] if layout.keys is None else [i for i, key in enumerate(layout.keys) if key == token]
+        return _spliced(self.data, [(start, stop, b"") for start, stop in _cuts(layout, gone)])
+
+    def move(self, source: str, pointer: str) -> "WireDocument":
+        """Take a value out and add its very bytes at `pointer`, which is read after the value is gone."""
+        text = self.text_of(source)
+        if source == pointer:
+            return self
+        if covers(source, pointer):
+            raise refusal(pointer, f"{source!r} cannot be moved into itself")
+        return self.remove(source)._with(pointer, text)
+
+    def _with(self, pointer: str, text: bytes) -> "WireDocument":
+        if not pointer:
+            raise refusal(pointer, "the document is there already", hint="Use set to replace it.")
+        layout, token = spans.parent(self.data, pointer)
+        at = count = len(layout.heads)
+        if layout.keys is None:
+            at = count if token == "-" else index(token, count + 1, pointer)
+        elif token in layout.keys:
+            raise refusal(pointer, f"the key {token!r} is there already", hint="Use set to replace its value.")
+        else:
+            text = jsontext.encode(token) + _colon(self.data, layout) + text
+        if not count:
+            place = layout.span.start + 1
+        elif at < count:
+            place = layout.heads[at]
+            text = text + b"," + _gap(self.data, layout, max(at, min(1, count - 1)))
+        else:
+            place = layout.stops[-1]
+            text = b"," + _gap(self.data, layout, count - 1) + text
+        return _spliced(self.data, [(place, place, text)])
+
+
+def _says(old: bytes, text: bytes) -> bool:
+    """Whether the old text spells the value that the new, compact one spells."""
+    try:
+        return old == text or jsontext.encode(jsontext.decode(old)) == text
+    except Fault:
+        return False
+
+
+def _spliced(data: bytes, patches: list[tuple[int, int, bytes]]) -> WireDocument:
+    view, pieces, kept = memoryview(data), list[bytes | memoryview](), 0
+    for start, stop, text in patches:
+        pieces += (view[kept:start], text)
+        kept = stop
+    return WireDocument(b"".join((*pieces, view[kept:])))
+
+
+def _cuts(layout: spans.Layout, gone: list[int]) -> list[tuple[int, int]]:
+    """What to cut so that these entries, in order, and one comma each are gone."""
+    leading = next((rank for rank, at in enumerate(gone) if at != rank), len(gone))
+    cuts = [(layout.stops[at - 1], layout.stops[at]) for at in gone[leading:]]
+    if leading == len(layout.heads):
+        return [(layout.span.start + 1, layout.stops[-1])]
+    # With nothing left in front of them, the first entries take along the comma that follows.
+    return [(layout.heads[0], layout.heads[leading]), *cuts] if leading else cuts
+
+
+def _gap(data: bytes, layout: spans.Layout, at: int) -> bytes:
+    """The white space before an entry, so that an addition is spaced like its neighbour."""
+    if at == 0:
+        return data[layout.span.start + 1 : layout.heads[0]]
+    return data[layout.stops[at - 1] : layout.heads[at]].partition(b",")[2]
+
+
+def _colon(data: bytes, layout: spans.Layout) -> bytes:
+    """The colon as the last member of the object spaces it."""
+    if not layout.heads:
+        return b":"
+    return b":" + data[layout.heads[-1] : layout.starts[-1]].rpartition(b":")[2]

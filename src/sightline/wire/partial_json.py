@@ -1,0 +1,232 @@
+"""Partial JSON: a text that arrives in fragments, read as it grows.
+
+Arguments of tool calls stream in pieces of a few characters. Each piece is looked at once: the reader keeps only the
+open brackets, what may come next, and the last place where the text could be closed. From these the best value so
+far is made when somebody wants to see it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from sightline.model.json import Json
+from sightline.wire import jsontext
+
+# What the reader stands before, or within.
+_VALUE: Final = "value"
+_FIRST_ELEMENT: Final = "first element"
+_FIRST_KEY: Final = "first key"
+_KEY: Final = "key"
+_COLON: Final = "colon"
+_AFTER: Final = "after"
+_STRING: Final = "string"
+_ESCAPE: Final = "escape"
+_HEX: Final = "hex"
+_NUMBER: Final = "number"
+_WORD: Final = "word"
+
+_SPACE = re.compile(r"[^ \t\n\r]|\Z")
+_PLAIN = re.compile(r'["\\\x00-\x1f]|\Z')
+_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
+_WORDS = {"t": "rue", "f": "alse", "n": "ull"}
+
+_DIGITS = "0123456789"
+_EXPONENT = {"e": "e", "E": "e"}
+# From each point within a number, the point that a next character leads to.
+_NUMBER_STEPS: Mapping[str, Mapping[str, str]] = {
+    "start": {"-": "-", "0": "zero"} | dict.fromkeys("123456789", "whole"),
+    "-": {"0": "zero"} | dict.fromkeys("123456789", "whole"),
+    "zero": {".": "."} | _EXPONENT,
+    "whole": dict.fromkeys(_DIGITS, "whole") | {".": "."} | _EXPONENT,
+    ".": dict.fromkeys(_DIGITS, "fraction"),
+    "fraction": dict.fromkeys(_DIGITS, "fraction") | _EXPONENT,
+    "e": dict.fromkeys(_DIGITS, "exponent") | dict.fromkeys("+-", "sign"),
+    "sign": dict.fromkeys(_DIGITS, "exponent"),
+    "exponent": dict.fromkeys(_DIGITS, "exponent"),
+}
+_NUMBER_ENDS = frozenset({"zero", "whole", "fraction", "exponent"})
+
+
+class PartialJson:
+    """One JSON text in the making. A number at the root counts as complete once white space follows it."""
+
+    def __init__(self) -> None:
+        self.is_broken = False
+        self._pieces: list[str] = []
+        self._closers: list[str] = []
+        self._state: str = _VALUE
+        self._is_key = False
+        # Offsets into the whole text: how far it was read before the present fragment, and where it can be cut so
+        # that closing the open brackets makes it JSON.
+        self._read = 0
+        self._safe = 0
+        # An escape that is not finished, or a first surrogate whose second may still come, is held back.
+        self._held = -1
+        self._escape_at = 0
+        self._hex = ""
+        self._number = ""
+        self._number_end = 0
+        self._word = ""
+
+    @property
+    def text(self) -> str:
+        """Everything fed so far."""
+        self._pieces = ["".join(self._pieces)]
+        return self._pieces[0]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a whole JSON value stands there, with at most white space after it."""
+        return self._state == _AFTER and not self._closers and not self.is_broken
+
+    def feed(self, fragment: str) -> None:
+        """Read on; once the text is broken it stays so."""
+        self._pieces.append(fragment)
+        at, end = 0, len(fragment)
+        while at < end and not self.is_broken:
+            at = _STEPS[self._state](self, fragment, at)
+        self._read += at
+
+    def snapshot(self) -> Json:
+        """The value so far, with what is open closed and what is too short to mean anything left out.
+
+        Before any value has begun this is None. A number beyond the range of a double is a `Fault`, as in `decode`.
+        """
+        cut, quote = self._safe, ""
+        if self._state == _NUMBER:
+            cut = max(cut, self._number_end)
+        elif self._state in (_STRING, _ESCAPE, _HEX) and not self._is_key:
+            cut, quote = self._read if self._held < 0 else self._held, '"'
+        closed = f"{self.text[:cut]}{quote}{''.join(reversed(self._closers))}"
+        return jsontext.decode(closed) if closed else None
+
+    # Each step reads from `at` and says how far it got. A step that breaks the text stays where it broke.
+
+    def _between(self, text: str, at: int) -> int:
+        at = _next(_SPACE, text, at)
+        if at == len(text):
+            return at
+        char, state = text[at], self._state
+        if state in (_VALUE, _FIRST_ELEMENT) and self._begin(char, self._read + at):
+            # A number is read from its first character on, since that one already counts.
+            return at if self._state == _NUMBER else at + 1
+        if char == '"' and state in (_KEY, _FIRST_KEY):
+            self._is_key, self._state = True, _STRING
+        elif char == ":" and state == _COLON:
+            self._state = _VALUE
+        elif char == "," and state == _AFTER and self._closers:
+            self._state = _KEY if self._closers[-1] == "}" else _VALUE
+        elif self._closers[-1:] == [char] and state in (_AFTER, _FIRST_ELEMENT, _FIRST_KEY):
+            self._closers.pop()
+            self._end_value(self._read + at + 1)
+        else:
+            self.is_broken = True
+            return at
+        return at + 1
+
+    def _begin(self, char: str, offset: int) -> bool:
+        """Begin the value that this character opens, if it opens one."""
+        if char == '"':
+            self._is_key, self._state = False, _STRING
+        elif char == "{":
+            self._closers.append("}")
+            self._state, self._safe = _FIRST_KEY, offset + 1
+        elif char == "[":
+            self._closers.append("]")
+            self._state, self._safe = _FIRST_ELEMENT, offset + 1
+        elif char in _WORDS:
+            self._word, self._state = _WORDS[char], _WORD
+        elif char in _NUMBER_STEPS["start"]:
+            self._number, self._state = "start", _NUMBER
+        else:
+            return False
+        return True
+
+    def _end_value(self, offset: int) -> None:
+        self._state, self._safe = _AFTER, offset
+
+    def _in_string(self, text: str, at: int) -> int:
+        stop = _next(_PLAIN, text, at)
+        if stop > at:
+            self._held = -1
+        if stop == len(text):
+            return stop
+        char = text[stop]
+        if char == "\\":
+            self._escape_at = self._read + stop
+            if self._held < 0:
+                self._held = self._escape_at
+            self._state = _ESCAPE
+        elif char == '"':
+            self._held = -1
+            if self._is_key:
+                self._state = _COLON
+            else:
+                self._end_value(self._read + stop + 1)
+        else:
+            self.is_broken = True
+            return stop
+        return stop + 1
+
+    def _in_escape(self, text: str, at: int) -> int:
+        char = text[at]
+        if char == "u":
+            self._hex, self._state = "", _HEX
+        elif char in '"\\/bfnrt':
+            self._held, self._state = -1, _STRING
+        else:
+            self.is_broken = True
+            return at
+        return at + 1
+
+    def _in_hex(self, text: str, at: int) -> int:
+        if text[at] not in _HEX_DIGITS:
+            self.is_broken = True
+            return at
+        self._hex += text[at]
+        if len(self._hex) == 4:
+            is_first_surrogate = 0xD800 <= int(self._hex, 16) < 0xDC00
+            self._held = self._escape_at if is_first_surrogate else -1
+            self._state = _STRING
+        return at + 1
+
+    def _in_number(self, text: str, at: int) -> int:
+        for stop in range(at, len(text)):
+            point = _NUMBER_STEPS[self._number].get(text[stop])
+            if point is None:
+                if self._number in _NUMBER_ENDS:
+                    self._end_value(self._read + stop)
+                else:
+                    self.is_broken = True
+                return stop
+            self._number = point
+            if point in _NUMBER_ENDS:
+                self._number_end = self._read + stop + 1
+        return len(text)
+
+    def _in_word(self, text: str, at: int) -> int:
+        part = text[at : at + len(self._word)]
+        if not self._word.startswith(part):
+            self.is_broken = True
+            return at
+        self._word = self._word[len(part) :]
+        if not self._word:
+            self._end_value(self._read + at + len(part))
+        return at + len(part)
+
+
+_STEPS: Mapping[str, Callable[[PartialJson, str, int], int]] = {
+    **dict.fromkeys((_VALUE, _FIRST_ELEMENT, _FIRST_KEY, _KEY, _COLON, _AFTER), PartialJson._between),
+    _STRING: PartialJson._in_string,
+    _ESCAPE: PartialJson._in_escape,
+    _HEX: PartialJson._in_hex,
+    _NUMBER: PartialJson._in_number,
+    _WORD: PartialJson._in_word,
+}
+
+
+def _next(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Where the pattern is found next; each one here also matches at the end of the text."""
+    found = pattern.search(text, at)
+    assert found is not None
+    return found.start()

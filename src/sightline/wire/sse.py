@@ -1,0 +1,179 @@
+"""Server-sent events: bytes of a stream to frames, and frames to bytes.
+
+The decoder is exact about the standard and forgiving where providers are not: every line end, any split of the
+bytes, a missing last blank line, and streams that never send a blank line at all. What comes out depends on the
+lines alone, never on how the network cut them.
+"""
+
+import re
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.wire.jsontext import BOM
+from sightline.wire.partial_json import PartialJson
+
+_DONE = b"[DONE]"
+_OPENINGS = (b"{", b"[")
+_JSON = msgspec.json.Decoder(msgspec.Raw)
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One event of a stream; `event` and `id` are empty when the stream gave none."""
+
+    data: bytes
+    event: str = ""
+    id: str = ""
+
+
+class SseDecoder:
+    """Takes the bytes of one stream as they come and gives each frame as soon as it is whole."""
+
+    __slots__ = ("_data", "_event", "_follows_cr", "_id", "_is_start", "_probe", "_probed", "_tail")
+
+    def __init__(self) -> None:
+        self._tail = bytearray()
+        self._follows_cr = False
+        self._is_start = True
+        self._data: list[bytes] = []
+        self._event = ""
+        self._id = ""
+        self._probe: PartialJson | None = None
+        self._probed = 0
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that these bytes complete."""
+        if self._follows_cr and data:
+            self._follows_cr = False
+            data = data.removeprefix(b"\n")
+        if b"\r" in data:
+            self._follows_cr = data.endswith(b"\r")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        cut = data.rfind(b"\n") + 1
+        if not cut:
+            self._tail += data
+            return []
+        lines = data[:cut]
+        if self._tail:
+            lines = bytes(self._tail) + lines
+            self._tail.clear()
+        self._tail += data[cut:]
+        return self._read(self._without_bom(lines))
+
+    def close(self) -> list[Frame]:
+        """The frames still pending when the stream ends: providers do leave out the last blank line."""
+        frames: list[Frame] = []
+        if self._tail:
+            self._line(self._without_bom(bytes(self._tail)), frames)
+            self._tail.clear()
+        self._dispatch(frames)
+        return frames
+
+    def _read(self, lines: bytes) -> list[Frame]:
+        frames: list[Frame] = []
+        blocks = lines.split(b"\n\n")
+        rest = blocks.pop()
+        if blocks and (self._data or self._event or self._id):
+            self._block(blocks.pop(0), frames)
+        # Every block ends in a blank line, so from here on each one begins with nothing pending; and nearly every one
+        # is a data line alone or after an event line that is the same as the last.
+        known, event, append = b"", "", frames.append
+        for block in blocks:
+            head, gap, data = block.partition(b"\n")
+            if not gap and block[:6] == b"data: ":
+                append(Frame(block[6:]))
+            elif data[:6] == b"data: " and b"\n" not in data and (head == known or head[:7] == b"event: "):
+                if head != known:
+                    known, event = head, head[7:].decode("utf-8", "replace")
+                append(Frame(data[6:], event))
+            else:
+                self._block(block, frames)
+        for line in rest.split(b"\n")[:-1]:
+            self._line(line, frames)
+        return frames
+
+    def _block(self, block: bytes, frames: list[Frame]) -> None:
+        for line in block.split(b"\n"):
+            self._line(line, frames)
+        self._dispatch(frames)
+
+    def _line(self, line: bytes, frames: list[Frame]) -> None:
+        if not line:
+            self._dispatch(frames)
+            return
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            if self._data and self._is_over(value):
+                self._dispatch(frames)
+            self._data.append(value)
+        elif name == b"event":
+            if self._data and self._is_over(None):
+                self._dispatch(frames)
+            self._event = value.decode("utf-8", "replace")
+        elif name == b"id" and b"\0" not in value:
+            self._id = value.decode("utf-8", "replace")
+
+    def _is_over(self, value: bytes | None) -> bool:
+        """Whether a next line begins a new event though no blank line came: a data line's value, None for a name.
+
+        So it does when the pending data is one whole JSON object or array; or when it was meant to be one, can no
+        longer become one, and the next may be, so that one malformed event does not swallow all that follow.
+        """
+        first = self._data[0]
+        if first[:1] not in _OPENINGS:
+            return False
+        if len(self._data) == 1:
+            if first == _DONE:
+                return True
+            try:
+                _JSON.decode(first)
+                return True
+            except (ValueError, RecursionError):
+                pass  # only a quick yes: the probe below has the last word
+        probe = self._probe = self._probe or PartialJson()
+        for line in self._data[self._probed :]:
+            # Latin-1 keeps every byte one character, and structure is all that is looked at.
+            probe.feed("\n" + line.decode("latin-1"))
+        self._probed = len(self._data)
+        return probe.is_complete or (probe.is_broken and (value is None or value[:1] in _OPENINGS))
+
+    def _dispatch(self, frames: list[Frame]) -> None:
+        if self._data:
+            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+            frames.append(Frame(data, self._event, self._id))
+            self._data = []
+            self._probe, self._probed = None, 0
+        self._event = self._id = ""
+
+    def _without_bom(self, lines: bytes) -> bytes:
+        if self._is_start:
+            self._is_start = False
+            return lines.removeprefix(BOM)
+        return lines
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """The bytes of one frame, with a data line for each line of its data."""
+    head = _field("event", frame.event) + _field("id", frame.id)
+    if b"\n" in frame.data or b"\r" in frame.data:
+        return head + b"".join(b"data: %b\n" % line for line in _LINE_END.split(frame.data)) + b"\n"
+    return b"%bdata: %b\n\n" % (head, frame.data)
+
+
+def comment(text: str) -> bytes:
+    """A comment that readers pass over, as a sign of life between frames."""
+    return b"".join(b": %b\n" % line for line in _LINE_END.split(text.encode("utf-8"))) + b"\n"
+
+
+def _field(name: str, value: str) -> bytes:
+    if not value:
+        return b""
+    if "\n" in value or "\r" in value:
+        raise Fault(
+            Code.INVALID_REQUEST,
+            f"a frame's {name} cannot hold a line break: {value!r}",
+            hint="Put text of several lines into the frame's data.",
+        )
+    return f"{name}: {value}\n".encode()
