@@ -1,7 +1,7 @@
 """Sightline: a local-first workbench and gateway for LLM requests. What you see is what you send.
 
-As a library it is the same code as the commands: `translate_request`, `translate_reply` and `StreamTranslation` turn one
-provider's API into another's and report what could not be carried; `dialect(name)` reads and writes one of them;
+As a library it is the same code as the commands: `translate_request`, `translate_reply` and `StreamTranslation` turn
+one provider's API into another's and report what could not be carried; `dialect(name)` reads and writes one of them;
 `WireDocument` edits a body byte by byte. Nothing is imported before it is asked for.
 """
 

@@ -121,15 +121,18 @@ def test_logprobs_gather_and_unmodelled_fields_are_kept() -> None:
     assert reply.unmodelled == (Unmodelled("/x", 1), Unmodelled("/3", "not JSON"))
 
 
-def test_choices_are_folded_each_for_itself_and_gaps_are_empty() -> None:
+def test_choices_are_folded_each_for_itself_in_the_order_of_their_numbers() -> None:
     reply = fold(
-        [TextReceived(0, "b", choice=2), Finished("length", 2, "max", "END", at="/f"), TextReceived(0, "a"), *STOP]
+        [
+            TextReceived(0, "b", choice=10**9),
+            Finished("length", 10**9, "max", "END", at="/f"),
+            TextReceived(0, "a"),
+            *STOP,
+        ]
     )
     assert reply.choices[0].parts == (Text("a"),)
-    assert reply.choices[1] == Choice()
-    assert reply.choices[2] == Choice(
-        parts=(Text("b"),), finish="length", detail="max", stop_sequence="END", finish_at="/f"
-    )
+    late = Choice(parts=(Text("b"),), finish="length", detail="max", stop_sequence="END", finish_at="/f")
+    assert reply.choices[1:] == (late,)
 
 
 @pytest.mark.parametrize(("code", "finish"), [(Code.NETWORK, "error"), (Code.CANCELLED, "cancelled")])

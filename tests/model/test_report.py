@@ -21,6 +21,8 @@ def test_strict_refuses_on_content_and_options_and_not_on_identity() -> None:
     report = Report()
     report.lose("/id", "id", "no ids", "identity")
     assert not report.refusals
+    assert report.refusal_count == 0
     report.lose("/seed", "seed", "no seed", "option")
     report.lose("/messages/0", "words", "no words", "content")
     assert tuple(loss.pointer for loss in report.refusals) == ("/seed", "/messages/0")
+    assert report.refusal_count == 2

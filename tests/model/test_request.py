@@ -32,5 +32,11 @@ def test_a_request_comes_back_as_it_was() -> None:
     assert msgspec.json.decode(msgspec.json.encode(REQUEST), type=Request) == REQUEST
 
 
+def test_some_dialects_say_elsewhere_whether_calls_may_be_parallel() -> None:
+    assert REQUEST.parallel_at == "/parallel_tool_calls"
+    inside = Request(options=Options(places={"parallel_tool_calls": "/tool_choice/disable_parallel_tool_use"}))
+    assert inside.parallel_at == "/tool_choice/disable_parallel_tool_use"
+
+
 def test_an_empty_request_says_nothing() -> None:
     assert msgspec.json.encode(Request()) == b"{}"

@@ -1,8 +1,8 @@
 """What a model's answer is made of as it arrives: a closed union that every dialect reads into and writes from.
 
 A part of the answer is named by its `part` number, a choice by its `choice`; `at` is a place in the source, where a
-stream counts as an array of its frames. Every sequence of events ends with exactly one `Ended`, before which each
-choice is `Finished` or the whole has `Failed`.
+stream counts as an array of its frames. Every sequence of events ends with exactly one `Ended`, directly before
+which each choice is `Finished` or the whole has `Failed`.
 """
 
 from typing import TypeAlias

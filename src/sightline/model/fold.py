@@ -104,13 +104,11 @@ class Fold:
     @property
     def reply(self) -> Reply:
         """What has arrived so far, as a whole."""
-        count = max(self._choices, default=0) + 1
         failed: Finish | None = None
         if self._fault is not None:
             failed = "cancelled" if self._fault.code is Code.CANCELLED else "error"
         choices = []
-        for index in range(count):
-            draft = self._choices.get(index, _ChoiceDraft())
+        for _, draft in sorted(self._choices.items()) or [(0, _ChoiceDraft())]:
             finished = draft.finished
             choices.append(
                 Choice(

@@ -35,10 +35,15 @@ class Report:
     def __init__(self) -> None:
         self._losses: dict[Loss, None] = {}
         self._additions: dict[Addition, None] = {}
+        self.refusal_count = 0
+        """How many of the losses a strict translation refuses."""
 
     def lose(self, pointer: str, what: str, why: str, severity: Severity) -> None:
         """Note what the target cannot say."""
-        self._losses[Loss(pointer, what, why, severity)] = None
+        loss = Loss(pointer, what, why, severity)
+        if loss not in self._losses:
+            self._losses[loss] = None
+            self.refusal_count += severity != "identity"
 
     def add(self, pointer: str, what: str, why: str, severity: Severity = "option") -> None:
         """Note what the target demanded."""
