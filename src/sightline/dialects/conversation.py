@@ -1,0 +1,134 @@
+"""Passes over canonical messages that the writers of several dialects need before they can say them their own way."""
+
+import hashlib
+import re
+from collections import defaultdict, deque
+
+import msgspec
+
+from sightline.dialects.dialect import SystemPolicy
+from sightline.model.json import JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from sightline.model.report import Report
+
+SYSTEM_ROLES = ("system", "developer")
+
+
+def leading_count(messages: tuple[Message, ...]) -> int:
+    """How many system and developer messages stand before the conversation begins."""
+    for count, message in enumerate(messages):
+        if message.role not in SYSTEM_ROLES:
+            return count
+    return len(messages)
+
+
+def with_policy(messages: tuple[Message, ...], policy: SystemPolicy, report: Report) -> tuple[Message, ...]:
+    """The messages with system messages where the policy wants them; moving one is reported."""
+    if policy == "in_place":
+        return messages
+    count = leading_count(messages)
+    leading, others = messages[:count], messages[count:]
+    if policy == "merge_all":
+        for message in others:
+            if message.role in SYSTEM_ROLES:
+                report.lose(
+                    message.at, f"place of a {message.role} message", "merge_all moves it to the front", "option"
+                )
+        leading = (*leading, *(message for message in others if message.role in SYSTEM_ROLES))
+        others = tuple(message for message in others if message.role not in SYSTEM_ROLES)
+    return (*_merged(leading, report), *others)
+
+
+def _merged(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
+    """System messages as one: the first one's role, everybody's parts."""
+    if len(leading) < 2:
+        return leading
+    extras: JsonObject = {}
+    for message in leading:
+        extras |= message.extras
+        if message.name is not None:
+            report.lose(message.at, "name of a message", "it is merged with others", "option")
+    parts = tuple(part for message in leading for part in message.parts)
+    return (Message(leading[0].role, parts, at=leading[0].at, extras=extras),)
+
+
+def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
+    """The messages with an id on every call and result; a result without one answers its name's oldest open call."""
+    if all(part.id for message in messages for part in message.parts if isinstance(part, (ToolCall, ToolResult))):
+        return messages
+    waiting: dict[str, deque[str]] = defaultdict(deque)
+    count = 0
+
+    def named(part: Part) -> Part:
+        nonlocal count
+        if isinstance(part, ToolCall):
+            if not part.id:
+                count += 1
+                part = msgspec.structs.replace(part, id=f"call_{count}")
+                report.add(part.at, "id of a tool call", "a call and its result must share an id", "identity")
+            waiting[part.name].append(part.id)
+        elif isinstance(part, ToolResult):
+            queue = waiting[part.name or ""]
+            if not part.id:
+                part = msgspec.structs.replace(part, id=queue.popleft() if queue else "call_0")
+                report.add(part.at, "id of a tool result", "a call and its result must share an id", "identity")
+            elif part.id in queue:
+                queue.remove(part.id)
+        return part
+
+    return tuple(
+        msgspec.structs.replace(message, parts=tuple(named(part) for part in message.parts)) for message in messages
+    )
+
+
+def call_names(messages: tuple[Message, ...]) -> dict[str, str]:
+    """The tool's name for the id of every call."""
+    return {
+        part.id: part.name for message in messages for part in message.parts if isinstance(part, ToolCall) and part.id
+    }
+
+
+def as_turns(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages with items joined that other dialects hold as one message.
+
+    Some wires hold a turn as several items (reasoning, words, one call each), others as one message. An assistant
+    message that is only an item joins its neighbour; so does a tool result the one before it. Whole messages of one
+    role that follow each other stay apart, as their author wrote them.
+    """
+    turns: list[Message] = []
+    for message in messages:
+        if turns and _joins(turns[-1], message):
+            previous = turns[-1]
+            turns[-1] = msgspec.structs.replace(previous, parts=(*previous.parts, *message.parts), bare=False)
+        else:
+            turns.append(message)
+    return tuple(turns)
+
+
+def _joins(previous: Message, message: Message) -> bool:
+    if previous.role != message.role:
+        return False
+    if message.role == "assistant":
+        return _is_item(previous) or _is_item(message)
+    return message.role == "tool"
+
+
+def _is_item(message: Message) -> bool:
+    return all(isinstance(part, (Thinking, ToolCall, Opaque)) for part in message.parts)
+
+
+def plain_text(parts: tuple[Part, ...]) -> str:
+    """The words of these parts, as one string."""
+    return "".join(part.text for part in parts if isinstance(part, Text))
+
+
+_SAFE_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def safe_id(call_id: str, at: str, report: Report, dialect: str) -> str:
+    """The id itself where the dialect takes it, else a stable one that it takes, so that call and result still meet."""
+    if _SAFE_ID.fullmatch(call_id):
+        return call_id
+    report.lose(at, "spelling of a tool call's id", f"{dialect} takes ids of letters, digits, _ and - only", "identity")
+    return "call_" + hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -1,0 +1,91 @@
+"""What a dialect is: a small record of pure functions in both directions, because we are client and server."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from sightline.errors import Fault
+from sightline.model.events import StreamEvent
+from sightline.model.json import Json, JsonObject
+from sightline.model.reply import Reply
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.sse import Frame
+
+SystemPolicy = Literal["in_place", "merge_leading", "merge_all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """How a request is to be written, beyond what it says: settings of the provider that will read it.
+
+    `thinking_field` is the message field in which a chat provider takes reasoning back (`reasoning_content`), empty
+    where it takes none. `max_tokens` is used where the dialect demands a limit and the request sets none.
+    """
+
+    system: SystemPolicy = "in_place"
+    thinking_field: str = ""
+    max_tokens: int = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What the reader of a reply expects: identity where the provider gave none, and usage only if it asked."""
+
+    include_usage: bool = True
+    id: str = ""
+    model: str = ""
+    created: int = 0
+    input_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a request that the API rejects (`error`) or handles badly (`warning`), and where it stands."""
+
+    pointer: str
+    message: str
+    severity: Literal["error", "warning"] = "error"
+
+
+class StreamReading(Protocol):
+    """Frames in, events out; the events end with exactly one `Ended`."""
+
+    def feed(self, frame: Frame) -> list[StreamEvent]:
+        """Take the next frame."""
+        ...
+
+    def close(self) -> list[StreamEvent]:
+        """The bytes have ended."""
+        ...
+
+
+class StreamWriting(Protocol):
+    """Events in, bytes out; after `Ended` the bytes hold exactly one legal terminal."""
+
+    def feed(self, event: StreamEvent) -> bytes:
+        """Take the next event."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One provider's API as values. `model_in_path` says that the URL, not the body, names the model.
+
+    `bookkeeping` are fields whose loss changes nothing that anybody reads; `echoes` those with which a reply repeats
+    its request.
+    """
+
+    name: str
+    read_request: Callable[[Json], Request]
+    write_request: Callable[[Request, Target, Report], Json]
+    read_reply: Callable[[Json], list[StreamEvent]]
+    write_reply: Callable[[Reply, Client, Report], JsonObject]
+    stream_reader: Callable[[], StreamReading]
+    stream_writer: Callable[[Client, Report], StreamWriting]
+    read_error: Callable[[int, Json, Mapping[str, str]], Fault]
+    write_error: Callable[[Fault], tuple[int, JsonObject]]
+    problems: Callable[[Request], list[Problem]]
+    model_in_path: bool = False
+    bookkeeping: frozenset[str] = field(default_factory=frozenset)
+    echoes: frozenset[str] = field(default_factory=frozenset)

@@ -1,0 +1,133 @@
+"""Typed access to foreign JSON: a wrong shape becomes a `Fault` that names the pointer of the offending value."""
+
+from collections.abc import Collection
+
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+
+_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def wrong(value: Json, at: str, expected: str) -> Fault:
+    """The fault for a value of the wrong shape."""
+    return Fault(
+        Code.INVALID_REQUEST,
+        f"{at or 'the document'}: expected {expected}, found {_NAMES[type(value)]}",
+        hint="Check that the body is of the dialect that was named.",
+        pointer=at,
+    )
+
+
+def unknown(value: str, at: str, what: str, known: Collection[str]) -> Fault:
+    """The fault for a word that is not one of the known ones."""
+    return Fault(
+        Code.INVALID_REQUEST,
+        f"{at}: unknown {what} {value!r}",
+        hint=f"Known here: {', '.join(sorted(known))}.",
+        pointer=at,
+    )
+
+
+def as_object(value: Json, at: str) -> JsonObject:
+    """The value, which must be an object."""
+    if type(value) is not dict:
+        raise wrong(value, at, "an object")
+    return value
+
+
+def as_list(value: Json, at: str) -> list[Json]:
+    """The value, which must be a list."""
+    if type(value) is not list:
+        raise wrong(value, at, "a list")
+    return value
+
+
+def as_str(value: Json, at: str) -> str:
+    """The value, which must be a string."""
+    if type(value) is not str:
+        raise wrong(value, at, "a string")
+    return value
+
+
+def str_of(holder: JsonObject, key: str, at: str) -> str:
+    """The string under this key, which must be there."""
+    value = holder.get(key)
+    if type(value) is not str:
+        raise wrong(value, f"{at}/{key}", "a string")
+    return value
+
+
+def opt_str(holder: JsonObject, key: str, at: str) -> str | None:
+    """The string under this key, or None if it is absent or null."""
+    value = holder.get(key)
+    if value is None or type(value) is str:
+        return value
+    raise wrong(value, f"{at}/{key}", "a string")
+
+
+def opt_int(holder: JsonObject, key: str, at: str) -> int | None:
+    """The whole number under this key, or None if it is absent or null."""
+    value = holder.get(key)
+    if value is None or type(value) is int:
+        return value
+    raise wrong(value, f"{at}/{key}", "a whole number")
+
+
+def opt_bool(holder: JsonObject, key: str, at: str) -> bool | None:
+    """The boolean under this key, or None if it is absent or null."""
+    value = holder.get(key)
+    if value is None or type(value) is bool:
+        return value
+    raise wrong(value, f"{at}/{key}", "a boolean")
+
+
+def opt_object(holder: JsonObject, key: str, at: str) -> JsonObject | None:
+    """The object under this key, or None if it is absent or null."""
+    value = holder.get(key)
+    if value is None or type(value) is dict:
+        return value
+    raise wrong(value, f"{at}/{key}", "an object")
+
+
+def opt_list(holder: JsonObject, key: str, at: str) -> list[Json]:
+    """The list under this key, empty if it is absent or null."""
+    value = holder.get(key)
+    if value is None:
+        return []
+    if type(value) is list:
+        return value
+    raise wrong(value, f"{at}/{key}", "a list")
+
+
+_NOTHING: JsonObject = {}
+
+
+def rest(holder: JsonObject, known: frozenset[str]) -> JsonObject:
+    """The fields that we do not model."""
+    if holder.keys() <= known:
+        return _NOTHING
+    return {key: value for key, value in holder.items() if key not in known}
+
+
+def compact(holder: JsonObject) -> JsonObject:
+    """The same without the fields that are None."""
+    return {key: value for key, value in holder.items() if value is not None}
+
+
+def merge(document: JsonObject, extras: JsonObject) -> JsonObject:
+    """Put unmodelled fields back, into nested objects too; what is already there stays."""
+    for key, value in extras.items():
+        present = document.get(key)
+        if type(present) is dict and type(value) is dict:
+            merge(present, value)
+        else:
+            document.setdefault(key, value)
+    return document

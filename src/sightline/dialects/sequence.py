@@ -1,0 +1,101 @@
+"""Events put in an order in which no two parts overlap, for dialects that write one block after another.
+
+Only one choice is kept (the others are a loss), parts are renumbered from 0 in the order in which they are written, and
+what arrives for a later part while a tool call is still open waits until that call is complete.
+"""
+
+from collections import deque
+
+import msgspec
+
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Failed,
+    Finished,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+)
+from sightline.model.report import Report
+
+PartEvent = (
+    TextReceived
+    | RefusalReceived
+    | ThinkingReceived
+    | SignatureReceived
+    | ToolCallBegun
+    | ArgumentsReceived
+    | ToolCallCompleted
+    | CitationReceived
+    | PartReceived
+)
+_PART_EVENTS = PartEvent.__args__
+
+
+class Sequencer:
+    """Feed it events; it gives them back without overlap."""
+
+    def __init__(self, report: Report, dialect: str) -> None:
+        self._report = report
+        self._dialect = dialect
+        self._open_call: int | None = None
+        self._current: int | None = None
+        self._block = -1
+        self._waiting: deque[PartEvent] = deque()
+
+    def feed(self, event: StreamEvent) -> list[StreamEvent]:
+        """The events that can be written now."""
+        if getattr(event, "choice", 0):
+            self._report.lose(
+                getattr(event, "at", "") or f"/choices/{event.choice}",  # type: ignore[union-attr] # it has a choice
+                "another choice",
+                f"{self._dialect} has one choice in a reply",
+                "content",
+            )
+            return []
+        if isinstance(event, _PART_EVENTS):
+            if self._open_call is not None and event.part != self._open_call:
+                self._waiting.append(event)
+                return []
+            return [self._placed(event), *self._released()]
+        if isinstance(event, (Finished, Failed)):
+            return [*self._flushed(), event]
+        return [event]
+
+    def _placed(self, event: PartEvent) -> StreamEvent:
+        if event.part != self._current:
+            self._current = event.part
+            self._block += 1
+        if isinstance(event, ToolCallBegun):
+            self._open_call = event.part
+        elif isinstance(event, ToolCallCompleted):
+            self._open_call = None
+        return msgspec.structs.replace(event, part=self._block)
+
+    def _released(self) -> list[StreamEvent]:
+        """What has waited and need wait no longer, part by part."""
+        out: list[StreamEvent] = []
+        while self._open_call is None and self._waiting:
+            chosen = self._waiting[0].part
+            still: deque[PartEvent] = deque()
+            for event in self._waiting:
+                if event.part == chosen:
+                    out.append(self._placed(event))
+                else:
+                    still.append(event)
+            self._waiting = still
+        return out
+
+    def _flushed(self) -> list[StreamEvent]:
+        """Everything that waits, when no call will be completed any more."""
+        out: list[StreamEvent] = []
+        while self._open_call is not None or self._waiting:
+            self._open_call = None
+            out.extend(self._released())
+        return out

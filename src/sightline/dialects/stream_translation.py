@@ -1,0 +1,91 @@
+"""From one dialect to another while it arrives: bytes in at any split, bytes out as soon as they can be said."""
+
+from sightline.dialects.dialect import Client, StreamWriting
+from sightline.dialects.losses import lose_counts, lose_field
+from sightline.dialects.registry import dialect
+from sightline.dialects.streaming import broken
+from sightline.dialects.tool_names import NameRestorer
+from sightline.dialects.views import VIEWS
+from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, StreamEvent, UsageReceived
+from sightline.model.fold import Fold
+from sightline.model.reply import Reply
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.sse import SseDecoder
+
+
+class StreamTranslation:
+    """One stream. Between equal dialects the bytes stay as they came; `events` and `reply` are targets too.
+
+    `request` is the client's own: it gives tools the names back under which the client knows them.
+    """
+
+    def __init__(
+        self, source: str, target: str, *, client: Client | None = None, request: Request | None = None
+    ) -> None:
+        reading = dialect(source)
+        self.report = Report()
+        self._target = target
+        self._is_verbatim = source == target
+        self._is_foreign = not self._is_verbatim and target not in VIEWS
+        self._bookkeeping = reading.bookkeeping | reading.echoes
+        self._frames = SseDecoder()
+        self._reader = reading.stream_reader()
+        self._restorer = None if request is None else NameRestorer(request)
+        self._writer = self._writer_of(client or Client())
+        self._fold = Fold(source)
+        self._is_broken = False
+
+    def feed(self, data: bytes) -> bytes:
+        """The bytes that these bytes amount to."""
+        events = [event for frame in self._frames.feed(data) for event in self._reader.feed(frame)]
+        written = self._written(events)
+        return data if self._is_verbatim else written
+
+    def close(self) -> bytes:
+        """The source has ended; the target gets its terminal, or its own form of error."""
+        last = [event for frame in self._frames.close() for event in self._reader.feed(frame)]
+        if self._is_foreign:  # half a frame is what a cut connection leaves, and the reader says so itself
+            last = [event for event in last if not isinstance(event, FrameBroken)]
+        written = self._written([*last, *self._reader.close()])
+        return b"" if self._is_verbatim else written
+
+    @property
+    def reply(self) -> Reply:
+        """What has arrived so far."""
+        return self._fold.reply
+
+    def _writer_of(self, client: Client) -> StreamWriting | None:
+        if self._is_verbatim:
+            return None
+        if self._target in VIEWS:
+            return VIEWS[self._target]()
+        return dialect(self._target).stream_writer(client, self.report)
+
+    def _written(self, events: list[StreamEvent]) -> bytes:
+        out: list[bytes] = []
+        for event in self._up_to_broken(events) if self._is_foreign else events:
+            if self._is_foreign:
+                self._note(event)
+            for told in [event] if self._restorer is None else self._restorer.feed(event):
+                self._fold.add(told)
+                if self._writer is not None:
+                    out.append(self._writer.feed(told))
+        return b"".join(out)
+
+    def _up_to_broken(self, events: list[StreamEvent]) -> list[StreamEvent]:
+        """A frame that cannot be read cannot be translated either: the stream fails there, and nothing follows."""
+        if self._is_broken:
+            return []
+        for index, event in enumerate(events):
+            if isinstance(event, FrameBroken):
+                self._is_broken = True
+                return [*events[:index], Failed(broken(event)), Ended()]
+        return events
+
+    def _note(self, event: StreamEvent) -> None:
+        """What no other dialect can carry."""
+        if isinstance(event, FieldReceived):
+            lose_field(event.at, event.value, self._target, self._bookkeeping, self.report)
+        elif isinstance(event, UsageReceived):
+            lose_counts(event.usage, self._target, self.report)

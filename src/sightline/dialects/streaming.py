@@ -1,0 +1,137 @@
+"""The part of reading a stream that all dialects share: decoding frames, and ending exactly once.
+
+A dialect supplies a `Machine` that turns one decoded frame into events. Around it stands what no dialect may get wrong:
+a frame that is not JSON or not of the dialect is told as such, the finishes come last, nothing is heard after the end,
+and bytes that stop without a legal end are a failure and never a short success.
+"""
+
+from typing import Protocol
+
+from sightline.errors import Code, Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    Ended,
+    Failed,
+    Finished,
+    FrameBroken,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+)
+from sightline.model.json import JsonObject
+from sightline.model.reply import Finish
+from sightline.wire.jsontext import decode
+from sightline.wire.sse import Frame
+
+DONE = b"[DONE]"
+_FRAGMENTS = frozenset({TextReceived, ThinkingReceived, ArgumentsReceived})
+
+
+class Machine(Protocol):
+    """One dialect's state while a stream is read."""
+
+    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        """The events of one frame; `index` counts the frames and begins its pointers."""
+        ...
+
+    def done(self) -> list[StreamEvent]:
+        """The dialect's `[DONE]` marker came: the events that are still owed, the finish of each choice among them."""
+        ...
+
+    def is_over(self) -> bool:
+        """Whether the last frame was the stream's legal end, so that nothing more needs to be waited for."""
+        ...
+
+
+class StreamReader:
+    """Drives a machine over the frames of one stream."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._read = machine.read
+        self._index = 0
+        self._seen: set[int] = set()
+        self._finished: dict[int, Finished] = {}
+        self._has_failed = False
+        self._has_ended = False
+
+    def feed(self, frame: Frame) -> list[StreamEvent]:
+        """The events of one more frame."""
+        if self._has_ended:
+            return []
+        index = self._index
+        self._index = index + 1
+        data = frame.data
+        if data == DONE:
+            return self._end(self._taken(self._machine.done()))
+        try:
+            document = decode(data)
+            if type(document) is not dict:
+                raise Fault(Code.UPSTREAM_PROTOCOL, "a frame is not a JSON object", pointer=f"/{index}")
+            events = self._read(document, index)
+        except Fault as fault:
+            return [FrameBroken(fault.pointer or f"/{index}", fault.message)]
+        if len(events) == 1 and type(event := events[0]) in _FRAGMENTS and not event.choice:  # type: ignore[union-attr] # fragments have a choice
+            return events  # as nearly all frames are
+        events = self._taken(events)
+        if self._has_failed or self._machine.is_over():
+            return self._end(events)
+        return events
+
+    def close(self) -> list[StreamEvent]:
+        """The bytes have ended: that is legal only after a finish."""
+        if self._has_ended:
+            return []
+        return self._end([])
+
+    def _taken(self, events: list[StreamEvent]) -> list[StreamEvent]:
+        """The events without the finishes, which are held back: parts of a choice may still come behind its finish."""
+        taken: list[StreamEvent] = []
+        for event in events:
+            if isinstance(event, Finished):
+                self._finished[event.choice] = event
+                continue
+            taken.append(event)
+            if isinstance(event, Failed):
+                self._has_failed = True
+                break
+            if (choice := getattr(event, "choice", None)) is not None:
+                self._seen.add(choice)
+        return taken
+
+    def _end(self, events: list[StreamEvent]) -> list[StreamEvent]:
+        """Every choice that has begun must have finished, or the whole has failed."""
+        self._has_ended = True
+        if self._has_failed:
+            return [*events, Ended()]
+        if 0 not in self._finished or not self._seen <= self._finished.keys():
+            return [*events, Failed(cut()), Ended()]
+        return [*events, *self._finished.values(), Ended()]
+
+
+def cut() -> Fault:
+    """The fault of a stream that stops without a legal end."""
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        "the stream ended before the reply was complete",
+        hint="The provider or the network cut the connection; what arrived is kept. Send the request again.",
+    )
+
+
+def broken(frame: FrameBroken) -> Fault:
+    """The fault of a stream that cannot be translated because a part of it cannot be read."""
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        f"the stream holds a frame that cannot be read: {frame.message}",
+        hint="The provider sent something that is not of its dialect; look at the raw frames.",
+        pointer=frame.at,
+    )
+
+
+def settled(finish: Finish, *, has_calls: bool) -> Finish:
+    """The finish that agrees with the content: `tool_calls` if and only if there is a call to answer."""
+    if finish == "stop" and has_calls:
+        return "tool_calls"
+    if finish == "tool_calls" and not has_calls:
+        return "stop"
+    return finish

@@ -1,0 +1,98 @@
+"""From one dialect to another, whole bodies: requests and replies, each with a report of what was lost."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from sightline.dialects.dialect import Client, Target
+from sightline.dialects.losses import lose_reply_extras, lose_request_extras
+from sightline.dialects.registry import dialect
+from sightline.dialects.tool_names import NameRestorer
+from sightline.dialects.views import VIEWS
+from sightline.model.events import StreamEvent
+from sightline.model.fold import fold
+from sightline.model.reply import Reply
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.document import WireDocument
+from sightline.wire.jsontext import decode, encode
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTranslation:
+    """The body in the target's dialect, what it does not say, and the request that was read."""
+
+    data: bytes
+    report: Report
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyTranslation:
+    """The body in the target's dialect, what it does not say, and the reply that was read."""
+
+    data: bytes
+    report: Report
+    reply: Reply
+
+
+def translate_request(
+    data: bytes, source: str, target: str, *, model: str = "", settings: Target | None = None
+) -> RequestTranslation:
+    """A request body of one dialect in another. Between equal dialects the bytes stay as they came."""
+    settings = settings or Target()
+    wire = WireDocument(data)
+    request = dialect(source).read_request(wire.document)
+    renames = bool(model) and request.model != model and not dialect(source).model_in_path
+    if source == target and settings.system == "in_place" and not (renames and isinstance(wire.document, list)):
+        if renames:
+            wire = wire.set("/model", model) if request.model else wire.insert("/model", model)
+        return RequestTranslation(wire.data, Report(), request)
+    if model:
+        request = msgspec.structs.replace(request, model=model)
+    report = Report()
+    return RequestTranslation(write_request(request, target, settings, report), report, request)
+
+
+def write_request(request: Request, target: str, settings: Target, report: Report) -> bytes:
+    """The body of a canonical request, wherever it was read from."""
+    writing = dialect(target)
+    if request.dialect and request.dialect != target:
+        lose_request_extras(request, target, dialect(request.dialect).bookkeeping, report)
+    body = writing.write_request(request, settings, report)
+    if writing.model_in_path and request.dialect != target:
+        for name, value in (("model", request.model), ("stream", request.options.stream)):
+            if value:
+                place = request.options.places.get(name, f"/{name}")
+                report.lose(place, name, f"{target} says it in the URL, not in the body", "identity")
+    elif not request.model:
+        report.add("/model", "no model", "the source does not name one in its body; name it", "option")
+    return encode(body)
+
+
+def translate_reply(
+    data: bytes, source: str, target: str, *, client: Client | None = None, request: Request | None = None
+) -> ReplyTranslation:
+    """A whole reply of one dialect in another, or as `events` or `reply`.
+
+    `request` is the client's own: it gives tools the names back under which the client knows them.
+    """
+    reading = dialect(source)
+    events = restored(reading.read_reply(decode(data)), request)
+    reply = fold(events, source)
+    report = Report()
+    if source == target:
+        return ReplyTranslation(data, report, reply)
+    if target in VIEWS:
+        view = VIEWS[target]()
+        return ReplyTranslation(b"".join(view.feed(event) for event in events), report, reply)
+    lose_reply_extras(reply, target, reading.bookkeeping | reading.echoes, report)
+    return ReplyTranslation(encode(dialect(target).write_reply(reply, client or Client(), report)), report, reply)
+
+
+def restored(events: list[StreamEvent], request: Request | None) -> list[StreamEvent]:
+    """The events in the terms of the client's request."""
+    if request is None:
+        return events
+    restorer = NameRestorer(request)
+    return [told for event in events for told in restorer.feed(event)]

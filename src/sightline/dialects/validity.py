@@ -1,0 +1,106 @@
+"""Rules about a request's structure that several APIs share; each dialect's `rules.py` says which it enforces."""
+
+import re
+from collections import Counter
+
+from sightline.dialects.conversation import SYSTEM_ROLES
+from sightline.dialects.dialect import Problem
+from sightline.dialects.tool_names import flat_name
+from sightline.errors import Fault
+from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolResult
+from sightline.model.request import Request
+from sightline.model.tools import OpaqueTool
+from sightline.wire.jsontext import decode
+
+
+def pairing_problems(request: Request, *, adjacent: bool) -> list[Problem]:
+    """Results that answer no call, and calls that nothing answers.
+
+    `adjacent`: the answers must come before anybody else speaks. Otherwise they may come anywhere later.
+    """
+    problems: list[Problem] = []
+    waiting: dict[str, ToolCall] = {}
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                if waiting.pop(part.id, None) is None:
+                    problems.append(Problem(part.at, f"this tool result answers no open call (id {part.id!r})"))
+            elif adjacent and waiting and message.role not in SYSTEM_ROLES and not _may_wait(message.role, part):
+                problems.extend(_unanswered(waiting))
+                waiting = {}
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                if part.id in waiting:
+                    problems.append(Problem(part.at, f"the id {part.id!r} is used by two open calls"))
+                waiting[part.id] = part
+    problems.extend(_unanswered(waiting))
+    return problems
+
+
+def _may_wait(role: str, part: Part) -> bool:
+    """Whether this can stand between a call and its result without anybody having spoken."""
+    return isinstance(part, CacheBreakpoint) or (role == "assistant" and isinstance(part, ToolCall))
+
+
+def _unanswered(waiting: dict[str, ToolCall]) -> list[Problem]:
+    return [
+        Problem(call.at, f"the call of {call.name!r} (id {call.id!r}) has no result where it must stand")
+        for call in waiting.values()
+    ]
+
+
+def empty_problems(request: Request, *, whitespace: bool) -> list[Problem]:
+    """Messages without content and text parts without text; with `whitespace` also text that is only blank."""
+    problems: list[Problem] = []
+    for message in request.messages:
+        if not [part for part in message.parts if not isinstance(part, CacheBreakpoint)]:
+            problems.append(Problem(message.at, "this message has no content"))
+        problems.extend(
+            Problem(part.at, "this text is empty")
+            for part in message.parts
+            if isinstance(part, Text) and not (part.text.strip() if whitespace else part.text)
+        )
+    return problems
+
+
+def no_messages(request: Request, at: str) -> list[Problem]:
+    """A conversation must have something besides system messages."""
+    if any(message.role not in SYSTEM_ROLES for message in request.messages):
+        return []
+    return [Problem(at, "there is no message to answer")]
+
+
+def argument_problems(request: Request) -> list[Problem]:
+    """Arguments of function calls that are not a JSON object."""
+    return [
+        Problem(part.at, f"the arguments of {part.name!r} are not a JSON object")
+        for message in request.messages
+        for part in message.parts
+        if isinstance(part, ToolCall) and part.kind == "function" and not is_object(part.arguments)
+    ]
+
+
+def is_object(text: str) -> bool:
+    """Whether this is the text of a JSON object."""
+    try:
+        return isinstance(decode(text), dict)
+    except Fault:
+        return False
+
+
+def tool_problems(request: Request, pattern: re.Pattern[str], limit: int | None = None) -> list[Problem]:
+    """Names that the API does not take, names used twice, and too many tools."""
+    problems: list[Problem] = []
+    named = [tool for tool in request.tools if not isinstance(tool, OpaqueTool)]
+    counts = Counter(flat_name(tool.name, tool.namespace) for tool in named)
+    for tool in named:
+        if not pattern.fullmatch(tool.name):
+            problems.append(Problem(tool.at, f"the tool name {tool.name!r} must match {pattern.pattern}"))
+        if counts[flat_name(tool.name, tool.namespace)] > 1:
+            problems.append(Problem(tool.at, f"there are several tools named {tool.name!r}"))
+    if limit is not None and len(request.tools) > limit:
+        excess = len(request.tools) - limit
+        problems.append(
+            Problem("/tools", f"{len(request.tools)} tools are {excess} more than the {limit} that are taken")
+        )
+    return problems

@@ -1,0 +1,23 @@
+import pytest
+
+from sightline.dialects import canonical
+from sightline.errors import Code, Fault
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.request import Request
+
+
+def test_a_request_is_written_and_read_back() -> None:
+    request = Request(model="m", messages=(Message("user", (Text("hi \ud800"),)),), dialect="openai-chat")
+    assert canonical.read(canonical.write(request)) == request
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(b'{"model":5}', "not a canonical request: Expected `str`"), (b"{", "not JSON"), (b"[]", "Expected `object`")],
+)
+def test_anything_else_is_refused_with_a_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(Fault, match=reason) as caught:
+        canonical.read(data)
+    assert caught.value.code == Code.INVALID_REQUEST
+    assert caught.value.hint

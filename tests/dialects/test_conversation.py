@@ -1,0 +1,130 @@
+from sightline.dialects.conversation import (
+    as_turns,
+    call_names,
+    leading_count,
+    plain_text,
+    safe_id,
+    with_ids,
+    with_policy,
+)
+from sightline.model.message import Message
+from sightline.model.parts import Image, Link, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from sightline.model.report import Report
+
+SYSTEM = Message("system", (Text("be kind"),), at="/0")
+DEVELOPER = Message("developer", (Text("be brief"),), at="/1")
+USER = Message("user", (Text("hi"),), at="/2")
+LATE = Message("system", (Text("be careful"),), at="/3")
+
+
+def said(*parts: Part) -> Message:
+    return Message("assistant", parts)
+
+
+def test_leading_messages_are_those_before_anybody_speaks() -> None:
+    assert leading_count((SYSTEM, DEVELOPER, USER, LATE)) == 2
+    assert leading_count((SYSTEM, DEVELOPER)) == 2
+    assert leading_count(()) == 0
+
+
+def test_in_place_moves_nothing() -> None:
+    report = Report()
+    messages = (SYSTEM, DEVELOPER, USER, LATE)
+    assert with_policy(messages, "in_place", report) is messages
+
+
+def test_merge_leading_joins_what_stands_in_front_and_leaves_the_rest() -> None:
+    report = Report()
+    merged = with_policy((SYSTEM, DEVELOPER, USER, LATE), "merge_leading", report)
+    assert merged == (Message("system", (Text("be kind"), Text("be brief")), at="/0"), USER, LATE)
+    assert not report.losses
+    assert with_policy((SYSTEM, USER), "merge_leading", report) == (SYSTEM, USER)
+
+
+def test_merging_keeps_unknown_fields_and_tells_of_names() -> None:
+    report = Report()
+    named = Message("system", (Text("be kind"),), "ann", at="/0", extras={"a": 1})
+    other = Message("system", (Text("be brief"),), at="/1", extras={"b": 2})
+    (merged, _) = with_policy((named, other, USER), "merge_leading", report)
+    assert (merged.name, merged.extras) == (None, {"a": 1, "b": 2})
+    assert [(loss.pointer, loss.what) for loss in report.losses] == [("/0", "name of a message")]
+
+
+def test_merge_all_moves_later_ones_to_the_front_and_says_so() -> None:
+    report = Report()
+    merged = with_policy((SYSTEM, USER, LATE), "merge_all", report)
+    assert merged == (Message("system", (Text("be kind"), Text("be careful")), at="/0"), USER)
+    assert [loss.pointer for loss in report.losses] == ["/3"]
+
+
+def test_ids_are_left_alone_where_every_part_has_one() -> None:
+    messages = (said(ToolCall("c1", "add", "{}")), Message("tool", (ToolResult("c1"),)))
+    assert with_ids(messages, Report()) is messages
+
+
+def test_missing_ids_pair_calls_and_results_of_one_name_in_order() -> None:
+    report = Report()
+    messages = (
+        said(ToolCall("", "add", "1"), ToolCall("mine", "sub", "2"), ToolCall("", "add", "3"), Text("x")),
+        Message(
+            "user",
+            (ToolResult("", name="add"), ToolResult("mine", name="sub"), ToolResult("", name="add"), ToolResult("")),
+        ),
+    )
+    calls, results = with_ids(messages, report)
+    assert [part.id for part in calls.parts if isinstance(part, ToolCall)] == ["call_1", "mine", "call_2"]
+    assert [part.id for part in results.parts if isinstance(part, ToolResult)] == ["call_1", "mine", "call_2", "call_0"]
+    assert {addition.severity for addition in report.additions} == {"identity"}
+
+
+def test_a_result_that_names_another_call_is_not_taken_from_the_queue() -> None:
+    messages = (
+        said(ToolCall("", "add", "1")),
+        Message("tool", (ToolResult("other", name="add"), ToolResult("", name="add"))),
+    )
+    _, results = with_ids(messages, Report())
+    assert [part.id for part in results.parts if isinstance(part, ToolResult)] == ["other", "call_1"]
+
+
+def test_items_of_one_turn_become_one_message() -> None:
+    call, thought = ToolCall("c1", "add", "{}"), Thinking("hm")
+    turns = as_turns((USER, said(thought), said(Text("I will")), said(call), Message("tool", (ToolResult("c1"),))))
+    assert turns == (USER, said(thought, Text("I will"), call), Message("tool", (ToolResult("c1"),)))
+
+
+def test_results_of_one_turn_become_one_message() -> None:
+    results = (Message("tool", (ToolResult("c1"),)), Message("tool", (ToolResult("c2"),)))
+    assert as_turns(results) == (Message("tool", (ToolResult("c1"), ToolResult("c2"))),)
+
+
+def test_whole_messages_of_one_role_stay_apart() -> None:
+    messages = (USER, USER, said(Text("a")), said(Text("b")))
+    assert as_turns(messages) == messages
+
+
+def test_an_opaque_item_joins_its_turn() -> None:
+    opaque = Opaque("openai-responses", {"type": "web_search_call"})
+    assert as_turns((said(opaque), said(Text("found")))) == (said(opaque, Text("found")),)
+
+
+def test_every_call_is_known_by_its_id() -> None:
+    messages = (said(ToolCall("c1", "add", ""), ToolCall("", "sub", ""), Text("x")),)
+    assert call_names(messages) == {"c1": "add"}
+
+
+def test_plain_text_is_the_words_alone() -> None:
+    assert plain_text((Text("a"), Image(Link("u")), Text("b"))) == "ab"
+
+
+def test_an_id_that_the_api_takes_is_never_touched() -> None:
+    report = Report()
+    assert safe_id("toolu_01-X", "/a", report, "anthropic") == "toolu_01-X"
+    assert not report.losses
+
+
+def test_an_id_that_it_does_not_take_is_replaced_the_same_way_each_time() -> None:
+    report = Report()
+    ids = {safe_id("call:1/ü", "/a", report, "anthropic") for _ in range(3)}
+    assert len(ids) == 1
+    assert safe_id("call:2", "/a", report, "anthropic") not in ids
+    assert [loss.severity for loss in report.losses] == ["identity"]

@@ -1,0 +1,86 @@
+from collections.abc import Callable
+
+import pytest
+
+from sightline.dialects.fields import (
+    as_list,
+    as_object,
+    as_str,
+    compact,
+    merge,
+    opt_bool,
+    opt_int,
+    opt_list,
+    opt_object,
+    opt_str,
+    rest,
+    str_of,
+    unknown,
+)
+from sightline.errors import Fault
+from sightline.model.json import Json
+
+HOLDER = {"s": "x", "i": 1, "b": True, "o": {"a": 1}, "l": [1], "n": None}
+
+
+def test_values_of_the_right_shape_are_given() -> None:
+    assert as_object({"a": 1}, "") == {"a": 1}
+    assert as_list([1], "") == [1]
+    assert as_str("x", "") == "x"
+    assert str_of(HOLDER, "s", "") == "x"
+    assert opt_str(HOLDER, "s", "") == "x"
+    assert opt_int(HOLDER, "i", "") == 1
+    assert opt_bool(HOLDER, "b", "") is True
+    assert opt_object(HOLDER, "o", "") == {"a": 1}
+    assert opt_list(HOLDER, "l", "") == [1]
+
+
+@pytest.mark.parametrize("read", [opt_str, opt_int, opt_bool, opt_object])
+@pytest.mark.parametrize("key", ["n", "missing"])
+def test_null_and_absence_are_one(read: Callable[..., object], key: str) -> None:
+    assert read(HOLDER, key, "") is None
+    assert opt_list(HOLDER, key, "") == []
+
+
+@pytest.mark.parametrize(
+    ("read", "key", "expected"),
+    [
+        (str_of, "i", "a string, found a number"),
+        (str_of, "n", "a string, found null"),
+        (opt_str, "o", "a string, found an object"),
+        (opt_int, "b", "a whole number, found a boolean"),
+        (opt_bool, "i", "a boolean, found a number"),
+        (opt_object, "l", "an object, found a list"),
+        (opt_list, "s", "a list, found a string"),
+    ],
+)
+def test_a_wrong_shape_names_the_place(read: Callable[..., object], key: str, expected: str) -> None:
+    with pytest.raises(Fault, match=f"/at/{key}: expected {expected}") as caught:
+        read(HOLDER, key, "/at")
+    assert caught.value.pointer == f"/at/{key}"
+
+
+@pytest.mark.parametrize(("read", "value"), [(as_object, []), (as_list, {}), (as_str, 1.5)])
+def test_a_wrong_document_is_refused(read: Callable[[Json, str], object], value: Json) -> None:
+    with pytest.raises(Fault, match="the document: expected"):
+        read(value, "")
+
+
+def test_an_unknown_word_lists_the_known_ones() -> None:
+    fault = unknown("narrator", "/role", "role", ("user", "assistant"))
+    assert fault.message == "/role: unknown role 'narrator'"
+    assert fault.hint == "Known here: assistant, user."
+
+
+def test_the_rest_is_what_is_not_known() -> None:
+    assert rest({"a": 1, "b": 2}, frozenset({"a"})) == {"b": 2}
+    assert rest({"a": 1}, frozenset({"a", "b"})) == {}
+
+
+def test_compact_leaves_out_what_is_none() -> None:
+    assert compact({"a": None, "b": 0, "c": ""}) == {"b": 0, "c": ""}
+
+
+def test_merge_puts_unknown_fields_back_and_never_overwrites() -> None:
+    merged = merge({"a": 1, "inner": {"b": 2}}, {"a": 9, "c": 3, "inner": {"b": 9, "d": 4}})
+    assert merged == {"a": 1, "inner": {"b": 2, "d": 4}, "c": 3}

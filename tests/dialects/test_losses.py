@@ -1,0 +1,121 @@
+from sightline.dialects.losses import (
+    lose_choices,
+    lose_counts,
+    lose_field,
+    lose_partial,
+    lose_reply_extras,
+    lose_request_extras,
+)
+from sightline.model.message import Message
+from sightline.model.options import JsonFormat, Options, Reasoning
+from sightline.model.parts import CacheBreakpoint, Citation, Text, ToolCall, ToolResult
+from sightline.model.reply import Choice, Reply, Unmodelled
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.model.tools import FunctionTool, ToolChoice
+from sightline.model.usage import Usage
+
+BOOKKEEPING = frozenset({"status"})
+
+
+def pointers(report: Report) -> dict[str, str]:
+    return {loss.pointer: loss.severity for loss in report.losses}
+
+
+def test_every_unmodelled_field_of_a_request_is_found() -> None:
+    nested = Text("x", (Citation(at="/c", extras={"e": 1}),), at="/t", extras={"a/b": 1, "nothing": None})
+    request = Request(
+        messages=(
+            Message(
+                "user",
+                (ToolResult("c", (nested,), at="/r", extras={"f": 1}), CacheBreakpoint(at="/b")),
+                at="/m",
+                extras={"status": "done", "phase": 1},
+            ),
+        ),
+        tools=(
+            FunctionTool("f", at="/tools/0", extras={"z": 1}, cache=CacheBreakpoint(at="/cc", extras={"scope": 1})),
+            FunctionTool("g", at="/tools/1"),
+        ),
+        tool_choice=ToolChoice("auto", at="/tool_choice", extras={"y": 1}),
+        options=Options(
+            format=JsonFormat(at="/f", extras={"x": 1}), reasoning=Reasoning(at="/reasoning", extras={"w": 1})
+        ),
+        extras={"generationConfig": {"thinkingConfig": {"v": 1}}, "top": {"deep": 1}, "text": 5, "thread": {"a": 1}},
+    )
+    report = Report()
+    lose_request_extras(request, "gemini", BOOKKEEPING, report)
+    assert pointers(report) == {
+        "/generationConfig/thinkingConfig/v": "option",
+        "/top": "option",
+        "/text": "option",
+        "/thread": "content",
+        "/m/status": "identity",
+        "/m/phase": "content",
+        "/r/f": "content",
+        "/t/a~1b": "content",
+        "/c/e": "content",
+        "/tools/0/z": "option",
+        "/cc/scope": "option",
+        "/tool_choice/y": "option",
+        "/f/x": "option",
+        "/reasoning/w": "option",
+    }
+
+
+def test_a_request_without_any_loses_nothing() -> None:
+    report = Report()
+    lose_request_extras(Request(), "gemini", BOOKKEEPING, report)
+    assert not report.losses
+
+
+def test_every_unmodelled_field_of_a_reply_is_found() -> None:
+    reply = Reply(
+        choices=(Choice(parts=(Text("x", at="/t", extras={"a": 1}),)),),
+        unmodelled=(Unmodelled("/status", "completed"), Unmodelled("/new", 1), Unmodelled("/empty", [])),
+        usage=Usage(at="/usage", extras={"finer": {"audio": 3}, "cost": 0.1}),
+    )
+    report = Report()
+    lose_reply_extras(reply, "anthropic", BOOKKEEPING, report)
+    assert pointers(report) == {
+        "/t/a": "content",
+        "/status": "identity",
+        "/new": "content",
+        "/usage/finer/audio": "identity",
+        "/usage/cost": "identity",
+    }
+    bare = Report()
+    lose_reply_extras(Reply(), "anthropic", BOOKKEEPING, bare)
+    assert not bare.losses
+
+
+def test_what_says_nothing_is_no_loss() -> None:
+    report = Report()
+    for value in (None, "", [], {}):
+        lose_field("/x", value, "gemini", BOOKKEEPING, report)
+    lose_counts(Usage(), "gemini", report)
+    assert not report.losses
+
+
+def test_further_choices_are_named_by_their_place() -> None:
+    report = Report()
+    first, second = Choice(finish_at="/choices/0/finish_reason"), Choice(finish_at="/choices/1/finish_reason")
+    lose_choices(Reply(choices=(first, second)), "anthropic", report)
+    assert pointers(report) == {"/choices/1": "content"}
+
+
+def test_what_had_arrived_of_a_failed_reply_is_told() -> None:
+    begun = Choice(parts=(Text("half", at="/t"), ToolCall("c", "f", "", at="/c")))
+    cut = Choice(finish_at="/choices/1/finish_reason")
+    report = Report()
+    lose_partial(Reply(choices=(begun, cut), places={"id": "/id"}, usage=Usage(at="/usage")), "anthropic", report)
+    assert pointers(report) == {
+        "/id": "identity",
+        "/t": "content",
+        "/c": "content",
+        "/choices/1": "content",
+        "/usage": "identity",
+    }
+    nothing = Report()
+    lose_partial(Reply(), "anthropic", nothing)
+    assert not nothing.losses

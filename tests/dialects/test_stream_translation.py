@@ -1,0 +1,76 @@
+import json
+
+from sightline.dialects.stream_translation import StreamTranslation
+from sightline.errors import Code
+from sightline.model.request import Request
+from sightline.model.tools import CustomTool
+
+HEAD = {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+
+
+def chunk(delta: dict[str, object], finish: str | None = None, **fields: object) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({**HEAD, "choices": [choice], **fields}).encode() + b"\n\n"
+
+
+USAGE = {"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"audio_tokens": 2}}
+WHOLE = chunk({"role": "assistant", "content": "hi"}) + chunk({}, "stop", usage=USAGE) + b"data: [DONE]\n\n"
+
+
+def test_between_equal_dialects_the_bytes_stay_as_they_came() -> None:
+    translation = StreamTranslation("openai-chat", "openai-chat")
+    assert translation.feed(WHOLE) == WHOLE
+    assert translation.close() == b""
+    assert translation.reply.choice.finish == "stop"
+
+
+def test_each_piece_is_told_as_soon_as_it_is_there() -> None:
+    translation = StreamTranslation("openai-chat", "anthropic")
+    first = translation.feed(chunk({"content": "hi"}))
+    assert b"text_delta" in first
+    rest = translation.feed(WHOLE[len(chunk({"role": "assistant", "content": "hi"})) :]) + translation.close()
+    assert rest.count(b"event: message_stop") == 1
+
+
+def test_what_no_other_dialect_can_carry_is_reported() -> None:
+    translation = StreamTranslation("openai-chat", "anthropic")
+    translation.feed(chunk({"content": "hi"}, system_fingerprint="fp_1", brand_new=[1]))
+    translation.feed(WHOLE)
+    lost = {loss.pointer: loss.severity for loss in translation.report.losses}
+    assert lost["/0/system_fingerprint"] == "identity"
+    assert lost["/0/brand_new"] == "content"
+    assert lost["/2/usage/prompt_tokens_details/audio_tokens"] == "identity"
+
+
+def test_a_frame_that_cannot_be_read_fails_a_translation_and_nothing_follows() -> None:
+    translation = StreamTranslation("openai-chat", "anthropic")
+    out = translation.feed(chunk({"content": "hi"}) + b"data: {broken\n\n" + WHOLE)
+    assert out.count(b"event: error") == 1
+    assert b"message_stop" not in out
+    assert translation.feed(WHOLE) == b""
+    assert translation.close() == b""
+    assert translation.reply.fault is not None
+    assert translation.reply.fault.code == Code.UPSTREAM_PROTOCOL
+
+
+def test_whoever_only_looks_goes_on_after_a_broken_frame() -> None:
+    translation = StreamTranslation("openai-chat", "events")
+    out = translation.feed(b"data: {broken\n\n" + WHOLE) + translation.close()
+    kinds = [json.loads(line)["event"] for line in out.splitlines()]
+    assert kinds[0] == "frame_broken"
+    assert kinds[-1] == "ended"
+    assert translation.reply.choice.finish == "stop"
+
+
+def test_an_unfinished_last_frame_is_still_read() -> None:
+    translation = StreamTranslation("openai-chat", "reply")
+    assert translation.feed(WHOLE.rstrip(b"\n")) == b""
+    assert json.loads(translation.close())["finish"] == "stop"
+
+
+def test_calls_get_their_names_back_from_the_clients_request() -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "patch", "arguments": '{"input": "x"}'}}
+    stream = chunk({"tool_calls": [call]}) + chunk({}, "tool_calls") + b"data: [DONE]\n\n"
+    translation = StreamTranslation("openai-chat", "events", request=Request(tools=(CustomTool("patch"),)))
+    lines = [json.loads(line) for line in (translation.feed(stream) + translation.close()).splitlines()]
+    assert {"event": "arguments", "part": 4, "fragment": "x"} in lines
