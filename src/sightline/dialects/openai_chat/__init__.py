@@ -1,0 +1,47 @@
+"""OpenAI's Chat Completions, and the many servers that speak it.
+
+Knows every field of its requests, replies, streams and errors, and nothing of providers: what differs between its
+servers is a named setting of the target. Imports the shared pieces of `dialects`, `wire` and `model` only.
+"""
+
+from sightline.dialects.dialect import Dialect
+from sightline.dialects.openai_chat.errors import read_error, write_error
+from sightline.dialects.openai_chat.names import NAME
+from sightline.dialects.openai_chat.reply_read import read_reply
+from sightline.dialects.openai_chat.reply_write import write_reply
+from sightline.dialects.openai_chat.request_read import read_request
+from sightline.dialects.openai_chat.request_write import write_request
+from sightline.dialects.openai_chat.rules import problems
+from sightline.dialects.openai_chat.stream_read import ChatMachine
+from sightline.dialects.openai_chat.stream_write import ChatStreamWriter
+from sightline.dialects.streaming import StreamReader
+
+DIALECT = Dialect(
+    name=NAME,
+    read_request=read_request,
+    write_request=write_request,
+    read_reply=read_reply,
+    write_reply=write_reply,
+    stream_reader=lambda: StreamReader(ChatMachine()),
+    stream_writer=ChatStreamWriter,
+    read_error=read_error,
+    write_error=write_error,
+    problems=problems,
+    bookkeeping=frozenset(
+        {
+            "object",
+            "system_fingerprint",
+            "service_tier",
+            "obfuscation",
+            "prompt_filter_results",
+            "content_filter_results",
+            "content_filter_offsets",
+            "provider",
+            "native_finish_reason",
+            "x_groq",
+            "expires_at",
+            "request_id",
+            "tool_call_id",
+        }
+    ),
+)

@@ -1,0 +1,216 @@
+"""What whole replies and stream chunks of Chat Completions have in common: words, reasoning, logprobs, finishes."""
+
+from collections.abc import Mapping
+
+from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, wrong
+from sightline.dialects.openai_chat.names import (
+    NAME,
+    SEAL,
+    SEAL_ID,
+    TEXT_PART,
+    THINKING,
+    THINKING_PART,
+    THINKING_TEXT,
+)
+from sightline.dialects.seals import unwrap
+from sightline.model.events import (
+    CitationReceived,
+    FieldReceived,
+    SignatureReceived,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+)
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Citation, Refusal
+from sightline.model.reply import Choice, Finish, TokenLogprob
+
+FINISHES: Mapping[str, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+    "max_tokens": "length",
+    "model_length": "length",
+    "sensitive": "content_filter",
+}
+
+FAILURES = frozenset({"error", "network_error", "insufficient_system_resource", "abort"})
+"""Finish words of some servers that say: this answer is not whole."""
+
+_HUGE = 1e300
+
+MOST_CHOICES = 128
+"""The API makes no more; a greater number is no choice but a mistake."""
+
+
+def read_index(holder: JsonObject, position: int, at: str) -> int:
+    """The number of a choice, its position where it has none."""
+    index = opt_int(holder, "index", at)
+    if index is None:
+        index = position
+    if not 0 <= index < MOST_CHOICES:
+        raise wrong(index, f"{at}/index", f"a whole number below {MOST_CHOICES}")
+    return index
+
+
+def read_finish(word: str, *, has_calls: bool, has_refusal: bool) -> Finish:
+    """The finish of a choice. A word that we do not know is a stop: the provider says that the answer is whole."""
+    finish = FINISHES.get(word, "stop")
+    if finish in ("stop", "tool_calls"):
+        return "tool_calls" if has_calls else "refusal" if has_refusal else "stop"
+    return finish
+
+
+def finish_detail(word: str) -> str | None:
+    """The provider's own word where ours is coarser."""
+    return None if FINISHES.get(word) == word else word
+
+
+def write_finish(choice: Choice) -> str:
+    """The word for a finish. A refusal in words of its own is a stop; one without is what a filter does."""
+    if choice.finish == "refusal":
+        return "stop" if any(isinstance(part, Refusal) for part in choice.parts) else "content_filter"
+    return choice.finish if choice.finish in ("length", "tool_calls", "content_filter") else "stop"
+
+
+def read_content(content: Json, choice: int, at: str) -> list[StreamEvent]:
+    """The content of a message or of a delta: a string, or with some servers a list of words and reasoning."""
+    if content is None or content == "":
+        return []
+    if type(content) is str:
+        return [TextReceived(TEXT_PART, content, choice, at=at)]
+    if type(content) is not list:
+        raise wrong(content, at, "a string or a list of parts")
+    events: list[StreamEvent] = []
+    for index, value in enumerate(content):
+        place = f"{at}/{index}"
+        part = as_object(value, place)
+        kind = part.get("type")
+        if kind == "text":
+            events += read_content(opt_str(part, "text", place), choice, f"{place}/text")
+        elif kind == "thinking" and (thought := _plain(part.get("thinking"))) is not None:
+            events.append(ThinkingReceived(THINKING_PART, thought, choice, at=place))
+        else:
+            events.append(FieldReceived(place, value))
+    return events
+
+
+def _plain(pieces: Json) -> str | None:
+    """The words of a list of text parts, None if it is anything else."""
+    texts: list[str] = []
+    for piece in pieces if isinstance(pieces, list) else [None]:
+        text = piece.get("text") if isinstance(piece, dict) and piece.get("type") == "text" else None
+        if not isinstance(text, str):
+            return None
+        texts.append(text)
+    return "".join(texts)
+
+
+def read_role(holder: JsonObject, at: str) -> list[StreamEvent]:
+    """A reply is the assistant's; some servers also tell what their own tools said."""
+    role = holder.get("role")
+    return [] if role is None or role == "assistant" else [FieldReceived(f"{at}/role", role)]
+
+
+def read_thinking(holder: JsonObject, choice: int, at: str) -> list[StreamEvent]:
+    """Reasoning beside the content of a message or of a delta, under any of the names that providers use."""
+    if holder.keys().isdisjoint(THINKING):
+        return []
+    events: list[StreamEvent] = []
+    told: set[str] = set()
+    for key in THINKING_TEXT:
+        value = holder.get(key)
+        if isinstance(value, dict):
+            value = value.get("text") or value.get("content") or value
+        if isinstance(value, str):
+            if value and value not in told:  # some servers say the same under two names
+                told.add(value)
+                events.append(ThinkingReceived(THINKING_PART, value, choice, at=f"{at}/{key}"))
+        elif value is not None:
+            events.append(FieldReceived(f"{at}/{key}", value))
+    seal = read_seal(holder, at)
+    if seal is not None:
+        signature, signed_by, item = seal
+        events.append(SignatureReceived(THINKING_PART, signature, signed_by, choice, item))
+    return events
+
+
+def read_seal(holder: JsonObject, at: str) -> tuple[str | None, str, str | None] | None:
+    """What stands for the reasoning of a message: the seal, the dialect that made it, and its id."""
+    opaque, item = opt_str(holder, SEAL, at), opt_str(holder, SEAL_ID, at)
+    if opaque is None:
+        return None if item is None else (None, NAME, item)
+    signature, signed_by, bound = unwrap(opaque, NAME)
+    return signature, signed_by, bound if item is None else item
+
+
+def read_citations(value: Json, choice: int, at: str) -> list[StreamEvent]:
+    """`annotations` of a message."""
+    if not isinstance(value, list):  # some servers put other things under this name
+        return [] if value is None else [FieldReceived(at, value)]
+    events: list[StreamEvent] = []
+    for index, item in enumerate(value):
+        holder = as_object(item, f"{at}/{index}")
+        inner = holder.get("url_citation") if holder.get("type") == "url_citation" else None
+        known = inner if isinstance(inner, dict) else {}
+        start, end = known.get("start_index"), known.get("end_index")
+        citation = Citation(
+            url=opt_str(known, "url", f"{at}/{index}/url_citation") or "",
+            title=opt_str(known, "title", f"{at}/{index}/url_citation") or "",
+            start=start if type(start) is int else None,
+            end=end if type(end) is int else None,
+            value=item,
+            at=f"{at}/{index}",
+        )
+        events.append(CitationReceived(TEXT_PART, citation, choice))
+    return events
+
+
+def write_citation(citation: Citation, offset: int) -> JsonObject | None:
+    """A citation as an annotation, None where this dialect cannot say it; `offset` is where its text begins."""
+    if not citation.url or citation.start is None or citation.end is None:
+        return None
+    inner: JsonObject = {
+        "url": citation.url,
+        "title": citation.title,
+        "start_index": citation.start + offset,
+        "end_index": citation.end + offset,
+    }
+    return {"type": "url_citation", "url_citation": inner}
+
+
+def read_logprobs(value: Json, at: str) -> tuple[TokenLogprob, ...]:
+    """The tokens of a choice's `logprobs`, those of a refusal behind those of the content."""
+    holder = as_object(value, at)
+    return tuple(
+        read_token(token, f"{at}/{key}/{index}")
+        for key in ("content", "refusal")
+        for index, token in enumerate(as_list(holder.get(key) or [], f"{at}/{key}"))
+    )
+
+
+def read_token(value: Json, at: str, *, nested: bool = True) -> TokenLogprob:
+    """One token with its alternatives, which have none; both of OpenAI's APIs write it so."""
+    holder = as_object(value, at)
+    logprob, raw = holder.get("logprob"), holder.get("bytes")
+    tops = as_list(holder.get("top_logprobs") or [], f"{at}/top_logprobs") if nested else []
+    return TokenLogprob(
+        opt_str(holder, "token", at) or "",
+        float(logprob) if isinstance(logprob, (int, float)) and abs(logprob) < _HUGE else 0.0,
+        tuple(byte for byte in raw if isinstance(byte, int)) if isinstance(raw, list) else None,
+        tuple(read_token(top, f"{at}/top_logprobs/{index}", nested=False) for index, top in enumerate(tops)),
+    )
+
+
+def write_token(token: TokenLogprob, *, nested: bool = True) -> JsonObject:
+    """The same as JSON."""
+    document: JsonObject = {
+        "token": token.token,
+        "logprob": token.logprob,
+        "bytes": None if token.bytes is None else list(token.bytes),
+    }
+    if nested:
+        document["top_logprobs"] = [write_token(top, nested=False) for top in token.top]
+    return document

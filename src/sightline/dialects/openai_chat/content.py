@@ -1,0 +1,148 @@
+"""Writing the content of a Chat Completions message: a string, or a list of parts."""
+
+from sightline.dialects.fields import compact, merge
+from sightline.dialects.media import to_url
+from sightline.dialects.openai_chat.names import NAME, OPENAI
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    FileId,
+    Image,
+    Inline,
+    Link,
+    Opaque,
+    Part,
+    PlainText,
+    Refusal,
+    Text,
+    ToolResult,
+)
+from sightline.model.report import Report, Severity
+from sightline.wire.jsontext import encode
+
+_AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}
+"""Media types of sound whose name is not this dialect's word for the format."""
+
+
+def is_media(part: Part) -> bool:
+    """Whether this is something other than words, which only a user message takes."""
+    return isinstance(part, (Image, Audio)) or (isinstance(part, Document) and not isinstance(part.source, PlainText))
+
+
+class ContentWriter:
+    """Turns canonical parts into content; what has no place in a message is reported."""
+
+    def __init__(self, report: Report, source: str) -> None:
+        self._report = report
+        self._same = source == NAME
+        self._shares_files = source in OPENAI
+
+    def write(self, parts: tuple[Part, ...], *, bare: bool, words_only: bool = False) -> Json:
+        """The content of a message: a string where it was one, or where one text is all there is.
+
+        `words_only` is for roles that take nothing else.
+        """
+        if words_only and not self._same:
+            parts = tuple(part for part in parts if not self._is_lost_media(part))
+        written = self.parts(parts)
+        if not written:
+            return [] if self._same and not bare else None if self._same else ""
+        if bare or not self._same:
+            only = written[0]
+            if len(written) == 1 and isinstance(only, dict) and only.keys() == {"type", "text"}:
+                return only["text"]
+        return list(written)
+
+    def parts(self, parts: tuple[Part, ...]) -> list[Json]:
+        """The parts that can be said."""
+        written = (self._part(part) for part in parts)
+        return [document for document in written if document is not None]
+
+    def _is_lost_media(self, part: Part) -> bool:
+        if not is_media(part):
+            return False
+        self._lose(part, part.__class__.__name__.lower(), f"{NAME} takes it in user messages only", "content")
+        return True
+
+    def structured(self, result: ToolResult) -> Text:
+        """A result that is a JSON object, as the text that this dialect takes."""
+        return Text(encode(dict(result.structured or {})).decode(), at=result.at)
+
+    def _part(self, part: Part) -> Json:
+        if isinstance(part, Opaque):
+            return self._opaque(part)
+        document = self._known(part)
+        if document is not None and self._same:
+            merge(document, part.extras)
+        return document
+
+    def _known(self, part: Part) -> JsonObject | None:
+        match part:
+            case Text(text):
+                if part.citations:
+                    self._lose(part, "citations", "a request cannot hold them", "option")
+                if part.signature is not None:
+                    self._lose(part, "signature", f"it means nothing to a provider of {NAME}", "identity")
+                return {"type": "text", "text": text}
+            case Refusal(text):
+                return {"type": "refusal", "refusal": text}
+            case Image():
+                return self._image(part)
+            case Document():
+                return self._document(part)
+            case Audio(source=Inline(media_type, data)) if media_type.startswith("audio/"):
+                word = media_type.removeprefix("audio/")
+                form = word if self._same else _AUDIO_FORMATS.get(word, word)
+                return {"type": "input_audio", "input_audio": {"data": data, "format": form}}
+            case Audio():
+                self._lose(part, "audio", f"{NAME} takes sound inline only", "content")
+            case CacheBreakpoint():
+                self._lose(part, "cache mark", f"{NAME} has no cache marks", "option")
+            case _:
+                self._lose(part, "part", f"{NAME} has no place for it in this role", "content")
+        return None
+
+    def _opaque(self, part: Opaque) -> Json:
+        if part.dialect == NAME:
+            return part.value
+        if not part.mirrored:
+            self._lose(part, "part of a kind that others do not have", f"{NAME} has no such part", "content")
+        return None
+
+    def _image(self, part: Image) -> JsonObject | None:
+        if part.signature is not None:
+            self._lose(part, "signature", f"it means nothing to a provider of {NAME}", "identity")
+        if isinstance(part.source, (Inline, Link)):
+            if isinstance(part.source, Link) and part.source.media_type:
+                self._lose(part, "media type of a link", f"{NAME} does not name it", "identity")
+            return {"type": "image_url", "image_url": compact({"url": to_url(part.source), "detail": part.detail})}
+        self._lose(part, "image", f"{NAME} takes pictures by URL or inline, not by file id", "content")
+        return None
+
+    def _document(self, part: Document) -> JsonObject | None:
+        if part.context is not None:
+            self._lose(part, "context of a document", f"{NAME} has no field for it", "content")
+        if part.cite is not None:
+            self._lose(part, "wish for citations", f"{NAME} has no such setting", "option")
+        match part.source:
+            case Inline():
+                file: JsonObject = {"file_data": to_url(part.source)}
+            case Link(url) if self._same:
+                file = {"file_data": url}
+            case FileId(file_id) if self._shares_files:
+                file = {"file_id": file_id}
+            case PlainText(text, media_type):
+                if media_type != "text/plain":
+                    self._lose(part, "type of a document", f"{NAME} takes a text document as plain text", "identity")
+                if part.title is not None:
+                    self._lose(part, "title of a document", f"{NAME} takes a text document as plain text", "identity")
+                return {"type": "text", "text": text}
+            case _:
+                self._lose(part, "document", f"{NAME} takes documents inline or by its own file ids", "content")
+                return None
+        return {"type": "file", "file": file | compact({"filename": part.title})}
+
+    def _lose(self, part: Part, what: str, why: str, severity: Severity) -> None:
+        self._report.lose(part.at, what, why, severity)

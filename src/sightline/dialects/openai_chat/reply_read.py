@@ -1,0 +1,142 @@
+"""Reading a whole Chat Completions reply as the events that it amounts to."""
+
+from sightline.dialects.fields import as_list, as_object, as_str, opt_object, opt_str, rest, wrong
+from sightline.dialects.openai_chat.assembly import invented_id
+from sightline.dialects.openai_chat.choices import (
+    FAILURES,
+    finish_detail,
+    read_citations,
+    read_content,
+    read_finish,
+    read_index,
+    read_logprobs,
+    read_role,
+    read_thinking,
+)
+from sightline.dialects.openai_chat.errors import finish_fault, read_error
+from sightline.dialects.openai_chat.names import AUDIO_PART, FIRST_CALL, REFUSAL_PART, THINKING
+from sightline.dialects.openai_chat.request_read import FUNCTION, read_arguments, read_call
+from sightline.dialects.openai_chat.usage import read_usage
+from sightline.model.events import (
+    ArgumentsReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Audio, Inline, Opaque, ToolCall
+from sightline.wire.pointer import join
+
+BODY = frozenset({"id", "created", "model", "choices", "usage", "error"})
+CHOICE = frozenset({"index", "message", "logprobs", "finish_reason", "text", "error"})
+MESSAGE = THINKING | {"role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio"}
+
+
+def read_reply(document: Json) -> list[StreamEvent]:
+    """The events of a `chat.completion`, or of an error body."""
+    body = as_object(document, "")
+    if body.get("error") is not None or body.get("object") == "error":
+        return [Failed(read_error(0, body, {})), Ended()]
+    choices = as_list(body.get("choices"), "/choices")
+    if not choices:
+        raise wrong(body.get("choices"), "/choices", "at least one choice")
+    events: list[StreamEvent] = [read_started(body)]
+    events += fields(body, BODY, "")
+    for index, value in enumerate(choices):
+        events += _read_choice(as_object(value, f"/choices/{index}"), index, f"/choices/{index}")
+        if isinstance(events[-1], Failed):
+            return [*events, Ended()]
+    if body.get("usage") is not None:
+        events.append(UsageReceived(read_usage(body["usage"], "/usage")))
+    events.append(Ended())
+    return events
+
+
+def read_started(body: JsonObject) -> Started:
+    """Who answers; servers that do not know send an empty string or 0, and some send a fraction of a second."""
+    created = body.get("created")
+    seconds = int(created) if isinstance(created, (int, float)) else 0
+    return Started(opt_str(body, "id", "") or None, opt_str(body, "model", "") or None, seconds or None)
+
+
+def fields(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:
+    """What is not modelled, each as an event."""
+    return [FieldReceived(join(at, key), value) for key, value in rest(holder, known).items()]
+
+
+def _read_choice(holder: JsonObject, position: int, at: str) -> list[StreamEvent]:
+    choice = read_index(holder, position, at)
+    message = opt_object(holder, "message", at)
+    if message is None:
+        message = {"content": as_str(holder.get("text"), f"{at}/message")}
+    events = _read_message(message, choice, f"{at}/message")
+    events += fields(holder, CHOICE, at)
+    if holder.get("logprobs") is not None:
+        tokens = read_logprobs(holder["logprobs"], f"{at}/logprobs")
+        events.append(LogprobsReceived(tokens, choice, at=f"{at}/logprobs"))
+    word, error = opt_str(holder, "finish_reason", at) or "stop", holder.get("error")
+    if word in FAILURES or error is not None:
+        return [*events, Failed(finish_fault(word, error))]
+    has_calls = any(isinstance(event, ToolCallBegun) for event in events)
+    has_refusal = any(isinstance(event, RefusalReceived) for event in events)
+    finish = read_finish(word, has_calls=has_calls, has_refusal=has_refusal)
+    events.append(Finished(finish, choice, finish_detail(word), at=f"{at}/finish_reason"))
+    return events
+
+
+def _read_message(message: JsonObject, choice: int, at: str) -> list[StreamEvent]:
+    events = read_role(message, at) + read_thinking(message, choice, at)
+    events += read_content(message.get("content"), choice, f"{at}/content")
+    refusal = opt_str(message, "refusal", at)
+    if refusal is not None:
+        events.append(RefusalReceived(REFUSAL_PART, refusal, choice, at=f"{at}/refusal"))
+    events += read_citations(message.get("annotations"), choice, f"{at}/annotations")
+    audio = opt_object(message, "audio", at)
+    if audio is not None:
+        events.append(PartReceived(AUDIO_PART, read_audio(audio, f"{at}/audio"), choice))
+    calls = as_list(message.get("tool_calls") or [], f"{at}/tool_calls")
+    for index, value in enumerate(calls):
+        call = read_call(value, f"{at}/tool_calls/{index}", invented_id(index))
+        events += _whole_call(call, FIRST_CALL + index, choice)
+    legacy = opt_object(message, "function_call", at)
+    if legacy is not None:
+        place = f"{at}/function_call"
+        name, arguments = opt_str(legacy, "name", place) or "", read_arguments(legacy, "arguments", place)
+        call = ToolCall(invented_id(len(calls)), name, arguments, at=place, extras=rest(legacy, FUNCTION))
+        events += _whole_call(call, FIRST_CALL + len(calls), choice)
+    return events + fields(message, MESSAGE, at)
+
+
+def _whole_call(call: ToolCall | Opaque, part: int, choice: int) -> list[StreamEvent]:
+    if isinstance(call, Opaque):
+        return [PartReceived(part, call, choice)]
+    events: list[StreamEvent] = [
+        ToolCallBegun(part, call.id, call.name, choice, call.kind, at=call.at),
+        ArgumentsReceived(part, call.arguments, choice),
+        ToolCallCompleted(part, choice),
+    ]
+    if call.signature is not None and call.signed_by is not None:
+        events.insert(1, SignatureReceived(part, call.signature, call.signed_by, choice))
+    return events + [FieldReceived(join(call.at, key), value) for key, value in call.extras.items()]
+
+
+def read_audio(audio: JsonObject, at: str) -> Audio:
+    """Spoken output; its coding is what the request asked for and the reply does not say."""
+    data = opt_str(audio, "data", at)
+    return Audio(
+        None if data is None else Inline("audio", data),
+        opt_str(audio, "id", at),
+        opt_str(audio, "transcript", at),
+        at=at,
+        extras=rest(audio, frozenset({"id", "data", "transcript"})),
+    )

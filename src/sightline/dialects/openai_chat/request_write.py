@@ -1,0 +1,242 @@
+"""Writing a Chat Completions request: messages, with results as `tool` messages and calls beside the words."""
+
+from dataclasses import dataclass, field
+
+from sightline.dialects.conversation import as_turns, with_ids, with_policy
+from sightline.dialects.dialect import Target
+from sightline.dialects.fields import compact, merge
+from sightline.dialects.openai_chat.content import ContentWriter, is_media
+from sightline.dialects.openai_chat.names import NAME, SEAL, SEAL_ID, THINKING_TEXT
+from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_format, write_reasoning
+from sightline.dialects.openai_chat.tools import write_tool_choice, write_tools
+from sightline.dialects.option_table import put, write_options
+from sightline.dialects.tool_names import flat_name
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.report import Report
+from sightline.model.request import Request
+
+
+def write_request(request: Request, target: Target, report: Report) -> Json:
+    """The body that asks for the same."""
+    same = request.dialect == NAME
+    messages = with_policy(request.messages, target.system, report)
+    if not same:
+        for message in messages:
+            if message.id is not None:
+                report.lose(message.at, "id of an item", f"{NAME} messages have no ids", "identity")
+        messages = as_turns(with_ids(messages, report))
+    document: JsonObject = {"model": request.model} if request.model else {}
+    document["messages"] = _MessageWriter(target, report, request.dialect).write(messages)
+    write_tools(request, document, report, same=same)
+    write_tool_choice(request, document, report, same=same)
+    if request.parallel_tool_calls is not None:
+        document["parallel_tool_calls"] = request.parallel_tool_calls
+    options = request.options
+    if options.format is not None:
+        document["response_format"] = write_format(options.format, report, same=same)
+    effort = write_reasoning(options, report)
+    if effort is not None:
+        document["reasoning_effort"] = effort
+    table = READ_TABLE if same else TABLE
+    write_options(options, table, document, report, dialect=NAME, same=same, skip=frozenset())
+    if same:
+        return merge(document, request.extras)
+    if options.stream and options.include_usage is None:
+        put(document, ("stream_options", "include_usage"), True)
+        why = f"a stream of {request.dialect or 'the client'} tells its usage, one of {NAME} only if it is asked to"
+        report.add("/stream_options/include_usage", "wish for usage", why)
+    return document
+
+
+@dataclass(slots=True)
+class _Assistant:
+    """An assistant message as it is gathered."""
+
+    content: list[Part] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)
+    beside: JsonObject = field(default_factory=dict)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether it says something, so that its content is not null."""
+        return any(not isinstance(part, CacheBreakpoint) for part in self.content)
+
+
+class _MessageWriter:
+    def __init__(self, target: Target, report: Report, source: str) -> None:
+        self._target = target
+        self._report = report
+        self._same = source == NAME
+        self._content = ContentWriter(report, source)
+        self._out: list[Json] = []
+        self._media: list[Json] = []
+
+    def write(self, messages: tuple[Message, ...]) -> list[Json]:
+        for message in messages:
+            self._write(message)
+        self._flush_media()
+        return self._out
+
+    def _write(self, message: Message) -> None:
+        others = self._write_results(message)
+        if others is None:
+            return
+        self._flush_media()
+        write = self._assistant if message.role == "assistant" else self._words
+        document = write(message, others)
+        if message.name is not None:
+            document["name"] = message.name
+        self._out.append(merge(document, message.extras) if self._same else document)
+
+    def _write_results(self, message: Message) -> tuple[Part, ...] | None:
+        """Write the tool results of a message; what else it says, None if that is nothing."""
+        others: list[Part] = []
+        has_results = False
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                has_results = True
+                self._write_result(part, message)
+                if any(isinstance(other, Text) for other in others):
+                    self._report.lose(part.at, "order of words and results", f"{NAME} holds results first", "content")
+            else:
+                others.append(part)
+        if has_results and all(isinstance(part, CacheBreakpoint) for part in others):
+            self._content.parts(tuple(others))
+            return None
+        return tuple(others)
+
+    def _words(self, message: Message, parts: tuple[Part, ...]) -> JsonObject:
+        role = message.role
+        if role == "tool":
+            self._report.lose(message.at, "role", f"{NAME} has only results in its tool messages", "content")
+            role = "user"
+        words_only = role != "user"
+        return {"role": role, "content": self._content.write(parts, bare=message.bare, words_only=words_only)}
+
+    def _assistant(self, message: Message, parts: tuple[Part, ...]) -> JsonObject:
+        draft = _Assistant()
+        for part in parts:
+            self._gather(part, draft)
+        document: JsonObject = {"role": "assistant"}
+        content = self._content.write(tuple(draft.content), bare=message.bare, words_only=True)
+        is_empty = not self._same and not draft.has_words and bool(draft.calls or draft.beside)
+        document["content"] = None if is_empty else content
+        document |= draft.beside
+        if draft.calls:
+            document["tool_calls"] = draft.calls
+        return document
+
+    def _gather(self, part: Part, draft: _Assistant) -> None:
+        match part:
+            case ToolCall():
+                self._gather_call(part, draft)
+            case Thinking():
+                self._gather_thinking(part, draft)
+            case Opaque(dialect="openai-chat", value=value) if "/tool_calls/" in part.at:
+                draft.calls.append(value)
+            case Opaque(dialect="openai-chat", value=dict(value)) if part.at.endswith(THINKING_TEXT):
+                draft.beside |= value
+            case Refusal(text) if part.at.endswith("/refusal") or not self._same:
+                draft.beside["refusal"] = f"{draft.beside.get('refusal', '')}{text}"
+            case Audio(id=str(audio_id)) if self._same:
+                draft.beside["audio"] = {"id": audio_id, **part.extras}
+            case _:
+                if draft.calls and not isinstance(part, CacheBreakpoint):
+                    self._report.lose(
+                        part.at, "order of words and calls", f"{NAME} holds the words before the calls", "content"
+                    )
+                draft.content.append(part)
+
+    def _gather_call(self, call: ToolCall, draft: _Assistant) -> None:
+        if self._same and call.at.endswith("/function_call"):
+            draft.beside["function_call"] = {"name": call.name, "arguments": call.arguments, **call.extras}
+            return
+        kind, words = ("custom", "input") if call.kind == "custom" else ("function", "arguments")
+        inner: JsonObject = {"name": flat_name(call.name, call.namespace), words: call.arguments}
+        if not call.arguments and kind == "function" and not self._same:
+            inner[words] = "{}"
+        document: JsonObject = {"id": call.id, "type": kind, kind: inner}
+        if self._same:
+            merge(document, call.extras)
+            if call.signature is not None:
+                document["extra_content"] = {"google": {"thought_signature": call.signature}}
+        elif call.signature is not None:
+            self._lose_seal(call)
+        if call.item is not None:
+            self._report.lose(call.at, "id of an item", f"{NAME} calls have one id", "identity")
+        draft.calls.append(document)
+
+    def _gather_thinking(self, part: Thinking, draft: _Assistant) -> None:
+        self._gather_seal(part, draft)
+        place = part.at.rpartition("/")[2]
+        is_own = self._same and place in THINKING_TEXT
+        key = place if is_own else self._target.thinking_field
+        if not part.text and not is_own:
+            return
+        if not key:
+            why = f"{NAME} has no field for it unless the provider names one"
+            self._report.lose(part.at, "reasoning", why, "content")
+            return
+        if draft.content or draft.calls:
+            self._report.lose(part.at, "order of reasoning and words", f"{NAME} holds reasoning first", "content")
+        before = draft.beside.get(key)
+        draft.beside[key] = f"{before}\n\n{part.text}" if isinstance(before, str) else part.text
+
+    def _gather_seal(self, part: Thinking, draft: _Assistant) -> None:
+        fields = compact({SEAL: part.signature, SEAL_ID: part.id})
+        if part.signed_by == NAME and draft.beside.keys().isdisjoint(fields):
+            draft.beside |= fields
+        elif part.signature is not None or part.id is not None:
+            self._lose_seal(part)
+
+    def _lose_seal(self, part: ToolCall | Thinking) -> None:
+        self._report.lose(part.at, "signature", f"it means nothing to a provider of {NAME}", "identity")
+
+    def _write_result(self, result: ToolResult, message: Message) -> None:
+        document: JsonObject = {"role": "tool", "tool_call_id": result.id}
+        if self._same and not result.id and message.extras.get("tool_call_id") is None:
+            document = {"role": "function"}
+        if result.name is not None:
+            if self._same:
+                document["name"] = result.name
+            else:
+                self._report.lose(result.at, "name of the tool in its result", "the call's id says it", "identity")
+        words = result.parts if self._same else self._without_media(result.parts)
+        if result.structured is not None:
+            words = (*words, self._content.structured(result))
+        document["content"] = self._content.write(words, bare=result.bare)
+        if result.is_error:
+            self._report.lose(result.at, "error flag of a tool result", f"{NAME} has none", "option")
+        if result.item is not None:
+            self._report.lose(result.at, "id of an item", f"{NAME} results have one id", "identity")
+        self._out.append(merge(document, message.extras) if self._same else document)
+
+    def _without_media(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Tool messages take text only, so their pictures follow in a message that takes them."""
+        why = "it stands in a user message behind the result"
+        for part in parts:
+            if is_media(part):
+                what = f"place of {part.__class__.__name__.lower()} in a tool result"
+                self._report.lose(part.at, what, why, "identity")
+                self._media.extend(self._content.parts((part,)))
+        return tuple(part for part in parts if not is_media(part))
+
+    def _flush_media(self) -> None:
+        if self._media:
+            self._report.add(
+                f"/messages/{len(self._out)}", "user message", "it holds pictures and files of tool results", "identity"
+            )
+            self._out.append({"role": "user", "content": self._media})
+            self._media = []

@@ -1,0 +1,58 @@
+"""What the Chat Completions API rejects."""
+
+import re
+
+from sightline.dialects.dialect import Problem
+from sightline.dialects.openai_chat.content import is_media
+from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
+from sightline.model.parts import Audio, ToolResult
+from sightline.model.request import Request
+
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+MOST_TOOLS = 128
+MOST_STOPS = 4
+
+
+def problems(request: Request) -> list[Problem]:
+    """Everything in this request that would be refused."""
+    return [
+        *no_messages(request, "/messages"),
+        *pairing_problems(request, adjacent=True),
+        *tool_problems(request, TOOL_NAME, MOST_TOOLS),
+        *_message_problems(request),
+        *_option_problems(request),
+    ]
+
+
+def _message_problems(request: Request) -> list[Problem]:
+    found: list[Problem] = []
+    for message in request.messages:
+        if not message.parts:
+            found.append(Problem(message.at, "this message says nothing and calls nothing"))
+        if message.role == "user":
+            continue
+        for part in message.parts:
+            inner = part.parts if isinstance(part, ToolResult) else (part,)
+            found += [
+                Problem(each.at, f"only a user message may hold this {each.__class__.__name__.lower()}")
+                for each in inner
+                if is_media(each) and not (isinstance(each, Audio) and each.id is not None)
+            ]
+    return found
+
+
+def _option_problems(request: Request) -> list[Problem]:
+    found: list[Problem] = []
+    options = request.options
+    if not request.model:
+        found.append(Problem("/model", "no model is named"))
+    if options.max_tokens is not None and options.max_tokens < 1:
+        found.append(Problem(options.places.get("max_tokens", ""), "the reply needs room for at least one token"))
+    if options.stop is not None and len(options.stop) > MOST_STOPS:
+        found.append(Problem(options.places.get("stop", ""), f"at most {MOST_STOPS} stop texts are taken"))
+    if not request.tools:
+        if request.tool_choice is not None:
+            found.append(Problem(request.tool_choice.at, "there is a tool choice and no tool"))
+        if request.parallel_tool_calls is not None:
+            found.append(Problem("/parallel_tool_calls", "there is a rule for parallel calls and no tool"))
+    return found

@@ -1,0 +1,287 @@
+"""Reading a Chat Completions stream: one machine over its chunks."""
+
+from typing import Final
+
+import msgspec
+
+from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, rest
+from sightline.dialects.openai_chat.assembly import Assembly, Fragment
+from sightline.dialects.openai_chat.choices import (
+    FAILURES,
+    finish_detail,
+    read_citations,
+    read_content,
+    read_finish,
+    read_index,
+    read_logprobs,
+    read_role,
+    read_thinking,
+)
+from sightline.dialects.openai_chat.errors import finish_fault, read_error
+from sightline.dialects.openai_chat.names import (
+    AUDIO_PART,
+    GEMINI,
+    REFUSAL_PART,
+    TEXT_PART,
+    THINKING,
+    THINKING_PART,
+    THINKING_TEXT,
+)
+from sightline.dialects.openai_chat.reply_read import BODY, CHOICE, MESSAGE, read_audio, read_started
+from sightline.dialects.openai_chat.request_read import CUSTOM, FUNCTION, read_arguments, read_signature
+from sightline.dialects.openai_chat.usage import read_usage
+from sightline.model.events import (
+    Failed,
+    FieldReceived,
+    Finished,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    UsageReceived,
+)
+from sightline.model.json import Json, JsonObject
+from sightline.wire.pointer import join
+
+_CHOICE = CHOICE | {"delta"}
+_GROWING: Final = {"index": None, "function": None}.keys()
+_CALL = frozenset({"index", "id", "type", "function", "custom", "extra_content"})
+_TOOLS = ("function", "tool")
+_HEARD = THINKING | {"role"}
+_SPOKEN = ("id", "data", "transcript")
+
+
+class _Choice:
+    """What is known of one choice so far."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.assembly = Assembly(index)
+        self.audio: JsonObject = {}
+        self.audio_at = ""
+        self.seal: SignatureReceived | None = None
+        self.has_refusal = False
+        self.has_finished = False
+        self.is_closed = False
+
+    def finish(self, word: str, at: str) -> list[StreamEvent]:
+        """The end of the choice; after a legacy `function_call` the same choice may still go on with words."""
+        self.is_closed = word != "function_call"
+        if self.has_finished:
+            return []
+        self.has_finished = True
+        events: list[StreamEvent] = []
+        if self.audio:
+            events.append(PartReceived(AUDIO_PART, read_audio(self.audio, self.audio_at), self.index))
+        events += self.assembly.finish()
+        finish = read_finish(word, has_calls=self.assembly.has_calls, has_refusal=self.has_refusal)
+        return [*events, Finished(finish, self.index, finish_detail(word), at=at)]
+
+    def hear(self, audio: JsonObject, at: str) -> None:
+        """Sound arrives in pieces of base64 and of its transcript."""
+        self.audio_at = self.audio_at or at
+        for key in _SPOKEN:
+            opt_str(audio, key, at)
+        for key, value in audio.items():
+            before = self.audio.get(key)
+            is_piece = isinstance(before, str) and isinstance(value, str) and key != "id"
+            self.audio[key] = f"{before}{value}" if is_piece else value
+
+    def think(self, delta: JsonObject, at: str) -> list[StreamEvent]:
+        """Reasoning; a seal and its id may come apart, and each event tells both."""
+        events = read_thinking(delta, self.index, at)
+        if events and isinstance(seal := events[-1], SignatureReceived):
+            if self.seal is not None:
+                both = {"signature": seal.signature or self.seal.signature, "id": seal.id or self.seal.id}
+                seal = msgspec.structs.replace(seal, **both)
+            self.seal = events[-1] = seal
+        return events
+
+
+class ChatMachine:
+    """Turns chunks into events."""
+
+    def __init__(self) -> None:
+        self._choices: dict[int, _Choice] = {}
+        self._started = Started()
+        self._has_identity = False
+        self._body_keys = set(BODY)
+        self._choice_keys = set(_CHOICE)
+        self._delta_keys = set(MESSAGE)
+        self._call_keys = set(_CALL)
+
+    def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
+        """The events of one chunk."""
+        events: list[StreamEvent] = [] if self._has_identity else self._identity(document)
+        if not document.keys() <= self._body_keys:
+            events += _fields(document, self._body_keys, f"/{index}")
+        choices = document.get("choices")
+        if choices:
+            entries = choices if type(choices) is list else as_list(choices, f"/{index}/choices")
+            for position, value in enumerate(entries):
+                events += self._choice(value, index, position)
+        if document.get("error") is not None:
+            return [*events, Failed(read_error(0, document, {}))]
+        usage = document.get("usage")
+        if usage is not None:
+            events.append(UsageReceived(read_usage(usage, f"/{index}/usage")))
+        return events
+
+    def done(self) -> list[StreamEvent]:
+        """`[DONE]`: the provider says that it is whole, so a choice without a finish has stopped."""
+        events: list[StreamEvent] = []
+        for choice in self._choices.values():
+            if not choice.has_finished:
+                events += choice.finish("stop", "")
+        return events
+
+    def is_over(self) -> bool:
+        """Usage may follow the last finish, so only `[DONE]` or the end of the bytes is the end."""
+        return False
+
+    def _identity(self, document: JsonObject) -> list[StreamEvent]:
+        """Some servers send a first chunk without an id; the first that has one settles it."""
+        started = read_started(document)
+        self._has_identity = bool(started.id)
+        if started == self._started:
+            return []
+        self._started = started
+        return [started]
+
+    def _choice(self, value: Json, index: int, position: int) -> list[StreamEvent]:
+        if type(value) is not dict:
+            value = as_object(value, f"/{index}/choices/{position}")
+        number = value.get("index")
+        choice = self._choices.get(number) if type(number) is int else None
+        if choice is None:
+            choice = self._begun(read_index(value, position, f"/{index}/choices/{position}"))
+        delta = value.get("delta")
+        if (
+            type(delta) is dict
+            and len(delta) == 1
+            and value.get("finish_reason") is None
+            and not value.get("logprobs")
+            and value.keys() <= self._choice_keys
+            and not choice.is_closed
+        ):
+            event = _single(delta, choice)
+            if event is not None:
+                return [event]
+        return self._whole_choice(value, choice, f"/{index}/choices/{position}")
+
+    def _begun(self, number: int) -> _Choice:
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = _Choice(number)
+        return choice
+
+    def _whole_choice(self, value: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
+        events: list[StreamEvent] = []
+        if not value.keys() <= self._choice_keys:
+            events += _fields(value, self._choice_keys, at)
+        key = "delta" if value.get("delta") is not None else "message"
+        delta = opt_object(value, key, at)
+        if delta is None:
+            text = opt_str(value, "text", at)
+            delta = {} if text is None else {"content": text}
+        if delta.get("role") in _TOOLS:  # a server tells what its own tool said, which are not the model's words
+            return [*events, FieldReceived(f"{at}/{key}", delta)]
+        if choice.is_closed:
+            return events + _late(delta, choice, f"{at}/{key}")
+        if not delta.keys() <= self._delta_keys:
+            events += _fields(delta, self._delta_keys, f"{at}/{key}")
+        events += self._delta(delta, choice, f"{at}/{key}")
+        if value.get("logprobs") is not None:
+            tokens = read_logprobs(value["logprobs"], f"{at}/logprobs")
+            events.append(LogprobsReceived(tokens, choice.index, at=f"{at}/logprobs"))
+        word, error = opt_str(value, "finish_reason", at), value.get("error")
+        if word in FAILURES or error is not None:
+            events.append(Failed(finish_fault(word or "error", error)))
+        elif word:
+            events += choice.finish(word, f"{at}/finish_reason")
+        return events
+
+    def _delta(self, delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
+        events = read_role(delta, at) + choice.think(delta, at)
+        events += read_content(delta.get("content"), choice.index, f"{at}/content")
+        refusal = opt_str(delta, "refusal", at)
+        if refusal is not None:
+            choice.has_refusal = True
+            events.append(RefusalReceived(REFUSAL_PART, refusal, choice.index))
+        events += read_citations(delta.get("annotations"), choice.index, f"{at}/annotations")
+        audio = opt_object(delta, "audio", at)
+        if audio is not None:
+            choice.hear(audio, f"{at}/audio")
+        for position, value in enumerate(as_list(delta.get("tool_calls") or [], f"{at}/tool_calls")):
+            events += self._call(value, choice, f"{at}/tool_calls/{position}")
+        legacy = opt_object(delta, "function_call", at)
+        if legacy is not None:
+            place = f"{at}/function_call"
+            name, arguments = opt_str(legacy, "name", place) or "", read_arguments(legacy, "arguments", place)
+            events += choice.assembly.add(Fragment(None, "", name, arguments, "function", place))
+        return events
+
+    def _call(self, value: Json, choice: _Choice, at: str) -> list[StreamEvent]:
+        holder = as_object(value, at)
+        is_custom = holder.get("type") == "custom" or "custom" in holder
+        key, words = ("custom", "input") if is_custom else ("function", "arguments")
+        inner = opt_object(holder, key, at) or {}
+        index = holder.get("index")
+        fragment = Fragment(
+            index if type(index) is int else None,
+            opt_str(holder, "id", at) or "",
+            opt_str(inner, "name", f"{at}/{key}") or "",
+            read_arguments(inner, words, f"{at}/{key}"),
+            "custom" if is_custom else "function",
+            at,
+        )
+        events = choice.assembly.add(fragment)
+        signature, unread = read_signature(holder)
+        if signature is not None:
+            # Right behind the beginning, as in a whole reply: some writers must say the seal before the call.
+            begun = next((place for place, event in enumerate(events, 1) if type(event) is ToolCallBegun), len(events))
+            events.insert(begun, SignatureReceived(choice.assembly.last_part, signature, GEMINI, choice.index))
+        known = CUSTOM if is_custom else FUNCTION
+        return [
+            *events,
+            *(FieldReceived(join(at, name), content) for name, content in unread.items()),
+            *_fields(holder, self._call_keys, at),
+            *(FieldReceived(join(at, key, name), content) for name, content in rest(inner, known).items()),
+        ]
+
+
+def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
+    """The event of a delta with one field that is a piece of words, reasoning or arguments: nearly all of them are."""
+    [(key, value)] = delta.items()
+    if type(value) is str:
+        if not value:
+            return None
+        if key == "content":
+            return TextReceived(TEXT_PART, value, choice.index)
+        if key in THINKING_TEXT:
+            return ThinkingReceived(THINKING_PART, value, choice.index)
+    elif key == "tool_calls" and type(value) is list and len(value) == 1:
+        call = value[0]
+        if type(call) is dict and call.keys() == _GROWING:
+            inner = call["function"]
+            if type(inner) is dict and len(inner) == 1 and type(words := inner.get("arguments")) is str and words:
+                return choice.assembly.grow(call["index"], words)
+    return None
+
+
+def _late(delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
+    """After the finish only reasoning is still heard; what else comes is told as something that we do not model."""
+    unheard = {key: value for key, value in rest(delta, _HEARD).items() if value}
+    return choice.think(delta, at) + [FieldReceived(join(at, key), value) for key, value in unheard.items()]
+
+
+def _fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
+    """What is not modelled, told once per name and stream."""
+    unread = rest(holder, frozenset(known))
+    known.update(unread)
+    return [FieldReceived(join(at, key), value) for key, value in unread.items()]

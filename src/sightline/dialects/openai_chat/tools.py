@@ -1,0 +1,203 @@
+"""Tools and tool choice of Chat Completions, the legacy `functions` included."""
+
+from sightline.dialects.fields import (
+    as_list,
+    as_object,
+    as_str,
+    compact,
+    merge,
+    opt_bool,
+    opt_object,
+    opt_str,
+    rest,
+    str_of,
+)
+from sightline.dialects.openai_chat.names import NAME
+from sightline.dialects.tool_names import flat_name, flat_names
+from sightline.model.json import Json, JsonObject
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
+
+_FUNCTION = frozenset({"name", "description", "parameters", "strict"})
+_CUSTOM = frozenset({"name", "description", "format"})
+_MODES = ("auto", "none", "required")
+
+
+def read_tools(document: JsonObject) -> tuple[Tool, ...]:
+    """`tools`, then the legacy `functions`."""
+    tools: list[Tool] = []
+    for index, value in enumerate(as_list(document.get("tools") or [], "/tools")):
+        tools.append(_read_tool(value, f"/tools/{index}"))
+    for index, value in enumerate(as_list(document.get("functions") or [], "/functions")):
+        at = f"/functions/{index}"
+        inner = as_object(value, at)
+        tools.append(_function(inner, at, at, rest(inner, _FUNCTION)))
+    return tuple(tools)
+
+
+def _read_tool(value: Json, at: str) -> Tool:
+    holder = as_object(value, at)
+    kind = holder.get("type")
+    inner = holder.get(str(kind))
+    if kind not in ("function", "custom") or not isinstance(inner, dict):
+        return OpaqueTool(NAME, value, at=at)
+    inner_at = f"{at}/{kind}"
+    extras = rest(holder, frozenset({"type", kind}))
+    if kind == "function":
+        return _function(inner, at, inner_at, nested(extras, kind, rest(inner, _FUNCTION)))
+    grammar, spare = _read_grammar(inner.get("format"), f"{inner_at}/format")
+    unread = rest(inner, _CUSTOM)
+    return CustomTool(
+        str_of(inner, "name", inner_at),
+        opt_str(inner, "description", inner_at),
+        grammar,
+        at=at,
+        extras=nested(extras, kind, nested(unread, "format", spare)),
+    )
+
+
+def nested(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
+    """Unread fields of an inner object, kept below its key."""
+    return {**extras, key: inner} if inner else extras
+
+
+def _function(inner: JsonObject, at: str, inner_at: str, extras: JsonObject) -> FunctionTool:
+    return FunctionTool(
+        str_of(inner, "name", inner_at),
+        opt_str(inner, "description", inner_at),
+        opt_object(inner, "parameters", inner_at),
+        opt_bool(inner, "strict", inner_at),
+        at=at,
+        extras=extras,
+    )
+
+
+def _read_grammar(value: Json, at: str) -> tuple[Grammar | None, JsonObject]:
+    """The grammar and what we do not model of it; free text, said or not, is a tool without one."""
+    if value is None or value == {"type": "text"}:
+        return None, {}
+    holder = as_object(value, at)
+    if holder.get("type") != "grammar":
+        return None, holder
+    inner = as_object(holder.get("grammar"), f"{at}/grammar")
+    grammar = Grammar(str_of(inner, "syntax", f"{at}/grammar"), str_of(inner, "definition", f"{at}/grammar"))
+    unread = rest(inner, frozenset({"syntax", "definition"}))
+    return grammar, nested(rest(holder, frozenset({"type", "grammar"})), "grammar", unread)
+
+
+def write_tools(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
+    """`tools`, and `functions` where they stood there."""
+    tools: list[Json] = []
+    functions: list[Json] = []
+    for tool in request.tools:
+        if tool.cache is not None:
+            report.lose(tool.cache.at, "cache mark on a tool", f"{NAME} has no cache marks", "option")
+        extras = tool.extras if same else {}
+        match tool:
+            case FunctionTool() if same and tool.at.startswith("/functions/"):
+                functions.append(merge(_written_function(tool), extras))
+            case FunctionTool():
+                tools.append(merge({"type": "function", "function": _written_function(tool)}, extras))
+            case CustomTool():
+                tools.append(merge({"type": "custom", "custom": _written_custom(tool)}, extras))
+            case OpaqueTool(dialect, value) if dialect == NAME:
+                tools.append(value)
+            case _:
+                report.lose(tool.at, "tool of a kind that others do not have", f"{NAME} has no such tool", "option")
+    if tools:
+        document["tools"] = tools
+    if functions:
+        document["functions"] = functions
+
+
+def _written_function(tool: FunctionTool) -> JsonObject:
+    return compact(
+        {
+            "name": flat_name(tool.name, tool.namespace),
+            "description": tool.description,
+            "parameters": tool.schema,
+            "strict": tool.strict,
+        }
+    )
+
+
+def _written_custom(tool: CustomTool) -> JsonObject:
+    custom = compact({"name": flat_name(tool.name, tool.namespace), "description": tool.description})
+    if tool.grammar is not None:
+        grammar: JsonObject = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
+        custom["format"] = {"type": "grammar", "grammar": grammar}
+    return custom
+
+
+def read_tool_choice(document: JsonObject) -> ToolChoice | None:
+    """`tool_choice`, or the legacy `function_call`."""
+    value, at = document.get("tool_choice"), "/tool_choice"
+    if value is None:
+        value, at = document.get("function_call"), "/function_call"
+        if isinstance(value, dict):
+            extras = rest(value, frozenset({"name"}))
+            return ToolChoice("named", (str_of(value, "name", at),), at=at, extras=extras)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return ToolChoice(value, at=at) if value in _MODES else ToolChoice("opaque", value=value, at=at)  # type: ignore[arg-type] # checked against the modes
+    return _read_choice(as_object(value, at), at)
+
+
+def _read_choice(holder: JsonObject, at: str) -> ToolChoice:
+    kind = holder.get("type")
+    if kind in ("function", "custom") and isinstance(inner := holder.get(str(kind)), dict):
+        unread = rest(inner, frozenset({"name"}))
+        extras = nested(rest(holder, frozenset({"type", str(kind)})), str(kind), unread)
+        return ToolChoice("named", (str_of(inner, "name", f"{at}/{kind}"),), at=at, extras=extras)
+    if kind == "allowed_tools" and isinstance(inner := holder.get("allowed_tools"), dict):
+        mode = as_str(inner.get("mode"), f"{at}/allowed_tools/mode")
+        names = _allowed(as_list(inner.get("tools"), f"{at}/allowed_tools/tools"))
+        if mode in ("auto", "required") and names:
+            unread = rest(inner, frozenset({"mode", "tools"}))
+            extras = nested(rest(holder, frozenset({"type", "allowed_tools"})), "allowed_tools", unread)
+            return ToolChoice("auto" if mode == "auto" else "required", names, at=at, extras=extras)
+    return ToolChoice("opaque", value=holder, at=at)
+
+
+def _allowed(tools: list[Json]) -> tuple[str, ...]:
+    """The names of an allowed set, none if it holds anything but the names of functions and custom tools."""
+    names: list[str] = []
+    for tool in tools:
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        inner = tool.get(kind) if isinstance(tool, dict) and kind in ("function", "custom") else None
+        name = inner.get("name") if isinstance(inner, dict) else None
+        if not isinstance(name, str) or tool != {"type": kind, kind: {"name": name}}:
+            return ()
+        names.append(name)
+    return tuple(names)
+
+
+def write_tool_choice(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
+    """The choice as `tool_choice`, or as `function_call` where it stood there."""
+    choice = request.tool_choice
+    if choice is None:
+        return
+    key = "function_call" if same and choice.at == "/function_call" else "tool_choice"
+    extras = choice.extras if same else {}
+    custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
+    flat = flat_names(request)
+
+    def named(name: str) -> JsonObject:
+        kind = "custom" if name in custom else "function"
+        return {"type": kind, kind: {"name": flat.get(name, name)}}
+
+    if choice.mode == "opaque":
+        if same:
+            document[key] = choice.value
+        else:
+            report.lose(choice.at, "tool choice", f"{NAME} has no such choice", "option")
+    elif choice.mode == "named":
+        name = choice.names[0]
+        document[key] = merge({"name": name} if key == "function_call" else named(name), extras)
+    elif choice.names:
+        allowed: JsonObject = {"mode": choice.mode, "tools": [named(name) for name in choice.names]}
+        document[key] = merge({"type": "allowed_tools", "allowed_tools": allowed}, extras)
+    else:
+        document[key] = choice.mode

@@ -1,0 +1,80 @@
+import pytest
+
+from sightline.dialects.openai_chat.errors import error_object, finish_fault, read_error
+from sightline.errors import Code, Fault
+from tests.dialects.openai_chat.telling import DIALECT
+
+write_error = DIALECT.write_error
+
+
+def told(status, error):
+    return read_error(status, {"error": error}, {})
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "code"),
+    [
+        (400, {"message": "maximum context length is 8192", "code": "context_length_exceeded"}, Code.CONTEXT_OVERFLOW),
+        (401, {"message": "Incorrect API key", "code": "invalid_api_key"}, Code.AUTH),
+        (404, {"message": "The model `x` does not exist", "code": "model_not_found"}, Code.MODEL_UNKNOWN),
+        (429, {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}, Code.RATE_LIMITED),
+        (429, {"message": "You exceeded your current quota", "code": "insufficient_quota"}, Code.QUOTA),
+        (500, {"message": "The server had an error", "type": "server_error"}, Code.UPSTREAM_ERROR),
+    ],
+)
+def test_a_providers_error_keeps_its_words_and_gets_its_code(status, error, code):
+    fault = told(status, error)
+    assert (fault.code, fault.message, fault.status, fault.details) == (code, error["message"], status, error)
+
+
+def test_errors_of_other_shapes_still_say_what_they_say():
+    assert told(502, "Bad gateway").message == "Bad gateway"
+    assert read_error(400, {"detail": "no such field"}, {}).message == "no such field"
+    assert read_error(400, {"object": "error", "message": "too long", "code": 400}, {}).message == "too long"
+    assert read_error(500, "<html>oops</html>", {}).message == "<html>oops</html>"
+    assert read_error(500, None, {}).code is Code.UPSTREAM_ERROR
+    assert told(400, {"message": None, "type": None}).code is Code.INVALID_REQUEST
+
+
+def test_a_status_inside_a_stream_is_believed_and_elsewhere_not():
+    assert told(0, {"message": "slow down", "code": 429}).status == 429
+    assert told(400, {"message": "bad", "code": 503}).status == 400
+    assert told(0, {"message": "bad", "code": 7}).status == 0
+
+
+def test_the_wait_that_was_asked_for_is_kept():
+    assert read_error(429, {"error": {"message": "slow"}}, {"Retry-After": "3"}).retry_after == 3
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_fault_has_a_body_with_the_providers_words_and_the_place(code):
+    status, body = write_error(Fault(code, "words of the provider", pointer="/messages/0"))
+    assert body["error"]["message"] == "words of the provider"
+    assert body["error"]["param"] == "/messages/0"
+    assert status >= 400
+
+
+@pytest.mark.parametrize("code", [Code.AUTH, Code.QUOTA, Code.RATE_LIMITED, Code.OVERLOADED, Code.CONTEXT_OVERFLOW])
+def test_what_is_written_reads_back_as_the_same_failure(code):
+    status, body = write_error(Fault(code, "words"))
+    assert read_error(status, body, {}).code is code
+
+
+def test_an_overflow_is_told_in_the_words_that_clients_look_for():
+    status, body = write_error(Fault(Code.CONTEXT_OVERFLOW, "prompt is too long", status=413))
+    assert (status, body["error"]["code"]) == (400, "context_length_exceeded")
+
+
+def test_an_error_object_without_a_place_has_no_param():
+    assert error_object(Fault(Code.NETWORK, "gone")) == {
+        "message": "gone",
+        "type": "server_error",
+        "param": None,
+        "code": "network",
+    }
+
+
+def test_a_finish_word_can_be_a_failure_with_or_without_an_explanation():
+    assert finish_fault("error", None).message == "the provider ended the reply with 'error'"
+    fault = finish_fault("error", {"code": 502, "message": "Upstream died"})
+    assert (fault.message, fault.status, fault.code) == ("Upstream died", 502, Code.UPSTREAM_ERROR)

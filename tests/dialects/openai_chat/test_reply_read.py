@@ -1,0 +1,162 @@
+from typing import Any
+
+import pytest
+
+from sightline.errors import Code, Fault
+from sightline.model.events import Ended, Failed, FieldReceived, Finished, Started
+from sightline.model.parts import Audio, Inline, Opaque, Refusal, Text, Thinking, ToolCall
+from sightline.model.usage import Usage
+from tests.dialects.openai_chat.telling import fold, read_reply, whole
+
+AT = "/choices/0/message"
+
+
+def test_a_plain_answer():
+    reply = whole(
+        {"role": "assistant", "content": "hi"},
+        id="chatcmpl-1",
+        model="m",
+        created=7,
+        usage={"prompt_tokens": 1, "completion_tokens": 2},
+    )
+    assert reply.choice.parts == (Text("hi", at=f"{AT}/content"),)
+    assert (reply.choice.finish, reply.id, reply.model, reply.created) == ("stop", "chatcmpl-1", "m", 7)
+    assert reply.usage == Usage(input_tokens=1, output_tokens=2, at="/usage")
+
+
+def test_reasoning_words_refusal_sound_and_calls_in_the_order_of_their_making():
+    reply = whole(
+        {
+            "content": "w",
+            "reasoning_content": "hm",
+            "refusal": "no",
+            "audio": {"id": "a", "data": "AA==", "transcript": "t", "expires_at": 1},
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        }
+    )
+    assert reply.choice.parts == (
+        Thinking("hm", at=f"{AT}/reasoning_content"),
+        Text("w", at=f"{AT}/content"),
+        Refusal("no", at=f"{AT}/refusal"),
+        Audio(Inline("audio", "AA=="), "a", "t", at=f"{AT}/audio", extras={"expires_at": 1}),
+        ToolCall("c", "f", "{}", at=f"{AT}/tool_calls/0"),
+    )
+    assert reply.choice.finish == "tool_calls"
+
+
+def test_calls_of_every_kind():
+    signed = {"google": {"thought_signature": "s"}}
+    odd: Any = {"type": "mcp", "mcp": {}}
+    reply = whole(
+        {
+            "tool_calls": [
+                {"type": "function", "function": {"name": "f"}, "extra_content": signed, "x": 1},
+                {"id": "c", "type": "custom", "custom": {"name": "g", "input": "text"}},
+                odd,
+            ],
+            "function_call": {"name": "old", "arguments": "{}"},
+            "audio": {"transcript": "t"},
+        },
+        "function_call",
+    )
+    assert reply.choice.parts == (
+        Audio(transcript="t", at=f"{AT}/audio"),
+        ToolCall("call_0", "f", "", signature="s", signed_by="gemini", at=f"{AT}/tool_calls/0"),
+        ToolCall("c", "g", "text", kind="custom", at=f"{AT}/tool_calls/1"),
+        Opaque("openai-chat", odd, at=f"{AT}/tool_calls/2"),
+        ToolCall("call_3", "old", "{}", at=f"{AT}/function_call"),
+    )
+    assert [field.at for field in reply.unmodelled] == [f"{AT}/tool_calls/0/x"]
+    assert reply.choice.detail == "function_call"
+
+
+def test_what_is_not_modelled_is_told_with_its_place():
+    events = read_reply(
+        {
+            "object": "chat.completion",
+            "choices": [{"message": {"content": None, "role": "tool", "x": 1}, "finish_reason": "stop", "seed": 7}],
+        }
+    )
+    fields = {event.at: event.value for event in events if isinstance(event, FieldReceived)}
+    assert fields == {
+        "/object": "chat.completion",
+        f"{AT}/role": "tool",
+        f"{AT}/x": 1,
+        "/choices/0/seed": 7,
+    }
+    assert events[-2:] == [Finished("stop", at="/choices/0/finish_reason"), Ended()]
+
+
+def test_several_choices_keep_their_numbers_and_logprobs():
+    token = {"token": "a", "logprob": -1.0}
+    reply = fold(
+        read_reply(
+            {
+                "choices": [
+                    {"index": 1, "message": {"content": "b"}, "finish_reason": "length"},
+                    {"index": 0, "message": {"content": "a"}, "logprobs": {"content": [token]}, "finish_reason": None},
+                ]
+            }
+        )
+    )
+    assert [choice.parts[0].text for choice in reply.choices] == ["a", "b"]
+    assert [choice.finish for choice in reply.choices] == ["stop", "length"]
+    assert [len(choice.logprobs) for choice in reply.choices] == [1, 0]
+
+
+def test_a_completion_of_the_older_api_has_its_text_beside_the_choice():
+    reply = fold(read_reply({"choices": [{"text": "old", "index": 0, "finish_reason": "stop"}]}))
+    assert reply.choice.parts[0].text == "old"
+
+
+def test_identity_that_a_server_does_not_know_is_none():
+    message = {"message": {"content": "a"}}
+    assert read_reply({"id": "", "model": "", "created": 0, "choices": [message]})[0] == Started()
+    assert read_reply({"created": 1700000000.25, "choices": [message]})[0] == Started(created=1700000000)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "Rate limit reached", "code": "rate_limit_exceeded"}},
+        {"object": "error", "message": "Rate limit reached", "type": "rate_limit_error"},
+        {"error": {"message": "Rate limit reached", "code": 429}, "choices": []},
+    ],
+)
+def test_an_error_body_is_a_failure(body):
+    failed, ended = read_reply(body)
+    assert (failed.fault.code, failed.fault.message, ended) == (Code.RATE_LIMITED, "Rate limit reached", Ended())
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"message": {"content": "part"}, "finish_reason": "error"},
+        {"message": {"content": "part"}, "finish_reason": "insufficient_system_resource"},
+        {"message": {"content": "part"}, "finish_reason": "stop", "error": {"message": "died", "code": 502}},
+    ],
+)
+def test_an_answer_that_its_server_calls_broken_is_no_success(choice):
+    events = read_reply({"choices": [choice, {"message": {"content": "other"}}]})
+    assert isinstance(events[-2], Failed)
+    reply = fold(events)
+    assert (reply.choice.finish, reply.choice.parts[0].text) == ("error", "part")
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ([], ""),
+        ({}, "/choices"),
+        ({"choices": []}, "/choices"),
+        ({"choices": ["a"]}, "/choices/0"),
+        ({"choices": [{}]}, "/choices/0/message"),
+        ({"choices": [{"message": {"content": 1}}]}, f"{AT}/content"),
+        ({"choices": [{"index": -1, "message": {}}]}, "/choices/0/index"),
+        ({"choices": [{"message": {}}], "usage": 3}, "/usage"),
+    ],
+)
+def test_what_is_no_reply_of_this_dialect_is_a_fault_with_its_place(body, pointer):
+    with pytest.raises(Fault) as caught:
+        read_reply(body)
+    assert caught.value.pointer == pointer

@@ -1,0 +1,275 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.dialects.dialect import Target
+from sightline.model.message import Message
+from sightline.model.parts import (
+    CacheBreakpoint,
+    Document,
+    Image,
+    Inline,
+    Opaque,
+    PlainText,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.jsontext import decode
+from tests.dialects.openai_chat.telling import CASES, DIALECT, without_nulls
+
+write_request = DIALECT.write_request
+PNG = Inline("image/png", "AAAA")
+
+
+def write(*messages, source="anthropic", **target):
+    report = Report()
+    document = write_request(Request(messages=messages, dialect=source), Target(**target), report)
+    return document["messages"], [(loss.pointer, loss.severity) for loss in report.losses]
+
+
+def same(document):
+    return without_nulls(write_request(DIALECT.read_request(document), Target(), Report()))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_request_of_its_own_dialect_is_written_as_it_was(case):
+    document = decode((case / "request.json").read_bytes())
+    assert same(document) == without_nulls(document)
+
+
+NAMES = st.text("abc_-", min_size=1, max_size=8)
+WORDS = st.text(max_size=12)
+EXTRAS = st.dictionaries(st.sampled_from(["x_a", "x_b"]), st.integers() | st.lists(st.text(max_size=3)), max_size=2)
+TEXT_PARTS = st.fixed_dictionaries({"type": st.just("text"), "text": WORDS})
+PARTS = st.one_of(
+    TEXT_PARTS,
+    st.fixed_dictionaries({"type": st.just("refusal"), "refusal": WORDS}),
+    st.fixed_dictionaries(
+        {
+            "type": st.just("image_url"),
+            "image_url": st.fixed_dictionaries(
+                {"url": st.sampled_from(["https://e.org/a.png", "data:image/png;base64,AAAA"])},
+                optional={"detail": st.sampled_from(["low", "high"])},
+            ),
+        }
+    ),
+    st.fixed_dictionaries({"type": st.just("later"), "later": st.dictionaries(NAMES, WORDS, max_size=2)}),
+)
+CONTENT = WORDS | st.lists(PARTS, max_size=3)
+CALLS = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "id": WORDS,
+            "type": st.just("function"),
+            "function": st.fixed_dictionaries({"name": NAMES, "arguments": WORDS}),
+        }
+    ),
+    st.fixed_dictionaries(
+        {"id": WORDS, "type": st.just("custom"), "custom": st.fixed_dictionaries({"name": NAMES, "input": WORDS})}
+    ),
+)
+
+
+def with_extras(strategy):
+    return st.tuples(strategy, EXTRAS).map(lambda pair: {**pair[0], **pair[1]})
+
+
+MESSAGES = with_extras(
+    st.one_of(
+        st.fixed_dictionaries(
+            {"role": st.sampled_from(["system", "developer", "user"]), "content": CONTENT}, optional={"name": NAMES}
+        ),
+        st.fixed_dictionaries(
+            {"role": st.just("assistant")},
+            optional={
+                "content": CONTENT,
+                "name": NAMES,
+                "refusal": WORDS,
+                "reasoning_content": WORDS,
+                "reasoning": WORDS,
+                "reasoning_opaque": WORDS,
+                "cot_id": WORDS,
+                "tool_calls": st.lists(CALLS, min_size=1, max_size=3),
+                "function_call": st.fixed_dictionaries({"name": NAMES, "arguments": WORDS}),
+                "audio": st.fixed_dictionaries({"id": WORDS}),
+            },
+        ),
+        st.fixed_dictionaries(
+            {"role": st.just("tool"), "tool_call_id": WORDS, "content": CONTENT}, optional={"name": NAMES}
+        ),
+        st.fixed_dictionaries({"role": st.just("function"), "name": NAMES, "content": WORDS}),
+    )
+)
+BODIES = with_extras(
+    st.fixed_dictionaries(
+        {"model": NAMES, "messages": st.lists(MESSAGES, max_size=5)},
+        optional={
+            "temperature": st.floats(0, 2),
+            "max_tokens": st.integers(1, 9),
+            "max_completion_tokens": st.integers(1, 9),
+            "stop": st.lists(WORDS, min_size=1, max_size=3),
+            "stream": st.booleans(),
+            "metadata": st.dictionaries(NAMES, WORDS, max_size=2),
+            "reasoning_effort": st.sampled_from(["low", "high"]),
+            "tool_choice": st.sampled_from(["auto", "none", "required", "later"]),
+            "parallel_tool_calls": st.booleans(),
+        },
+    )
+)
+
+
+@given(BODIES)
+def test_any_valid_request_is_written_as_it_was(document):
+    assert same(document) == without_nulls(document)
+
+
+def test_words_stay_strings_and_lists_stay_lists():
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "one"}]},
+        {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "one"}]},
+        {"role": "assistant", "content": []},
+        {"role": "user", "content": ""},
+        {"role": "tool", "tool_call_id": "", "content": "x", "name": "f"},
+    ]
+    assert same({"messages": messages})["messages"] == messages
+
+
+def test_calls_and_reasoning_of_kinds_that_are_unknown_go_back_as_they_were():
+    message = {
+        "role": "assistant",
+        "content": "w",
+        "reasoning": {"steps": [1]},
+        "reasoning_content": "hm",
+        "thinking": "hm",
+        "tool_calls": [{"id": "c", "type": "mcp", "mcp": {"name": "f"}}],
+    }
+    assert same({"messages": [message]})["messages"] == [message]
+
+
+def test_system_messages_of_others_stay_in_their_place():
+    messages = (
+        Message("system", (Text("s"),)),
+        Message("user", (Text("u"),), name="ada"),
+        Message("developer", (Text("d"),)),
+    )
+    assert write(*messages)[0] == [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "u", "name": "ada"},
+        {"role": "developer", "content": "d"},
+    ]
+    assert [message["role"] for message in write(*messages, system="merge_all")[0]] == ["system", "user"]
+
+
+def test_reasoning_of_others_goes_where_the_provider_takes_it_or_is_a_loss():
+    thought = Thinking("hm", signature="sig", signed_by="anthropic", at="/t")
+    message = Message("assistant", (thought, Text("w")))
+    assert write(message) == ([{"role": "assistant", "content": "w"}], [("/t", "identity"), ("/t", "content")])
+    assert write(message, thinking_field="reasoning_content") == (
+        [{"role": "assistant", "content": "w", "reasoning_content": "hm"}],
+        [("/t", "identity")],
+    )
+
+
+def test_several_thoughts_become_one_text_and_a_late_one_loses_its_place():
+    parts = (Thinking("a"), Thinking("b", at="/b"), Text("w"), Thinking("c", at="/c"), Thinking(id="next", at="/n"))
+    messages, losses = write(Message("assistant", parts), thinking_field="reasoning")
+    assert messages == [{"role": "assistant", "content": "w", "reasoning": "a\n\nb\n\nc"}]
+    assert losses == [("/c", "content"), ("/n", "identity")]
+
+
+def test_a_seal_of_this_dialect_that_comes_back_through_another_is_written_exactly():
+    thought = Thinking("hm", id="cot_1", signature="c2ln", signed_by="openai-chat")
+    again = Thinking(signature="other", signed_by="openai-chat", at="/again")
+    messages, losses = write(Message("assistant", (thought, again)), thinking_field="reasoning_text")
+    assert messages == [
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning_opaque": "c2ln",
+            "cot_id": "cot_1",
+            "reasoning_text": "hm",
+        }
+    ]
+    assert losses == [("/again", "identity")]
+
+
+def test_calls_stand_beside_the_words_and_an_empty_argument_list_is_an_object():
+    call = ToolCall("c1", "f", "", namespace="ns", item="fc_1", signature="s", signed_by="gemini", at="/c")
+    custom = ToolCall("c2", "g", "", kind="custom")
+    messages, losses = write(Message("assistant", (call, custom, CacheBreakpoint(at="/m"), Text("late", at="/l"))))
+    assert messages == [
+        {
+            "role": "assistant",
+            "content": "late",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "ns__f", "arguments": "{}"}},
+                {"id": "c2", "type": "custom", "custom": {"name": "g", "input": ""}},
+            ],
+        }
+    ]
+    assert losses == [("/c", "identity"), ("/c", "identity"), ("/l", "content"), ("/m", "option")]
+
+
+def test_a_call_without_words_has_null_content():
+    [message] = write(Message("assistant", (ToolCall("c", "f", "{}"), CacheBreakpoint())))[0]
+    assert message["content"] is None
+
+
+def test_pictures_and_files_of_results_follow_in_a_user_message():
+    document = Document(Inline("application/pdf", "AA=="), at="/d")
+    result = ToolResult("c1", (Text("see"), Image(PNG, at="/i"), document, Document(PlainText("p"))), name="f", at="/r")
+    report = Report()
+    request = Request(
+        messages=(Message("tool", (result, ToolResult("c2", (Text("b"),)))), Message("user", (Text("go"),))),
+        dialect="anthropic",
+    )
+    messages = write_request(request, Target(), report)["messages"]
+    assert [message["role"] for message in messages] == ["tool", "tool", "user", "user"]
+    assert messages[0]["content"] == [{"type": "text", "text": "see"}, {"type": "text", "text": "p"}]
+    assert [part["type"] for part in messages[2]["content"]] == ["image_url", "file"]
+    assert [loss.pointer for loss in report.losses] == ["/r", "/i", "/d"]
+    assert [addition.pointer for addition in report.additions] == ["/messages/2"]
+
+
+def test_a_result_of_others_is_a_tool_message_and_what_it_cannot_say_is_a_loss():
+    result = ToolResult("c1", is_error=True, structured={"a": 1}, item="i", at="/r")
+    assert write(Message("user", (result, CacheBreakpoint(at="/m")))) == (
+        [{"role": "tool", "tool_call_id": "c1", "content": '{"a":1}'}],
+        [("/r", "option"), ("/r", "identity"), ("/m", "option")],
+    )
+
+
+def test_words_beside_results_follow_them():
+    parts = (Text("before"), ToolResult("c1", (Text("r"),), at="/r"), Text("after"))
+    messages, losses = write(Message("user", parts))
+    assert [message["role"] for message in messages] == ["tool", "user"]
+    assert losses == [("/r", "content")]
+
+
+def test_words_of_a_tool_become_the_users_and_that_is_told():
+    assert write(Message("tool", (Text("w"),), at="/t")) == (
+        [{"role": "user", "content": "w"}],
+        [("/t", "content")],
+    )
+
+
+def test_refusals_and_opaque_parts_of_others():
+    parts = (Refusal("no, "), Refusal("never"), Opaque("anthropic", {}, at="/o"))
+    assert write(Message("assistant", parts, id="msg_1", at="/m")) == (
+        [{"role": "assistant", "content": "", "refusal": "no, never"}],
+        [("/m", "identity"), ("/o", "content")],
+    )
+
+
+def test_a_foreign_seal_is_not_offered_to_the_provider_even_in_its_own_dialect():
+    body = {"messages": [{"role": "assistant", "content": "w", "reasoning_opaque": "sightline:anthropic::sig"}]}
+    report = Report()
+    assert write_request(DIALECT.read_request(body), Target(), report) == {
+        "messages": [{"role": "assistant", "content": "w"}]
+    }
+    assert [loss.pointer for loss in report.losses] == ["/messages/0/reasoning_opaque"]

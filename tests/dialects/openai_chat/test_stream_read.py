@@ -1,0 +1,290 @@
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.errors import Code
+from sightline.model.events import (
+    ArgumentsReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    SignatureReceived,
+    Started,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+)
+from sightline.model.parts import Audio, Inline
+from sightline.wire.jsontext import decode
+from sightline.wire.sse import Frame, SseDecoder
+from tests.dialects.openai_chat.telling import (
+    CASES,
+    DIALECT,
+    calling,
+    chunk,
+    essence,
+    fold,
+    frames,
+    heard,
+    read_bytes,
+    read_reply,
+)
+
+USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_stream_amounts_to_the_whole_reply(case):
+    streamed = fold(read_bytes((case / "stream.sse").read_bytes()))
+    assert essence(streamed) == essence(fold(read_reply(decode((case / "reply.json").read_bytes()))))
+
+
+@given(st.data())
+def test_any_split_of_the_bytes_gives_the_same_events(data):
+    case = data.draw(st.sampled_from(CASES))
+    stream = (case / "stream.sse").read_bytes()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
+    decoder, reader, events = SseDecoder(), DIALECT.stream_reader(), []
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        events += [event for frame in decoder.feed(stream[start:end]) for event in reader.feed(frame)]
+    events += [event for frame in decoder.close() for event in reader.feed(frame)]
+    assert [*events, *reader.close()] == read_bytes(stream)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_stream_that_is_cut_before_its_finish_is_a_failure(case):
+    stream = (case / "stream.sse").read_bytes()
+    documents = [document for document in frames(stream) if document != b"[DONE]"]
+    last = next(
+        index
+        for index, document in enumerate(documents)
+        if any(choice.get("finish_reason") for choice in document["choices"])
+    )
+    events = heard(*documents[:last], done=False)
+    assert isinstance(events[-2], Failed)
+    assert fold(events).choice.finish == "error"
+
+
+def test_the_ordinary_chunk_is_one_event():
+    assert heard(chunk({"content": "a"}), chunk({"reasoning": "b"}), chunk({"content": ""}), done=False)[:2] == [
+        TextReceived(1, "a"),
+        ThinkingReceived(0, "b"),
+    ]
+
+
+def test_identity_is_told_when_it_becomes_known():
+    events = heard(
+        {"choices": [], "id": "", "created": 0},
+        {**chunk({"content": "a"}), "model": "m"},
+        {**chunk({"content": "b"}), "model": "m"},
+        {**chunk({"content": "c"}, "stop"), "model": "m", "id": "chatcmpl-1"},
+        {**chunk({}), "id": "another"},
+    )
+    assert [event for event in events if isinstance(event, Started)] == [
+        Started(model="m"),
+        Started(id="chatcmpl-1", model="m"),
+    ]
+
+
+def test_usage_may_follow_the_finish():
+    reply = fold(heard(chunk({"content": "a"}, "stop"), {"choices": [], "usage": USAGE}, {"choices": None}))
+    assert (reply.usage.input_tokens, reply.choice.finish) == (3, "stop")
+
+
+def test_done_finishes_what_has_no_finish_and_an_empty_stream_is_a_failure():
+    assert fold(heard(chunk({"content": "a"}))).choice.finish == "stop"
+    assert fold(heard()).fault.code is Code.UPSTREAM_PROTOCOL
+    assert fold(heard(done=False)).fault.code is Code.UPSTREAM_PROTOCOL
+
+
+def test_the_end_of_the_bytes_after_a_finish_is_legal():
+    assert fold(heard(chunk({"content": "a"}, "stop"), done=False)).fault is None
+
+
+def test_an_error_ends_the_stream_with_or_without_choices():
+    error = {"error": {"message": "busy", "code": 503}}
+    for document in (error, {**chunk({"content": "b"}, "error"), **error}):
+        events = heard(chunk({"content": "a"}), document, chunk({"content": "c"}, "stop"))
+        assert isinstance(events[-2], Failed)
+        assert events[-1] == Ended()
+        assert "c" not in fold(events).choice.parts[0].text
+
+
+def test_a_finish_word_that_says_failure_is_a_failure():
+    for document in (chunk({}, "network_error"), chunk({}, None, error={"message": "died", "code": 502})):
+        reply = fold(heard(chunk({"content": "a"}), document))
+        assert (reply.choice.finish, reply.fault.code) == ("error", Code.UPSTREAM_ERROR)
+
+
+def test_choices_by_number_or_by_position():
+    events = heard(
+        {"choices": [{"delta": {"content": "a"}}, {"delta": {"content": "b"}}]},
+        {"choices": [{"delta": {"content": "c"}, "finish_reason": "stop"}]},
+        chunk({"content": "d"}, "length", index=1),
+    )
+    assert [choice.parts[0].text for choice in fold(events).choices] == ["ac", "bd"]
+    assert [choice.finish for choice in fold(events).choices] == ["stop", "length"]
+
+
+def test_after_the_finish_only_reasoning_is_heard_and_the_rest_is_told_apart():
+    events = heard(
+        chunk({"content": "a"}, "stop"),
+        chunk({"role": "assistant", "content": "late", "reasoning_text": "hm", "x": None}),
+        chunk({"cot_id": "cot_1"}),
+    )
+    reply = fold(events)
+    assert [part.text for part in reply.choice.parts] == ["hm", "a"]
+    assert reply.choice.parts[0].id == "cot_1"
+    assert FieldReceived("/1/choices/0/delta/content", "late") in events
+    assert len([event for event in events if isinstance(event, Finished)]) == 1
+
+
+def test_a_legacy_call_that_the_server_answered_may_be_followed_by_words():
+    reply = fold(
+        heard(
+            chunk({"function_call": {"name": "f", "arguments": "{"}}),
+            chunk({"function_call": {"arguments": "}"}}),
+            chunk({}, "function_call"),
+            chunk({"role": "function", "content": "result"}),
+            chunk({"role": "assistant", "content": "words"}, "stop"),
+        )
+    )
+    assert [call.arguments for call in reply.choice.tool_calls] == ["{}"]
+    assert reply.choice.parts[0].text == "words"
+    assert (reply.choice.finish, reply.choice.detail) == ("tool_calls", "function_call")
+    assert [field.value for field in reply.unmodelled] == [{"role": "function", "content": "result"}]
+
+
+def test_a_seal_and_its_id_that_come_apart_are_told_together():
+    events = heard(
+        chunk({"reasoning_text": "hm", "reasoning_opaque": "c2ln"}),
+        chunk({"cot_id": "cot_1", "content": "a"}, "stop"),
+    )
+    assert [event for event in events if isinstance(event, SignatureReceived)] == [
+        SignatureReceived(0, "c2ln", "openai-chat"),
+        SignatureReceived(0, "c2ln", "openai-chat", 0, "cot_1"),
+    ]
+
+
+def test_sound_arrives_in_pieces():
+    reply = fold(
+        heard(
+            chunk({"audio": {"id": "a1", "transcript": "He"}}),
+            chunk({"audio": {"id": "a1", "transcript": "y", "data": "AA"}}),
+            chunk({"audio": {"data": "BB", "expires_at": 9}}),
+            chunk({}, "stop"),
+        )
+    )
+    place = "/0/choices/0/delta/audio"
+    assert reply.choice.parts == (Audio(Inline("audio", "AABB"), "a1", "Hey", at=place, extras={"expires_at": 9}),)
+
+
+def test_a_signature_beside_a_call_belongs_to_that_call():
+    signed = {"index": 0, "extra_content": {"google": {"thought_signature": "s"}}}
+    begun = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    [call] = fold(heard(calling(begun), calling(signed), chunk({}, "stop"))).choice.tool_calls
+    assert (call.signature, call.signed_by) == ("s", "gemini")
+    kinds = [type(event) for event in heard(calling(begun | signed), chunk({}, "stop"))]
+    assert kinds[:3] == [ToolCallBegun, SignatureReceived, ArgumentsReceived]
+
+
+def test_what_is_not_modelled_is_told_once():
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}", "y": 1}, "x": 1, "extra_content": 5}
+    events = heard(
+        {**chunk({"content": "a", "d": 1}, c=1), "b": 1},
+        {**chunk({"content": "a", "d": 1}, c=1), "b": 1},
+        calling(call),
+        chunk({}, "tool_calls"),
+    )
+    assert [event.at for event in events if isinstance(event, FieldReceived)] == [
+        "/0/b",
+        "/0/choices/0/c",
+        "/0/choices/0/delta/d",
+        "/2/choices/0/delta/tool_calls/0/extra_content",
+        "/2/choices/0/delta/tool_calls/0/x",
+        "/2/choices/0/delta/tool_calls/0/function/y",
+    ]
+
+
+def test_the_older_completions_and_whole_messages_are_understood():
+    older = {"choices": [{"text": "foo", "index": 0, "finish_reason": None}]}
+    assert fold(heard(older, {"choices": [{"index": 0, "finish_reason": "stop"}]})).choice.parts[0].text == "foo"
+    message = {"choices": [{"index": 0, "message": {"content": "whole"}, "finish_reason": "stop"}]}
+    assert fold(heard(message)).choice.parts[0].text == "whole"
+
+
+@pytest.mark.parametrize(
+    ("delta", "kept"),
+    [
+        ({"tool_calls": [7]}, False),
+        ({"tool_calls": {"a": 1}}, False),
+        ({"tool_calls": [{"index": 0, "function": 7}]}, False),
+        ({"tool_calls": [{"index": 0, "function": {"arguments": 7}}]}, False),
+        ({"tool_calls": [{"index": 0, "function": {"arguments": ""}}]}, True),
+        ({"tool_calls": []}, True),
+        ({"content": 7}, False),
+        ({"annotations": "odd"}, True),
+        ({"x_other": "odd"}, True),
+        ({"audio": {"data": 7}}, False),
+    ],
+)
+def test_a_delta_of_the_wrong_shape_is_passed_over_and_said_so(delta, kept):
+    events = heard(chunk({"content": "a"}), chunk(delta), chunk({"content": "b"}, "stop"))
+    assert [event.at.startswith("/1/choices/0/delta") for event in events if isinstance(event, FrameBroken)] == (
+        [] if kept else [True]
+    )
+    assert fold(events).choice.parts[0].text == "ab"
+
+
+@pytest.mark.parametrize("document", [{"choices": 7}, {"choices": [7]}, chunk(index=-1), chunk(index=10**9)])
+def test_a_chunk_of_the_wrong_shape_is_passed_over_and_said_so(document):
+    events = heard(document, chunk({"content": "b"}, "stop"))
+    assert isinstance(events[0], FrameBroken)
+    assert fold(events).choice.finish == "stop"
+
+
+SCALARS = st.none() | st.booleans() | st.integers(-2, 10**20) | st.text(max_size=4)
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2)
+)
+
+
+def spoil(draw, document):
+    holders = [document]
+    for holder in holders:
+        items = holder.values() if isinstance(holder, dict) else holder
+        holders += [inner for inner in items if isinstance(inner, (dict, list)) and inner]
+    holder = draw(st.sampled_from(holders))
+    key = draw(st.sampled_from(list(holder) if isinstance(holder, dict) else list(range(len(holder)))))
+    holder[key] = draw(JSON)
+
+
+@given(st.data())
+def test_whatever_a_stream_holds_it_ends_once_and_never_breaks_the_reader(data):
+    case = data.draw(st.sampled_from(CASES))
+    documents = [document for document in frames((case / "stream.sse").read_bytes()) if document != b"[DONE]"]
+    documents = copy.deepcopy(documents)
+    for _ in range(data.draw(st.integers(1, 4))):
+        spoil(data.draw, data.draw(st.sampled_from(documents)))
+    events = heard(*documents, data.draw(JSON), done=data.draw(st.booleans()))
+    assert [event for event in events if isinstance(event, Ended)] == [events[-1]]
+    fold(events)
+
+
+def test_nothing_is_heard_after_done():
+    reader = DIALECT.stream_reader()
+    reader.feed(Frame(b"[DONE]"))
+    assert reader.feed(Frame(b'{"choices":[]}')) == []
+
+
+def test_a_call_of_a_kind_without_a_name_is_still_a_call():
+    [begun] = [
+        event
+        for event in heard(calling({"index": 0, "id": "c", "type": "function"}), chunk({}, "stop"))
+        if isinstance(event, ToolCallBegun)
+    ]
+    assert (begun.id, begun.name) == ("c", "")
