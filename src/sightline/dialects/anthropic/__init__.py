@@ -1,0 +1,30 @@
+"""The Messages API of Anthropic, as client and as server.
+
+It reads and writes requests, replies, streams and errors of `POST /v1/messages`, and knows what the API rejects. It
+imports the values, the wire and what all dialects share; it never imports another dialect and touches nothing outside.
+"""
+
+from sightline.dialects.anthropic.errors import read_error, write_error
+from sightline.dialects.anthropic.reply_read import read_reply
+from sightline.dialects.anthropic.reply_write import write_reply
+from sightline.dialects.anthropic.request_read import read_request
+from sightline.dialects.anthropic.request_write import write_request
+from sightline.dialects.anthropic.rules import problems
+from sightline.dialects.anthropic.stream_read import stream_reader
+from sightline.dialects.anthropic.stream_write import MessagesWriter
+from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.dialect import Dialect
+
+DIALECT = Dialect(
+    name=NAME,
+    read_request=read_request,
+    write_request=write_request,
+    read_reply=read_reply,
+    write_reply=write_reply,
+    stream_reader=stream_reader,
+    stream_writer=MessagesWriter,
+    read_error=read_error,
+    write_error=write_error,
+    problems=problems,
+    bookkeeping=frozenset({"id", "type", "role", "caller", "metadata", "diagnostics", "request_id"}),
+)

@@ -1,0 +1,229 @@
+"""Parts to the content blocks of a request, with a loss for everything that a block cannot say."""
+
+from typing import assert_never
+
+from sightline.dialects.anthropic.citations import write_citation
+from sightline.dialects.anthropic.sources import foreign_source, own_source
+from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.conversation import safe_id
+from sightline.dialects.fields import compact, merge
+from sightline.dialects.seals import NEXT
+from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
+from sightline.errors import Fault
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.report import Report
+from sightline.model.value import Value
+from sightline.wire.jsontext import decode, encode
+
+_UNMARKABLE = ("thinking", "redacted_thinking")
+
+
+class BlockWriter:
+    """Writes the blocks of one document in order. `same` says that the parts were read from this dialect.
+
+    It remembers the last block, whichever message it stands in: a cache mark belongs to the block before it.
+    """
+
+    def __init__(self, report: Report, names: dict[str, str], *, same: bool) -> None:
+        self._report = report
+        self._names = names
+        self._same = same
+        self._last: JsonObject | None = None
+
+    def write(self, parts: tuple[Part, ...]) -> list[Json]:
+        """The blocks of these parts."""
+        blocks: list[Json] = []
+        for part in parts:
+            if isinstance(part, CacheBreakpoint):
+                self._mark(part)
+                continue
+            block = self._block(part)
+            if block is not None:
+                if self._same:
+                    merge(block, part.extras)
+                self._last = block
+                blocks.append(block)
+        return blocks
+
+    def write_words(self, parts: tuple[Part, ...]) -> list[Json]:
+        """The blocks of a system prompt, which takes words only."""
+        for part in parts:
+            if not self._same and not isinstance(part, (Text, Refusal, CacheBreakpoint, Thinking)):
+                self._report.lose(part.at, f"a {_kind(part)} in a system message", "it takes text only", "content")
+        taken = (Text, Refusal, CacheBreakpoint, Thinking)
+        return self.write(tuple(part for part in parts if self._same or isinstance(part, taken)))
+
+    def _block(self, part: Part) -> JsonObject | None:
+        match part:
+            case Text():
+                return self._text(part)
+            case Refusal(text):
+                self._report.lose(part.at, "that these words are a refusal", f"{NAME} has no such block", "identity")
+                return self._text(Text(text, at=part.at))
+            case Image() | Document():
+                return self._media(part)
+            case Thinking():
+                return self._thinking(part)
+            case ToolCall():
+                return self._tool_use(part)
+            case ToolResult():
+                return self._tool_result(part)
+            case Opaque(dialect, value):
+                if dialect == NAME and isinstance(value, dict):
+                    return dict(value)
+                if not part.mirrored:
+                    self._report.lose(part.at, f"a part of {dialect}", f"{NAME} does not know it", "content")
+                return None
+            case Audio() | CacheBreakpoint():
+                self._report.lose(part.at, _kind(part), f"{NAME} does not take it here", "content")
+                return None
+            case unreachable:
+                assert_never(unreachable)
+
+    def _mark(self, mark: CacheBreakpoint) -> None:
+        last = self._last
+        if last is None:
+            self._report.lose(mark.at, "a cache breakpoint", "no block stands before it", "option")
+        elif "cache_control" in last:
+            self._report.lose(mark.at, "a cache breakpoint", "the block before it is marked already", "option")
+        elif last["type"] in _UNMARKABLE and not self._same:
+            self._report.lose(mark.at, "a cache breakpoint", "thinking cannot be marked", "option")
+        else:
+            last["cache_control"] = write_cache(mark, same=self._same)
+
+    def _text(self, part: Text) -> JsonObject | None:
+        self._lose_seal(part, part.signature, part.signed_by)
+        if not self._same and not part.text.strip():
+            what = "blank text" if part.text else "empty text"
+            self._report.lose(part.at, what, f"{NAME} rejects it", "content" if part.text else "identity")
+            return None
+        block: JsonObject = {"type": "text", "text": part.text}
+        citations = [
+            citation.value if self._same else write_citation(citation, self._report) for citation in part.citations
+        ]
+        known: list[Json] = [value for value in citations if value is not None]
+        if known:
+            block["citations"] = known
+        return block
+
+    def _media(self, part: Image | Document) -> JsonObject | None:
+        source = own_source(part.source) if self._same else foreign_source(part, self._report)
+        if source is None:
+            return None
+        if isinstance(part, Image):
+            self._lose_seal(part, part.signature, part.signed_by)
+            if part.detail is not None:
+                self._report.lose(part.at, "detail of a picture", f"{NAME} has no such option", "option")
+            return {"type": "image", "source": source}
+        divided = part.extras.get("source")
+        if self._same and isinstance(divided, dict) and divided.get("type") == "content":
+            source = divided
+        asked: JsonObject | None = None if part.cite is None else {"enabled": part.cite}
+        return compact(
+            {"type": "document", "source": source, "title": part.title, "context": part.context, "citations": asked}
+        )
+
+    def _thinking(self, part: Thinking) -> JsonObject | None:
+        if part.id == NEXT or part.signed_by not in (None, NAME) or (not self._same and part.signature is None):
+            self._lose_thinking(part)
+            return None
+        if part.id is not None:
+            self._lose_item(part, part.id)
+        summary = "\n\n".join(part.summary)
+        if (part.text and part.redacted) or summary not in ("", part.text):
+            self._report.lose(part.at, "words beside sealed thinking", f"{NAME} takes them as they were", "content")
+        if part.redacted:
+            return {"type": "redacted_thinking", "data": part.signature or ""}
+        return compact({"type": "thinking", "thinking": part.text, "signature": part.signature})
+
+    def _lose_thinking(self, part: Thinking) -> None:
+        """Only thinking that this provider has signed may be sent back to it."""
+        if part.signature is not None or part.id is not None or not part.text:
+            self._report.lose(part.at, "a seal over thinking", "it is another provider's", "identity")
+        if part.text:
+            self._report.lose(part.at, "thinking", f"{NAME} takes only thinking that it has signed itself", "content")
+
+    def _tool_use(self, part: ToolCall) -> JsonObject:
+        self._lose_seal(part, part.signature, part.signed_by)
+        self._lose_item(part, part.item)
+        arguments = part.arguments if self._same else as_function_arguments(part)
+        return {
+            "type": "tool_use",
+            "id": part.id if self._same else safe_id(part.id, part.at, self._report, NAME),
+            "name": flat_name(part.name, part.namespace),
+            "input": self._input(arguments, part.at),
+        }
+
+    def _input(self, arguments: str, at: str) -> JsonObject:
+        value = arguments_object(arguments)
+        if value is None:
+            self._report.lose(at, "arguments as they were written", f"{NAME} takes a JSON object only", "content")
+            return {INPUT: arguments}
+        return value
+
+    def _tool_result(self, part: ToolResult) -> JsonObject:
+        self._lose_item(part, part.item)
+        if part.name is not None and self._names.get(part.id) != part.name:
+            self._report.lose(part.at, "tool name of a result", f"{NAME} names a tool in its call only", "identity")
+        content = BlockWriter(self._report, {}, same=self._same).write(part.parts)
+        if part.structured is not None:
+            content.insert(0, {"type": "text", "text": encode(part.structured).decode()})
+        bare = bare_text(content) if part.bare or part.structured is not None else None
+        return compact(
+            {
+                "type": "tool_result",
+                "tool_use_id": part.id if self._same else safe_id(part.id, part.at, self._report, NAME),
+                "content": bare if bare is not None else content or None,
+                "is_error": part.is_error,
+            }
+        )
+
+    def _lose_seal(self, part: Value, signature: str | None, signed_by: str | None) -> None:
+        if signature is not None:
+            self._report.lose(part.at, f"a seal of {signed_by}", "it means nothing to another provider", "identity")
+
+    def _lose_item(self, part: Value, item: str | None) -> None:
+        if item is not None:
+            self._report.lose(part.at, "id of the item", f"{NAME} has blocks, not items", "identity")
+
+
+def write_cache(mark: CacheBreakpoint, *, same: bool) -> JsonObject:
+    """A cache mark as a block or a tool carries it."""
+    control: JsonObject = compact({"type": mark.kind, "ttl": mark.ttl})
+    return merge(control, mark.extras) if same else control
+
+
+def bare_text(blocks: list[Json]) -> str | None:
+    """The string that stands for a list of one plain text block."""
+    if len(blocks) == 1 and isinstance(block := blocks[0], dict) and block.keys() == {"type", "text"}:
+        text = block["text"]
+        return text if isinstance(text, str) else None
+    return None
+
+
+def arguments_object(arguments: str) -> JsonObject | None:
+    """The object that these arguments are; the empty string is the empty object, None is for anything else."""
+    if not arguments:
+        return {}
+    try:
+        value = decode(arguments)
+    except Fault:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _kind(part: Part) -> str:
+    return type(part).__name__.lower()

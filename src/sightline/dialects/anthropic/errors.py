@@ -1,0 +1,80 @@
+"""Error bodies, both ways: `{"type": "error", "error": {"type", "message"}}`."""
+
+from collections.abc import Mapping
+
+from sightline.dialects.faults import provider_fault, status_of
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import encode
+
+_TYPES: Mapping[Code, str] = {
+    Code.INVALID_REQUEST: "invalid_request_error",
+    Code.AUTH: "authentication_error",
+    Code.PERMISSION: "permission_error",
+    Code.MODEL_UNKNOWN: "not_found_error",
+    Code.CONTEXT_OVERFLOW: "invalid_request_error",
+    Code.REQUEST_TOO_LARGE: "request_too_large",
+    Code.REQUEST_TOO_LARGE_FOR_RATE: "rate_limit_error",
+    Code.RATE_LIMITED: "rate_limit_error",
+    Code.QUOTA: "billing_error",
+    Code.CONTENT_FILTERED: "invalid_request_error",
+    Code.OVERLOADED: "overloaded_error",
+    Code.UPSTREAM_ERROR: "api_error",
+    Code.UPSTREAM_PROTOCOL: "api_error",
+    Code.TIMEOUT_IDLE: "timeout_error",
+    Code.NETWORK: "api_error",
+    Code.CANCELLED: "api_error",
+    Code.TRANSLATION_LOSS: "invalid_request_error",
+    Code.USAGE: "invalid_request_error",
+}
+
+OVERLOADED = 529
+"""The status of an overloaded provider that told none."""
+
+_OVERFLOW = "prompt is too long"
+"""The words by which clients of this API know that they must shorten the conversation."""
+
+
+def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
+    """The fault that an error answer of the API amounts to, whatever its body is."""
+    error = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(error, dict):
+        words = body if isinstance(body, str) else "" if body is None else encode(body).decode()
+        return provider_fault(status, words, details=body, headers=headers)
+    message, details = error.get("message"), error.get("details")
+    code = details.get("error_code") if isinstance(details, dict) else None
+    return provider_fault(
+        status,
+        message if isinstance(message, str) else encode(error).decode(),
+        words=(code, error.get("type")),
+        details=error,
+        headers=headers,
+    )
+
+
+def frame_fault(frame: JsonObject) -> Fault:
+    """The fault of an error that came where an answer was begun, and so without a status of its own."""
+    return read_error(200, frame, {})
+
+
+def is_error(body: JsonObject) -> bool:
+    """Whether this is an error and not an answer."""
+    return body.get("type") == "error" or (body.get("type") is None and isinstance(body.get("error"), dict))
+
+
+def write_error(fault: Fault) -> tuple[int, JsonObject]:
+    """Status and body for a client of this API."""
+    status = OVERLOADED if fault.code is Code.OVERLOADED and (fault.status or 0) < 400 else status_of(fault)
+    return status, error_body(fault)
+
+
+def error_body(fault: Fault) -> JsonObject:
+    """The error object, as a body or as a frame of a stream."""
+    message = fault.message
+    if fault.code is Code.CONTEXT_OVERFLOW and _OVERFLOW not in message.lower():
+        message = f"{_OVERFLOW}: {message}"
+    error: JsonObject = {"type": _TYPES[fault.code], "message": message}
+    own = fault.details
+    if isinstance(own, dict) and isinstance(finer := own.get("details"), dict) and "error_code" in finer:
+        error["details"] = finer
+    return {"type": "error", "error": error}

@@ -1,0 +1,204 @@
+"""A reply to a Messages body for a client of this API."""
+
+import hashlib
+from typing import assert_never
+
+from sightline.dialects.anthropic.blocks_write import arguments_object
+from sightline.dialects.anthropic.citations import write_citation
+from sightline.dialects.anthropic.errors import error_body
+from sightline.dialects.anthropic.usage import write_usage
+from sightline.dialects.anthropic.words import NAME, stop_reason_of
+from sightline.dialects.dialect import Client
+from sightline.dialects.losses import lose_choices, lose_partial
+from sightline.dialects.seals import NEXT, wrap
+from sightline.dialects.streaming import cut
+from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
+from sightline.model.events import Finished
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.reply import Reply
+from sightline.model.report import Report
+
+UNSIGNED = "unsigned"
+"""The maker of thinking that nobody has signed, so that we know it again when the client sends it back."""
+
+DEFAULT_ID = "msg_0"
+
+KEPT = ("stop_details", "container", "context_management")
+"""Unmodelled fields of a reply that only this API has; they are written back."""
+
+
+def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
+    """The body. A failure has no form among messages: it is the API's error body."""
+    choice = reply.choice
+    finish = choice.finish
+    ended = None if finish is None else Finished(finish, 0, choice.detail, choice.stop_sequence, choice.finish_at)
+    stop_reason = None if ended is None else write_finish(ended, report, has_calls=bool(choice.tool_calls))
+    if reply.fault is not None or (finish is not None and stop_reason is None):
+        lose_partial(reply, NAME, report)
+        return error_body(reply.fault or cut())
+    lose_choices(reply, NAME, report)
+    lose_created(reply.created, reply.places, report)
+    if choice.logprobs:
+        lose_logprobs(choice.logprobs_at, report)
+    identity = reply.id or client.id or DEFAULT_ID
+    content: list[Json] = []
+    for part in choice.parts:
+        content += reply_blocks(part, identity, len(content), report)
+    body: JsonObject = {
+        "id": identity,
+        "type": "message",
+        "role": "assistant",
+        "model": reply.model or client.model,
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": choice.stop_sequence,
+        "usage": write_usage(reply.usage, client.input_tokens),
+    }
+    return body | {key: field.value for field in reply.unmodelled if (key := field.at.rpartition("/")[2]) in KEPT}
+
+
+def lose_created(created: int | None, places: dict[str, str], report: Report) -> None:
+    """The API dates nothing."""
+    if created is not None:
+        report.lose(places.get("created", "/created"), "time of the reply", f"{NAME} has no such field", "identity")
+
+
+def lose_logprobs(at: str, report: Report) -> None:
+    """The API tells no probabilities."""
+    report.lose(at, "logprobs", f"{NAME} has no such field", "option")
+
+
+def write_finish(finished: Finished, report: Report, *, has_calls: bool) -> str | None:
+    """The stop reason; None for a failure, which has none."""
+    finish, detail = finished.finish, finished.detail
+    word = stop_reason_of(finish, detail, finished.stop_sequence, has_calls=has_calls)
+    if finish == "content_filter":
+        report.lose(finished.at, "that a filter stopped it", "the nearest stop reason is refusal", "option")
+    if detail is not None and word is not None and word != detail:
+        report.lose(finished.at, f"the provider's own word {detail!r}", f"{NAME} says {word}", "identity")
+    return word
+
+
+def reply_blocks(part: Part, message_id: str, index: int, report: Report) -> list[JsonObject]:
+    """The blocks of one part: usually one, with one before it for a seal that has no place in it, or none."""
+    match part:
+        case Text():
+            return _text_blocks(part, report)
+        case Refusal(text):
+            lose_refusal(part.at, report)
+            return _text_blocks(Text(text), report)
+        case Thinking():
+            return _thinking_blocks(part)
+        case ToolCall():
+            before = [] if part.signature is None else [seal_block(part.signature, part.signed_by)]
+            return [*before, _tool_use(part, message_id, index + len(before), report)]
+        case Opaque(dialect, value):
+            if dialect == NAME and isinstance(value, dict):
+                return [value]
+            if not part.mirrored:
+                report.lose(part.at, f"a part of {dialect}", f"{NAME} does not know it", "content")
+            return []
+        case Image() | Audio() | Document() | ToolResult() | CacheBreakpoint():
+            kind = type(part).__name__.lower()
+            report.lose(part.at, f"{kind} in a reply", f"a reply of {NAME} holds none", "content")
+            return []
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _text_blocks(part: Text, report: Report) -> list[JsonObject]:
+    written = [write_citation(citation, report) for citation in part.citations]
+    citations: list[Json] = [value for value in written if value is not None]
+    if not part.text and not citations:
+        return [] if part.signature is None else [seal_block(part.signature, part.signed_by)]
+    if part.signature is not None:
+        lose_seal(part.at, report)
+    block: JsonObject = {"type": "text", "text": part.text}
+    if citations:
+        block["citations"] = citations
+    return [block]
+
+
+def _thinking_blocks(part: Thinking) -> list[JsonObject]:
+    if part.redacted:
+        return [{"type": "redacted_thinking", "data": seal_text(part.signature, part.signed_by, part.id)}]
+    summary = "\n\n".join(part.summary)
+    text = part.text if summary in ("", part.text) else f"{summary}\n\n{part.text}"
+    if not text and part.signed_by is None:
+        return []
+    return [thinking_block(text, seal_text(part.signature, part.signed_by, part.id))]
+
+
+def thinking_block(text: str, signature: str) -> JsonObject:
+    """A thinking block."""
+    return {"type": "thinking", "thinking": text, "signature": signature}
+
+
+def seal_text(signature: str | None, signed_by: str | None, item: str | None) -> str:
+    """What stands in the signature field: our own seal as it is, another's under its maker's name."""
+    if signed_by == NAME:
+        return signature or ""
+    return wrap(signature, signed_by or UNSIGNED, item)
+
+
+def seal_block(signature: str, signed_by: str | None) -> JsonObject:
+    """An empty thinking block that carries the seal of the part behind it."""
+    return thinking_block("", wrap(signature, signed_by or UNSIGNED, NEXT))
+
+
+def lose_seal(at: str, report: Report) -> None:
+    """Words leave before their seal is known, and behind them it would belong to something else."""
+    report.lose(at, "a seal over text", f"{NAME} has no place for it", "identity")
+
+
+def lose_refusal(at: str, report: Report) -> None:
+    """A refusal is ordinary text here."""
+    report.lose(at, "that these words are a refusal", f"{NAME} has no such block", "identity")
+
+
+def _tool_use(part: ToolCall, message_id: str, index: int, report: Report) -> JsonObject:
+    lose_call_form(part.at, part.item, part.kind, report)
+    arguments = as_function_arguments(part)
+    value = arguments_object(arguments)
+    if value is None:
+        lose_arguments(part.at, report)
+        value = {INPUT: arguments}
+    call_id = part.id or call_id_for(message_id, index, report)
+    return tool_use_block(call_id, flat_name(part.name, part.namespace), value)
+
+
+def tool_use_block(call_id: str, name: str, value: JsonObject) -> JsonObject:
+    """A tool_use block."""
+    return {"type": "tool_use", "id": call_id, "name": name, "input": value}
+
+
+def call_id_for(message_id: str, index: int, report: Report) -> str:
+    """An id for a call that came without one; the same for the same reply, another in the next."""
+    report.add(f"/content/{index}/id", "id of a tool call", f"{NAME} demands one", "identity")
+    return "toolu_" + hashlib.sha256(f"{message_id}/{index}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def lose_call_form(at: str, item: str | None, kind: str, report: Report) -> None:
+    """What a tool_use block does not say of a call."""
+    if item is not None:
+        report.lose(at, "id of the item", f"{NAME} has blocks, not items", "identity")
+    if kind == "custom":
+        report.lose(at, "that the call takes free text", "it became an object with one string", "identity")
+
+
+def lose_arguments(at: str, report: Report) -> None:
+    """The API takes an object."""
+    report.lose(at, "arguments as they were written", f"{NAME} takes a JSON object only", "content")

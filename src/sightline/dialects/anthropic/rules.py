@@ -1,0 +1,192 @@
+"""What the Messages API rejects, found in a request before it is sent."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from sightline.dialects.anthropic.options import LEAST_TOP_P, SERVICE_TIERS
+from sightline.dialects.anthropic.sources import IMAGE_TYPES
+from sightline.dialects.anthropic.thinking import LEAST_BUDGET
+from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.conversation import leading_count
+from sightline.dialects.dialect import Problem
+from sightline.dialects.validity import (
+    argument_problems,
+    empty_problems,
+    no_messages,
+    pairing_problems,
+    tool_problems,
+)
+from sightline.model.message import Message
+from sightline.model.parts import CacheBreakpoint, Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from sightline.model.request import Request
+from sightline.model.tools import OpaqueTool
+
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_MOST_BREAKPOINTS = 4
+
+
+def problems(request: Request) -> list[Problem]:
+    """Everything that would be refused, and what only some models take."""
+    return [
+        *no_messages(request, "/messages"),
+        *_order_problems(request),
+        *_pairing_problems(request),
+        *_empty_problems(request),
+        *argument_problems(request),
+        *tool_problems(request, _TOOL_NAME),
+        *(problem for message in request.messages for part in message.parts for problem in _part_problems(part)),
+        *_end_problems(request),
+        *_breakpoint_problems(request),
+        *_option_problems(request),
+        *_thinking_problems(request),
+    ]
+
+
+def _order_problems(request: Request) -> Iterator[Problem]:
+    count = leading_count(request.messages)
+    spoken = request.messages[count:]
+    if spoken and spoken[0].role == "assistant":
+        yield Problem(spoken[0].at, "some platforms want the first message to be the user's", "warning")
+    for index, message in enumerate(request.messages):
+        if message.role == "system" and message.at.startswith("/messages"):
+            before = request.messages[index - 1].role if index else "system"
+            after = request.messages[index + 1].role if index + 1 < len(request.messages) else "assistant"
+            if before != "user" or after != "assistant":
+                text = "a system message is taken between the user's and the assistant's only, and by newer models"
+                yield Problem(message.at, text, "warning")
+        yield from _late_results(message)
+
+
+def _late_results(message: Message) -> Iterator[Problem]:
+    is_late = False
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            if is_late:
+                yield Problem(part.at, "tool results must come before anything else in their message")
+        elif not isinstance(part, CacheBreakpoint):
+            is_late = True
+
+
+def _pairing_problems(request: Request) -> list[Problem]:
+    """Calls and results that do not meet; in a thread that goes on, the calls are the server's to know."""
+    thread = request.extras.get("thread")
+    if isinstance(thread, dict) and thread.get("type") == "continue":
+        return []
+    return pairing_problems(_without_order(request), adjacent=True)
+
+
+def _without_order(request: Request) -> Request:
+    """The request with results in front and no cache marks, so that pairing is judged on its own."""
+    messages = tuple(
+        msgspec.structs.replace(
+            message,
+            parts=tuple(
+                sorted(
+                    (part for part in message.parts if not isinstance(part, CacheBreakpoint)),
+                    key=lambda part: not isinstance(part, ToolResult),
+                )
+            ),
+        )
+        for message in request.messages
+    )
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def _empty_problems(request: Request) -> Iterator[Problem]:
+    """The last message may be an assistant's without content; so may `system` be an empty string."""
+    last = request.messages[-1] if request.messages else None
+    allowed = {"/system"}
+    if last is not None and last.role == "assistant":
+        allowed |= {last.at, *(part.at for part in last.parts if last.bare)}
+    yield from (problem for problem in empty_problems(request, whitespace=True) if problem.pointer not in allowed)
+
+
+def _part_problems(part: Part) -> Iterator[Problem]:
+    match part:
+        case ToolCall(call_id) | ToolResult(call_id):
+            if not _CALL_ID.fullmatch(call_id):
+                yield Problem(part.at, f"the id {call_id!r} must match {_CALL_ID.pattern}")
+            if isinstance(part, ToolResult):
+                for inner in part.parts:
+                    yield from _part_problems(inner)
+                    if isinstance(inner, Text) and not part.bare and not inner.text.strip():
+                        yield Problem(inner.at, "this text is empty")
+        case Thinking():
+            if not part.signature or part.signed_by != NAME:
+                yield Problem(part.at, "this thinking has no signature of the provider")
+        case Image(Inline(media_type)) if media_type not in IMAGE_TYPES:
+            yield Problem(part.at, f"pictures of type {media_type!r} are not taken")
+        case _:
+            pass
+
+
+def _end_problems(request: Request) -> Iterator[Problem]:
+    last = request.messages[-1] if request.messages else None
+    if last is not None and last.role == "assistant" and last.parts:
+        part = last.parts[-1]
+        if isinstance(part, Text) and part.text.strip() and part.text != part.text.rstrip():
+            yield Problem(part.at, "the last assistant message must not end in whitespace")
+
+
+def _breakpoint_problems(request: Request) -> list[Problem]:
+    places = [tool.cache.at for tool in request.tools if tool.cache is not None]
+    places += [tool.at for tool in request.tools if isinstance(tool, OpaqueTool) and _is_marked(tool.value)]
+    places += [at for message in request.messages for at in _breakpoints(message.parts)]
+    if request.extras.get("cache_control") is not None:
+        places.append("/cache_control")
+    return [
+        Problem(at, f"{len(places)} cache breakpoints are more than the {_MOST_BREAKPOINTS} that are taken")
+        for at in places[_MOST_BREAKPOINTS:]
+    ]
+
+
+def _breakpoints(parts: tuple[Part, ...]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, CacheBreakpoint) or (isinstance(part, Opaque) and _is_marked(part.value)):
+            yield part.at
+        elif isinstance(part, ToolResult):
+            yield from _breakpoints(part.parts)
+
+
+def _is_marked(value: object) -> bool:
+    return isinstance(value, dict) and value.get("cache_control") is not None
+
+
+def _option_problems(request: Request) -> Iterator[Problem]:
+    options = request.options
+    if options.max_tokens is None:
+        yield Problem("/max_tokens", "max_tokens must be set")
+    elif options.max_tokens < 0:
+        yield Problem("/max_tokens", "max_tokens must not be negative")
+    if options.temperature is not None and not 0 <= options.temperature <= 1:
+        yield Problem("/temperature", "temperature must be between 0 and 1")
+    if any(not text.strip() for text in options.stop or ()):
+        yield Problem("/stop_sequences", "a stop sequence must not be blank")
+    if options.service_tier is not None and options.service_tier not in SERVICE_TIERS:
+        yield Problem("/service_tier", f"service_tier is one of {', '.join(sorted(SERVICE_TIERS))}")
+    if request.tool_choice is not None and not request.tools:
+        yield Problem(request.tool_choice.at, "a tool choice needs tools")
+
+
+def _thinking_problems(request: Request) -> Iterator[Problem]:
+    options, reasoning, choice = request.options, request.options.reasoning, request.tool_choice
+    if reasoning is None or reasoning.mode != "on":
+        return
+    at = reasoning.places.get("budget", reasoning.at)
+    if reasoning.budget is None:
+        yield Problem(at, "enabled thinking needs budget_tokens")
+    elif reasoning.budget < LEAST_BUDGET:
+        yield Problem(at, f"budget_tokens must be {LEAST_BUDGET} at least")
+    elif options.max_tokens is not None and reasoning.budget >= options.max_tokens:
+        yield Problem(at, "budget_tokens must be less than max_tokens")
+    if options.temperature not in (None, 1):
+        yield Problem("/temperature", "temperature must be 1 while thinking is enabled")
+    if options.top_k is not None:
+        yield Problem("/top_k", "top_k cannot be set while thinking is enabled")
+    if options.top_p is not None and options.top_p < LEAST_TOP_P:
+        yield Problem("/top_p", f"top_p must be {LEAST_TOP_P} at least while thinking is enabled")
+    if choice is not None and choice.mode in ("required", "named"):
+        yield Problem(choice.at, "a forced tool call and enabled thinking exclude each other")

@@ -1,0 +1,98 @@
+"""Where the bytes of a picture or a document come from: base64, a URL, an uploaded file, or plain text."""
+
+import base64
+import binascii
+from typing import assert_never
+
+from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.fields import rest, str_of
+from sightline.model.json import JsonObject
+from sightline.model.parts import Document, FileId, Image, Inline, Link, PlainText, Source
+from sightline.model.report import Report
+
+IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""The kinds of picture that the API takes."""
+
+PDF = "application/pdf"
+
+_BASE64 = frozenset({"type", "media_type", "data"})
+_URL = frozenset({"type", "url"})
+_FILE = frozenset({"type", "file_id"})
+
+
+def read_source(source: JsonObject, at: str) -> tuple[Source | None, JsonObject]:
+    """The source and its fields that we do not model; None for a kind that we do not know."""
+    match str_of(source, "type", at):
+        case "base64":
+            return Inline(str_of(source, "media_type", at), str_of(source, "data", at)), rest(source, _BASE64)
+        case "url":
+            return Link(str_of(source, "url", at)), rest(source, _URL)
+        case "file":
+            return FileId(str_of(source, "file_id", at)), rest(source, _FILE)
+        case "text":
+            return PlainText(str_of(source, "data", at), str_of(source, "media_type", at)), rest(source, _BASE64)
+        case _:
+            return None, {}
+
+
+def own_source(source: Source) -> JsonObject:
+    """The source as the API spells it."""
+    match source:
+        case Inline(media_type, data):
+            return {"type": "base64", "media_type": media_type, "data": data}
+        case Link(url):
+            return {"type": "url", "url": url}
+        case FileId(file_id):
+            return {"type": "file", "file_id": file_id}
+        case PlainText(text, media_type):
+            return {"type": "text", "media_type": media_type, "data": text}
+        case unreachable:
+            assert_never(unreachable)
+
+
+def foreign_source(part: Image | Document, report: Report) -> JsonObject | None:
+    """The source of a part that came from another dialect; None, and a loss, where the API cannot take it."""
+    what = "a picture" if isinstance(part, Image) else "a document"
+    match part.source:
+        case FileId():
+            report.lose(part.at, what, "a file id means nothing to another provider", "content")
+            return None
+        case Link(url) if not url.startswith(("https://", "http://")):
+            report.lose(part.at, what, f"{NAME} fetches web addresses only", "content")
+            return None
+        case Inline() | PlainText() if isinstance(part, Document):
+            return _document_source(part, part.source, report)
+        case PlainText():
+            report.lose(part.at, what, "a picture cannot be text", "content")
+            return None
+        case source:
+            if isinstance(source, Link) and source.media_type:
+                report.lose(part.at, "media type of a link", f"{NAME} finds it out itself", "identity")
+            return own_source(source)
+
+
+def _document_source(part: Document, source: Inline | PlainText, report: Report) -> JsonObject | None:
+    if isinstance(source, PlainText):
+        _lose_kind_of_text(part, source.media_type, report)
+        return own_source(PlainText(source.text))
+    if source.media_type == PDF:
+        return own_source(source)
+    if source.media_type.startswith("text/"):
+        text = _decoded(source.data)
+        if text is not None:
+            _lose_kind_of_text(part, source.media_type, report)
+            return own_source(PlainText(text))
+    report.lose(part.at, f"a document of type {source.media_type!r}", f"{NAME} takes PDF and plain text", "content")
+    return None
+
+
+def _decoded(data: str) -> str | None:
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def _lose_kind_of_text(part: Document, media_type: str, report: Report) -> None:
+    if media_type != "text/plain":
+        report.lose(part.at, f"that the text is {media_type}", f"{NAME} knows plain text only", "identity")

@@ -1,0 +1,166 @@
+"""Tools and the choice among them, both ways."""
+
+from sightline.dialects.anthropic.blocks_read import read_cache
+from sightline.dialects.anthropic.blocks_write import write_cache
+from sightline.dialects.anthropic.words import NAME
+from sightline.dialects.fields import (
+    as_object,
+    compact,
+    merge,
+    opt_bool,
+    opt_list,
+    opt_object,
+    opt_str,
+    rest,
+    str_of,
+)
+from sightline.dialects.tool_names import flat_name, flat_names, function_for
+from sightline.model.json import Json, JsonObject
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.model.tools import ChoiceMode, CustomTool, FunctionTool, OpaqueTool, Tool, ToolChoice
+
+_TOOL = frozenset({"name", "description", "input_schema", "strict", "cache_control"})
+_CHOICE = frozenset({"type", "name", "disable_parallel_tool_use"})
+_MODES: dict[str, ChoiceMode] = {"auto": "auto", "any": "required", "tool": "named", "none": "none"}
+_WORDS: dict[ChoiceMode, str] = {"auto": "auto", "required": "any", "named": "tool", "none": "none"}
+
+
+def read_tools(body: JsonObject) -> tuple[Tool, ...]:
+    """The tools of a request; a typed one that is not `custom` is the provider's own and stays whole."""
+    return tuple(_read_tool(value, f"/tools/{index}") for index, value in enumerate(opt_list(body, "tools", "")))
+
+
+def _read_tool(value: Json, at: str) -> Tool:
+    tool = as_object(value, at)
+    if opt_str(tool, "type", at) not in (None, "custom"):
+        return OpaqueTool(NAME, tool, at=at)
+    return FunctionTool(
+        str_of(tool, "name", at),
+        opt_str(tool, "description", at),
+        opt_object(tool, "input_schema", at),
+        opt_bool(tool, "strict", at),
+        cache=read_cache(tool, at),
+        at=at,
+        extras=rest(tool, _TOOL),
+    )
+
+
+def write_tools(request: Request, body: JsonObject, report: Report, *, same: bool) -> None:
+    """Put the tools into the body."""
+    tools: list[Json] = []
+    for tool in request.tools:
+        written = _own_tool(tool) if same else _foreign_tool(tool, f"/tools/{len(tools)}", report)
+        if written is not None:
+            tools.append(written)
+    if tools:
+        body["tools"] = tools
+
+
+def _own_tool(tool: Tool) -> Json:
+    if isinstance(tool, OpaqueTool):
+        return tool.value
+    return merge(_function(function_for(tool) if isinstance(tool, CustomTool) else tool, same=True), tool.extras)
+
+
+def _foreign_tool(tool: Tool, place: str, report: Report) -> Json:
+    if isinstance(tool, OpaqueTool):
+        if tool.dialect == NAME:
+            return tool.value
+        report.lose(tool.at, f"a tool of {tool.dialect}", f"{NAME} does not know it", "option")
+        return None
+    if tool.namespace is not None:
+        report.lose(tool.at, "namespace of a tool", f"{NAME} has none: it became part of the name", "identity")
+    if isinstance(tool, CustomTool):
+        report.lose(tool.at, "that the tool takes free text", "it became a function of one string", "identity")
+        if tool.grammar is not None:
+            report.lose(tool.at, "that a grammar is enforced", "the model is told it in words only", "option")
+        tool = function_for(tool)
+    written = _function(tool, same=False)
+    schema: JsonObject = {"type": "object", "properties": {}} if tool.schema is None else {**tool.schema}
+    if tool.schema is None or "type" not in schema:
+        report.add(f"{place}/input_schema", "input_schema of an object", f"{NAME} demands one")
+        schema.setdefault("type", "object")
+    written["input_schema"] = schema
+    return written
+
+
+def _function(tool: FunctionTool, *, same: bool) -> JsonObject:
+    return compact(
+        {
+            "name": flat_name(tool.name, tool.namespace),
+            "description": tool.description,
+            "input_schema": tool.schema,
+            "strict": tool.strict,
+            "cache_control": None if tool.cache is None else write_cache(tool.cache, same=same),
+        }
+    )
+
+
+def read_choice(body: JsonObject) -> tuple[ToolChoice | None, bool | None]:
+    """The choice, and whether calls may come in parallel, which is said inside it."""
+    choice = opt_object(body, "tool_choice", "")
+    if choice is None:
+        return None, None
+    at = "/tool_choice"
+    word = str_of(choice, "type", at)
+    if word not in _MODES:
+        return ToolChoice("opaque", value=choice, at=at), None
+    disabled = opt_bool(choice, "disable_parallel_tool_use", at)
+    names = (str_of(choice, "name", at),) if word == "tool" else ()
+    extras = rest(choice, _CHOICE)
+    return ToolChoice(_MODES[word], names, at=at, extras=extras), None if disabled is None else not disabled
+
+
+def write_choice(request: Request, body: JsonObject, report: Report, *, same: bool) -> None:
+    """Put the choice into the body. Said about parallel calls alone, it still leaves the model its choice."""
+    choice, parallel = request.tool_choice, request.parallel_tool_calls
+    if same:
+        written = _own_choice(choice, parallel)
+        if written is not None:
+            body["tool_choice"] = written
+    elif "tools" not in body:
+        _lose_without_tools(request, report)
+    else:
+        written = None if choice is None else _foreign_choice(choice, request, report)
+        if parallel is not None and written is not None and written["type"] == "none":
+            report.lose(request.parallel_at, "whether calls may be parallel", "no call is allowed at all", "identity")
+        elif parallel is False:
+            written = {"type": "auto"} if written is None else written
+            written["disable_parallel_tool_use"] = True
+        if written is not None:
+            body["tool_choice"] = written
+
+
+def _own_choice(choice: ToolChoice | None, parallel: bool | None) -> Json:  # noqa: FBT001 - a field, not a switch
+    if choice is not None and choice.mode == "opaque":
+        return choice.value
+    if choice is None and parallel is None:
+        return None
+    written: JsonObject = {"type": "auto" if choice is None else _WORDS[choice.mode]}
+    if choice is not None and choice.names:
+        written["name"] = choice.names[0]
+    if parallel is not None:
+        written["disable_parallel_tool_use"] = not parallel
+    return written if choice is None else merge(written, choice.extras)
+
+
+def _lose_without_tools(request: Request, report: Report) -> None:
+    why, choice = f"{NAME} takes it beside tools only", request.tool_choice
+    if choice is not None:
+        report.lose(choice.at, "tool choice", why, "identity" if choice.mode in ("auto", "none") else "option")
+    if request.parallel_tool_calls is not None:
+        report.lose(request.parallel_at, "whether calls may be parallel", why, "identity")
+
+
+def _foreign_choice(choice: ToolChoice, request: Request, report: Report) -> JsonObject | None:
+    if choice.mode == "opaque":
+        report.lose(choice.at, "tool choice", f"{NAME} does not know this one", "option")
+        return None
+    flat = flat_names(request)
+    names = [flat.get(name, name) for name in choice.names]
+    if len(names) == 1 and choice.mode in ("named", "required"):
+        return {"type": "tool", "name": names[0]}
+    if names:
+        report.lose(choice.at, "set of allowed tools", f"{NAME} can allow all of them or force one", "option")
+    return {"type": _WORDS[choice.mode] if choice.mode != "named" else "any"}

@@ -1,0 +1,57 @@
+"""Token counts, both ways. The API counts cached and cache-written tokens beside `input_tokens`; we count them in."""
+
+from sightline.dialects.fields import compact, opt_int, opt_object, rest
+from sightline.model.json import JsonObject
+from sightline.model.usage import Usage
+
+_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_KNOWN = frozenset({*_COUNTS, "output_tokens", "output_tokens_details"})
+_OWN = frozenset({"cache_creation", "server_tool_use", "service_tier", "inference_geo", "speed"})
+"""Counts and marks beside the numbers that only this API has, so that they can be told from another's by name."""
+
+
+class Counter:
+    """Adds up the `usage` objects of one reply: one in a body, several with running totals in a stream."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def read(self, usage: JsonObject, at: str) -> Usage:
+        """The totals so far, with what is finer in this object."""
+        for name in (*_COUNTS, "output_tokens"):
+            count = opt_int(usage, name, at)
+            if count is not None:
+                self._counts[name] = count
+        details = opt_object(usage, "output_tokens_details", at) or {}
+        thinking = opt_int(details, "thinking_tokens", f"{at}/output_tokens_details")
+        if thinking is not None:
+            self._counts["thinking_tokens"] = thinking
+        finer = rest(details, frozenset({"thinking_tokens"}))
+        counts = self._counts
+        return Usage(
+            input_tokens=sum(counts.get(name, 0) for name in _COUNTS) if "input_tokens" in counts else None,
+            output_tokens=counts.get("output_tokens"),
+            cached_tokens=counts.get("cache_read_input_tokens"),
+            cache_write_tokens=counts.get("cache_creation_input_tokens"),
+            reasoning_tokens=counts.get("thinking_tokens"),
+            at=at,
+            extras=compact(rest(usage, _KNOWN) | ({"output_tokens_details": finer} if finer else {})),
+        )
+
+
+def write_usage(usage: Usage | None, estimate: int) -> JsonObject:
+    """The usage object; the API always has both numbers. `estimate` stands for an input that nobody counted."""
+    usage = usage or Usage()
+    cached, written = usage.cached_tokens, usage.cache_write_tokens
+    details: JsonObject | None = None
+    if usage.reasoning_tokens is not None:
+        details = {"thinking_tokens": usage.reasoning_tokens}
+    whole = estimate if usage.input_tokens is None else usage.input_tokens
+    counts: JsonObject = {
+        "input_tokens": max(whole - (cached or 0) - (written or 0), 0),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": cached,
+        "output_tokens": usage.output_tokens or 0,
+        "output_tokens_details": details,
+    }
+    return compact(counts) | {key: value for key, value in usage.extras.items() if key in _OWN}

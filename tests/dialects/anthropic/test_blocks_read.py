@@ -1,0 +1,169 @@
+from typing import Any
+
+import pytest
+
+from sightline.dialects.anthropic.blocks_read import read_content
+from sightline.errors import Fault
+from sightline.model.parts import (
+    CacheBreakpoint,
+    Citation,
+    Document,
+    Image,
+    Inline,
+    Link,
+    Opaque,
+    PlainText,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+
+def read_one(block):
+    parts, bare = read_content([block], "/c")
+    assert not bare
+    assert len(parts) == 1
+    return parts[0]
+
+
+def test_a_string_is_one_bare_text():
+    assert read_content("words", "/c") == ((Text("words", at="/c"),), True)
+
+
+@pytest.mark.parametrize("content", [None, 5, {"type": "text"}])
+def test_content_is_a_string_or_a_list(content):
+    with pytest.raises(Fault, match="a string or a list of blocks"):
+        read_content(content, "/c")
+
+
+def test_a_text_block_keeps_citations_and_what_it_does_not_know():
+    value: Any = {"type": "char_location", "cited_text": "a"}
+    part = read_one({"type": "text", "text": "t", "citations": [value], "new": 1})
+    citation = Citation(cited_text="a", value=value, at="/c/0/citations/0")
+    assert part == Text("t", (citation,), at="/c/0", extras={"new": 1})
+
+
+def test_a_cache_mark_stands_behind_its_block():
+    control: Any = {"type": "ephemeral", "ttl": "1h", "scope": "global"}
+    parts, _ = read_content([{"type": "text", "text": "t", "cache_control": control}], "/c")
+    mark = CacheBreakpoint("ephemeral", "1h", at="/c/0/cache_control", extras={"scope": "global"})
+    assert parts == (Text("t", at="/c/0"), mark)
+
+
+def test_a_null_cache_mark_is_none():
+    assert read_one({"type": "text", "text": "t", "cache_control": None}) == Text("t", at="/c/0")
+
+
+def test_pictures_are_read_from_anywhere():
+    block = {"type": "image", "source": {"type": "url", "url": "https://e.com/a", "new": 1}, "transformations": {}}
+    extras: Any = {"transformations": {}, "source": {"new": 1}}
+    assert read_one(block) == Image(Link("https://e.com/a"), at="/c/0", extras=extras)
+
+
+@pytest.mark.parametrize("kind", ["image", "document"])
+def test_an_unknown_source_makes_the_block_opaque(kind):
+    block = {"type": kind, "source": {"type": "hologram"}}
+    assert read_one(block) == Opaque("anthropic", block, at="/c/0")
+
+
+def test_a_document_with_everything():
+    block = {
+        "type": "document",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"},
+        "title": "T",
+        "context": "C",
+        "citations": {"enabled": True, "style": "short"},
+    }
+    extras: Any = {"citations": {"style": "short"}}
+    source = Inline("application/pdf", "JVBE")
+    assert read_one(block) == Document(source, "T", "C", cite=True, at="/c/0", extras=extras)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("words", "words"),
+        ([{"type": "text", "text": "one"}, {"type": "image"}, 5, {"type": "text", "text": "two"}], "one\n\ntwo"),
+        (None, ""),
+    ],
+)
+def test_a_document_made_of_blocks_gives_its_words_and_keeps_its_form(content, words):
+    source = {"type": "content", "content": content}
+    part = read_one({"type": "document", "source": source})
+    assert part == Document(PlainText(words), at="/c/0", extras={"source": source})
+
+
+def test_thinking_with_its_signature_also_if_its_text_is_withheld():
+    part = read_one({"type": "thinking", "thinking": "", "signature": "EqQB"})
+    assert part == Thinking("", signature="EqQB", signed_by="anthropic", at="/c/0")
+
+
+def test_thinking_without_a_signature():
+    assert read_one({"type": "thinking", "thinking": "hm"}) == Thinking("hm", at="/c/0")
+
+
+def test_a_seal_that_came_through_the_client_names_its_maker():
+    wrapped = "sightline:openai-responses:rs_1:gAAA"
+    part = read_one({"type": "thinking", "thinking": "hm", "signature": wrapped})
+    assert part == Thinking("hm", id="rs_1", signature="gAAA", signed_by="openai-responses", at="/c/0")
+
+
+def test_redacted_thinking():
+    part = read_one({"type": "redacted_thinking", "data": "EmwK"})
+    assert part == Thinking(signature="EmwK", signed_by="anthropic", redacted=True, at="/c/0")
+
+
+def test_a_call_keeps_its_caller():
+    part = read_one({"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}, "caller": {"type": "direct"}})
+    assert part == ToolCall("t1", "f", '{"a":1}', at="/c/0", extras={"caller": {"type": "direct"}})
+
+
+def test_a_call_without_input_has_an_empty_one():
+    part = read_one({"type": "tool_use", "id": "t1", "name": "f"})
+    assert isinstance(part, ToolCall)
+    assert part.arguments == "{}"
+
+
+def test_results_hold_a_string_or_blocks_or_nothing():
+    text = {"type": "text", "text": "x"}
+    assert read_one({"type": "tool_result", "tool_use_id": "t", "content": "x", "is_error": True}) == ToolResult(
+        "t", (Text("x", at="/c/0/content"),), is_error=True, bare=True, at="/c/0"
+    )
+    assert read_one({"type": "tool_result", "tool_use_id": "t", "content": [text]}) == ToolResult(
+        "t", (Text("x", at="/c/0/content/0"),), at="/c/0"
+    )
+    assert read_one({"type": "tool_result", "tool_use_id": "t"}) == ToolResult("t", at="/c/0")
+
+
+def test_what_cannot_stand_in_a_result_is_opaque_there():
+    inner: Any = {"type": "tool_result", "tool_use_id": "u"}
+    part = read_one({"type": "tool_result", "tool_use_id": "t", "content": [inner]})
+    assert isinstance(part, ToolResult)
+    assert part.parts == (Opaque("anthropic", inner, at="/c/0/content/0"),)
+
+
+def test_unknown_blocks_stay_whole_with_their_cache_mark():
+    block: Any = {"type": "server_tool_use", "id": "s", "name": "web_search", "cache_control": {"type": "ephemeral"}}
+    assert read_one(block) == Opaque("anthropic", block, at="/c/0")
+
+
+@pytest.mark.parametrize(
+    ("block", "pointer"),
+    [
+        (5, "/c/0"),
+        ({"text": "t"}, "/c/0/type"),
+        ({"type": "text"}, "/c/0/text"),
+        ({"type": "text", "text": "t", "cache_control": "x"}, "/c/0/cache_control"),
+        ({"type": "text", "text": "t", "cache_control": {}}, "/c/0/cache_control/type"),
+        ({"type": "image"}, "/c/0/source"),
+        ({"type": "document", "source": []}, "/c/0/source"),
+        ({"type": "tool_use", "id": "t", "name": "f", "input": "{}"}, "/c/0/input"),
+        ({"type": "tool_result", "content": "x"}, "/c/0/tool_use_id"),
+        ({"type": "tool_result", "tool_use_id": "t", "content": 5}, "/c/0/content"),
+    ],
+)
+def test_a_malformed_block_names_the_offending_value(block, pointer):
+    with pytest.raises(Fault) as caught:
+        read_content([block], "/c")
+    assert caught.value.pointer == pointer

@@ -1,0 +1,199 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.dialects.anthropic.request_read import read_request
+from sightline.dialects.anthropic.rules import problems
+from sightline.model.message import Message
+from sightline.model.parts import Text, ToolCall
+from sightline.model.request import Request
+
+CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "anthropic").glob("*/request.json"))
+ASK = {"role": "user", "content": "go"}
+E = {"type": "ephemeral"}
+F = {"name": "f", "input_schema": {"type": "object"}}
+
+
+def found(*messages, **more):
+    body = {"max_tokens": 4096, "messages": list(messages) or [ASK], **more}
+    return [(problem.pointer, problem.severity) for problem in problems(read_request(body))]
+
+
+def call(call_id="c"):
+    return {"type": "tool_use", "id": call_id, "name": "f", "input": {}}
+
+
+def result(call_id="c", **more):
+    return {"type": "tool_result", "tool_use_id": call_id, "content": "x", **more}
+
+
+def assistant(*content):
+    return {"role": "assistant", "content": list(content)}
+
+
+def user(*content):
+    return {"role": "user", "content": list(content)}
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.parent.name)
+def test_real_requests_are_in_order(path):
+    assert problems(read_request(json.loads(path.read_text()))) == []
+
+
+def test_consecutive_messages_of_one_role_are_in_order():
+    assert (
+        found(ASK, ASK, assistant({"type": "text", "text": "a"}), assistant({"type": "text", "text": "b"}), ASK) == []
+    )
+
+
+def test_there_is_something_to_answer():
+    body: Any = {"max_tokens": 1, "messages": [], "system": "a"}
+    assert [problem.pointer for problem in problems(read_request(body))] == ["/messages"]
+    assert [problem.pointer for problem in problems(Request())] == ["/messages", "/max_tokens"]
+
+
+def test_some_platforms_want_the_user_to_begin():
+    assert found(assistant({"type": "text", "text": "a"}), ASK) == [("/messages/0", "warning")]
+
+
+@pytest.mark.parametrize(
+    ("messages", "pointers"),
+    [
+        ([ASK, {"role": "system", "content": "now"}], []),
+        ([ASK, {"role": "system", "content": "now"}, assistant({"type": "text", "text": "a"})], []),
+        ([{"role": "system", "content": "now"}, ASK], ["/messages/0"]),
+        ([ASK, {"role": "system", "content": "now"}, ASK], ["/messages/1"]),
+    ],
+)
+def test_a_system_message_has_its_place(messages, pointers):
+    assert found(*messages) == [(pointer, "warning") for pointer in pointers]
+
+
+def test_calls_and_results_must_meet():
+    assert found(ASK, assistant(call())) == [("/messages/1/content/0", "error")]
+    assert found(user(result())) == [("/messages/0/content/0", "error")]
+    assert found(ASK, assistant(call()), ASK, user(result())) == [
+        ("/messages/1/content/0", "error"),
+        ("/messages/3/content/0", "error"),
+    ]
+
+
+def test_a_cache_mark_between_results_parts_nothing():
+    assert found(ASK, assistant(call("a"), call("b")), user(result("a", cache_control=E), result("b"))) == []
+
+
+def test_results_come_first():
+    text = {"type": "text", "text": "t"}
+    assert found(ASK, assistant(call()), user(text, result())) == [("/messages/2/content/1", "error")]
+
+
+def test_a_thread_that_goes_on_has_its_calls_elsewhere():
+    assert found(user(result()), thread={"type": "continue", "previous_message_id": "m"}) == []
+    assert found(user(result()), thread={"type": "create"}) == [("/messages/0/content/0", "error")]
+
+
+def test_text_must_not_be_blank():
+    blank = {"type": "text", "text": " \n"}
+    assert found(ASK, user(blank)) == [("/messages/1/content/0", "error")]
+    assert found(ASK, user()) == [("/messages/1", "error")]
+    nested = result(content=[blank])
+    assert found(ASK, assistant(call()), user(nested)) == [("/messages/2/content/0/content/0", "error")]
+    assert found(ASK, assistant(call()), user(result(content=""))) == []
+
+
+def test_the_last_assistant_message_and_the_system_string_may_be_empty():
+    assert found(ASK, {"role": "assistant", "content": ""}, system="") == []
+    assert found(ASK, assistant()) == []
+    assert found(ASK, assistant({"type": "text", "text": ""})) == [("/messages/1/content/0", "error")]
+
+
+def test_the_last_assistant_message_does_not_end_in_whitespace():
+    assert found(ASK, {"role": "assistant", "content": "so "}) == [("/messages/1/content", "error")]
+    assert found(ASK, {"role": "assistant", "content": "so"}) == []
+
+
+def test_arguments_are_an_object():
+    request = Request(messages=(Message("assistant", (Text("a"), ToolCall("c", "f", "oops", at="/c"))),))
+    assert "/c" in [problem.pointer for problem in problems(request) if "JSON object" in problem.message]
+
+
+def test_names_and_ids_keep_to_their_letters():
+    assert found(tools=[{**F, "name": "a.b"}]) == [("/tools/0", "error")]
+    assert found(tools=[F, F]) == [("/tools/0", "error"), ("/tools/1", "error")]
+    assert found(ASK, assistant(call("a.b")), user(result("a.b"))) == [
+        ("/messages/1/content/0", "error"),
+        ("/messages/2/content/0", "error"),
+    ]
+
+
+def test_thinking_must_be_signed_by_the_provider():
+    signed = {"type": "thinking", "thinking": "a", "signature": "EqQB"}
+    text = {"type": "text", "text": "b"}
+    assert found(ASK, assistant(signed, text)) == []
+    for signature in (None, "", "sightline:gemini::x"):
+        assert found(ASK, assistant({**signed, "signature": signature}, text)) == [("/messages/1/content/0", "error")]
+
+
+def test_pictures_are_of_four_kinds():
+    def picture(kind):
+        return user({"type": "image", "source": {"type": "base64", "media_type": kind, "data": "AA"}})
+
+    assert found(picture("image/png")) == []
+    assert found(picture("image/tiff")) == [("/messages/0/content/0", "error")]
+
+
+def test_four_cache_breakpoints_are_taken():
+    marked = {"type": "text", "text": "a", "cache_control": E}
+    opaque = {"type": "search_result", "cache_control": E}
+    tools = [{**F, "cache_control": E}, {"type": "bash_20250124", "name": "bash", "cache_control": E}]
+    assert found(user(marked, opaque), tools=tools) == []
+    nested = user(result(content=[marked]))
+    assert found(ASK, assistant(call()), nested, user(opaque, marked), tools=tools) == [
+        ("/messages/3/content/1/cache_control", "error")
+    ]
+    assert found(user(marked, opaque), tools=tools, cache_control=E) == [("/cache_control", "error")]
+
+
+@pytest.mark.parametrize(
+    ("options", "pointer"),
+    [
+        ({"max_tokens": None}, "/max_tokens"),
+        ({"max_tokens": -1}, "/max_tokens"),
+        ({"temperature": 1.5}, "/temperature"),
+        ({"stop_sequences": ["\n"]}, "/stop_sequences"),
+        ({"service_tier": "flex"}, "/service_tier"),
+        ({"tool_choice": {"type": "auto"}}, "/tool_choice"),
+        ({"thinking": {"type": "enabled"}}, "/thinking"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 100}}, "/thinking/budget_tokens"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 4096}}, "/thinking/budget_tokens"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2048}, "temperature": 0.5}, "/temperature"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2048}, "top_k": 5}, "/top_k"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2048}, "top_p": 0.5}, "/top_p"),
+        (
+            {
+                "thinking": {"type": "enabled", "budget_tokens": 2048},
+                "tools": [F],
+                "tool_choice": {"type": "any"},
+            },
+            "/tool_choice",
+        ),
+    ],
+)
+def test_options_that_the_api_rejects(options, pointer):
+    assert found(**options) == [(pointer, "error")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_tokens": 0},
+        {"temperature": 1, "thinking": {"type": "enabled", "budget_tokens": 2048}},
+        {"thinking": {"type": "adaptive"}, "temperature": 0.5},
+        {"tools": [F], "tool_choice": {"type": "auto"}, "thinking": {"type": "enabled", "budget_tokens": 2048}},
+        {"service_tier": "auto", "stop_sequences": ["x"]},
+    ],
+)
+def test_options_that_the_api_takes(options):
+    assert found(**options) == []

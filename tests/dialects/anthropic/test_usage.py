@@ -1,0 +1,73 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.dialects.anthropic.usage import Counter, write_usage
+from sightline.errors import Fault
+from sightline.model.usage import Usage
+
+WIRE: dict[str, Any] = {
+    "input_tokens": 4,
+    "cache_creation_input_tokens": 310,
+    "cache_read_input_tokens": 18200,
+    "output_tokens": 143,
+    "output_tokens_details": {"thinking_tokens": 21},
+    "cache_creation": {"ephemeral_1h_input_tokens": 310},
+    "service_tier": "standard",
+    "server_tool_use": None,
+}
+
+
+def test_cached_tokens_are_part_of_the_input():
+    usage = Counter().read(WIRE, "/usage")
+    assert usage == Usage(
+        input_tokens=18514,
+        output_tokens=143,
+        cached_tokens=18200,
+        cache_write_tokens=310,
+        reasoning_tokens=21,
+        at="/usage",
+        extras={"cache_creation": {"ephemeral_1h_input_tokens": 310}, "service_tier": "standard"},
+    )
+    assert write_usage(usage, 0) == {key: value for key, value in WIRE.items() if value is not None}
+
+
+def test_finer_counts_are_kept():
+    usage = Counter().read({"output_tokens_details": {"thinking_tokens": 1, "poetry_tokens": 2}, "rhymes": 3}, "/u")
+    assert usage == Usage(
+        reasoning_tokens=1, at="/u", extras={"output_tokens_details": {"poetry_tokens": 2}, "rhymes": 3}
+    )
+
+
+def test_running_totals_replace_one_another():
+    counter = Counter()
+    counter.read({"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 1}, "/0")
+    usage = counter.read({"output_tokens": 50}, "/9")
+    assert usage == Usage(input_tokens=15, output_tokens=50, cached_tokens=5, at="/9")
+    assert counter.read({"input_tokens": 12, "cache_read_input_tokens": 5}, "/10").input_tokens == 17
+
+
+def test_nothing_counted_is_an_estimate_and_no_output():
+    assert write_usage(None, 7) == {"input_tokens": 7, "output_tokens": 0}
+
+
+def test_counts_of_another_provider_are_not_ours():
+    assert write_usage(Usage(input_tokens=3, output_tokens=1, extras={"audio_tokens": 1}), 9) == {
+        "input_tokens": 3,
+        "output_tokens": 1,
+    }
+
+
+def test_a_count_is_a_number():
+    with pytest.raises(Fault) as caught:
+        Counter().read({"input_tokens": "4"}, "/usage")
+    assert caught.value.pointer == "/usage/input_tokens"
+
+
+@given(st.integers(0, 10**9), st.none() | st.integers(0, 10**9), st.none() | st.integers(0, 10**9))
+def test_counts_come_back_exactly(fresh, written, cached):
+    whole = fresh + (written or 0) + (cached or 0)
+    usage = Usage(input_tokens=whole, output_tokens=1, cached_tokens=cached, cache_write_tokens=written, at="/u")
+    assert Counter().read(write_usage(usage, 0), "/u") == usage
