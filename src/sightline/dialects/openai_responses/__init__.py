@@ -1,0 +1,33 @@
+"""OpenAI's Responses API, and the servers that speak it.
+
+Knows every field of its requests, replies, streams and errors; a request is a flat list of items, a stream tells every
+item twice, in deltas and as a snapshot. Imports the shared pieces of `dialects`, `wire` and `model`, and from its
+sister `openai_chat` what the two APIs have in common: the shape of errors, of logprobs, and the words for effort.
+"""
+
+from sightline.dialects.dialect import Dialect
+from sightline.dialects.openai_responses.errors import read_error, write_error
+from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
+from sightline.dialects.openai_responses.reply_read import read_reply
+from sightline.dialects.openai_responses.reply_write import write_reply
+from sightline.dialects.openai_responses.request_read import read_request
+from sightline.dialects.openai_responses.request_write import write_request
+from sightline.dialects.openai_responses.rules import problems
+from sightline.dialects.openai_responses.stream_read import ResponsesMachine
+from sightline.dialects.openai_responses.stream_write import ResponsesStreamWriter
+from sightline.dialects.streaming import StreamReader
+
+DIALECT = Dialect(
+    name=NAME,
+    read_request=read_request,
+    write_request=write_request,
+    read_reply=read_reply,
+    write_reply=write_reply,
+    stream_reader=lambda: StreamReader(ResponsesMachine()),
+    stream_writer=ResponsesStreamWriter,
+    read_error=read_error,
+    write_error=write_error,
+    problems=problems,
+    bookkeeping=BOOKKEEPING,
+    echoes=ECHOES,
+)

@@ -1,0 +1,55 @@
+"""Words of the Responses wire that more than one file here needs."""
+
+NAME = "openai-responses"
+
+LOGPROBS = "message.output_text.logprobs"
+"""The word of `include` that asks for logprobs."""
+
+CALLS = {"function_call": ("function", "arguments"), "custom_tool_call": ("custom", "input")}
+"""The items that are calls for the client: the kind of tool, and the field that holds what the model wrote."""
+
+OUTPUTS = {"function_call_output": "function", "custom_tool_call_output": "custom"}
+"""The items that answer them."""
+
+STRIDE = 1000
+"""A part of an answer is numbered `output_index * STRIDE + content_index`, so that numbers order as the output does."""
+
+REDACTED = "redacted"
+"""In a wrapped seal, in place of an id: the block that it stands for has no text that may be read."""
+
+UNSIGNED = ""
+"""In a wrapped seal, in place of the maker: reasoning that nobody has signed, and that no provider can look up."""
+
+BOOKKEEPING = frozenset(
+    {
+        # identity and state of items and replies
+        *(
+            "id",
+            "object",
+            "type",
+            "role",
+            "status",
+            "phase",
+            "created_at",
+            "completed_at",
+            "sequence_number",
+            "obfuscation",
+        ),
+        *("client_metadata", "internal_chat_message_metadata_passthrough", "stream_options", "include_obfuscation"),
+        *("billing", "tool_usage", "end_turn", "caller", "logprobs", "generate"),
+        # the cache, which changes what an answer costs and not what it says
+        *("prompt_cache_breakpoint", "prompt_cache_options", "prompt_cache_diagnostics", "prompt_cache_key"),
+        *("prompt_cache_retention",),
+    }
+)
+"""Fields of this wire whose loss changes nothing that anybody reads."""
+
+ECHOES = frozenset(
+    {
+        *("instructions", "metadata", "tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p", "user"),
+        *("max_output_tokens", "top_logprobs", "reasoning", "text", "store", "include", "truncation", "background"),
+        *("previous_response_id", "service_tier", "safety_identifier", "presence_penalty", "frequency_penalty"),
+        *("max_tool_calls", "prompt", "conversation"),
+    }
+)
+"""Fields with which a reply repeats its request."""

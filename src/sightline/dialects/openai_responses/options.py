@@ -1,0 +1,183 @@
+"""Options of the Responses API: where each stands, and those that have a shape: format, reasoning, logprobs."""
+
+from sightline.dialects.fields import (
+    as_object,
+    compact,
+    merge,
+    opt_bool,
+    opt_object,
+    opt_str,
+    rest,
+    str_of,
+)
+from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning, nearest_effort
+from sightline.dialects.openai_responses.names import LOGPROBS, NAME
+from sightline.dialects.option_table import Table, known_keys, options_of, read_options, write_options
+from sightline.model.json import Json, JsonObject
+from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
+from sightline.model.report import Report
+
+TABLE: Table = {
+    "max_tokens": (("max_output_tokens",),),
+    "temperature": (("temperature",),),
+    "top_p": (("top_p",),),
+    "top_logprobs": (("top_logprobs",),),
+    "verbosity": (("text", "verbosity"),),
+    "cache_key": (("prompt_cache_key",),),
+    "cache_retention": (("prompt_cache_retention",),),
+    "store": (("store",),),
+    "include": (("include",),),
+    "previous_response_id": (("previous_response_id",),),
+    "metadata": (("metadata",),),
+    "user": (("user",),),
+    "safety_identifier": (("safety_identifier",),),
+    "service_tier": (("service_tier",),),
+    "stream": (("stream",),),
+}
+
+OPTION_KEYS = known_keys(TABLE) | {"text", "reasoning"}
+
+SERVICE_TIERS = frozenset({"auto", "default", "flex", "priority", "fast", "ultrafast", "scale"})
+
+_TEXT = frozenset({"format", "verbosity"})
+_SCHEMA = frozenset({"type", "name", "schema", "strict", "description"})
+_TYPE = frozenset({"type"})
+_OFF = "none"
+
+
+def read_all(document: JsonObject) -> tuple[Options, JsonObject]:
+    """Every option, and what the `text` object holds besides."""
+    found, places = read_options(document, TABLE)
+    _read_logprobs(found, places)
+    text = opt_object(document, "text", "")
+    extras: JsonObject = {}
+    if text is not None:
+        spare = rest(text, _TEXT)
+        output_format = read_format(text.get("format"), "/text/format")
+        if output_format is not None:
+            found["format"] = output_format
+        elif text.get("format") is not None:
+            spare = {**spare, "format": text["format"]}
+        if spare or not text:
+            extras = {"text": spare}
+    found["reasoning"] = read_reasoning(document)
+    return options_of(found, places), extras
+
+
+def _read_logprobs(found: dict[str, object], places: dict[str, str]) -> None:
+    """The word of `include` that asks for logprobs is an option of its own in every other dialect."""
+    include = found.get("include")
+    if isinstance(include, tuple) and LOGPROBS in include:
+        place = include.index(LOGPROBS)
+        found["include"] = (*include[:place], *include[place + 1 :]) or None
+        found["logprobs"] = True
+        if len(include) == 1:
+            del places["include"]
+        places["logprobs"] = f"/include/{place}"
+
+
+def read_format(value: Json, at: str) -> OutputFormat | None:
+    """`text.format`; None for a kind that we do not know."""
+    if value is None:
+        return None
+    holder = as_object(value, at)
+    match str_of(holder, "type", at):
+        case "text":
+            return PlainFormat(at=at, extras=rest(holder, _TYPE))
+        case "json_object":
+            return JsonFormat(at=at, extras=rest(holder, _TYPE))
+        case "json_schema":
+            return SchemaFormat(
+                as_object(holder.get("schema"), f"{at}/schema"),
+                opt_str(holder, "name", at),
+                opt_str(holder, "description", at),
+                opt_bool(holder, "strict", at),
+                at=at,
+                extras=rest(holder, _SCHEMA),
+            )
+        case _:
+            return None
+
+
+def read_reasoning(document: JsonObject) -> Reasoning | None:
+    """`reasoning`. Its `mode` is not ours, so it stays among the extras; an effort of none is thinking switched off."""
+    holder = opt_object(document, "reasoning", "")
+    if holder is None:
+        return None
+    at = "/reasoning"
+    effort = opt_str(holder, "effort", at)
+    key = "summary" if holder.get("summary") is not None else "generate_summary"
+    summary = opt_str(holder, key, at)
+    mode = "off" if effort == _OFF else None
+    told = {"mode": mode, "effort": None if mode else effort, "summary": summary}
+    homes = {"mode": f"{at}/effort", "effort": f"{at}/effort", "summary": f"{at}/{key}"}
+    return Reasoning(
+        mode=mode,
+        effort=told["effort"],
+        summary=summary,
+        places={name: homes[name] for name, value in told.items() if value is not None},
+        at=at,
+        extras=rest(holder, frozenset({"effort", key})),
+    )
+
+
+def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
+    """Every option in its place; report the ones that have none."""
+    skip = {"include_usage", "logprobs"}  # usage always comes; logprobs are a word of `include`
+    if not same and options.service_tier is not None and options.service_tier not in SERVICE_TIERS:
+        place = options.places.get("service_tier", "/service_tier")
+        report.lose(place, f"service tier {options.service_tier!r}", f"{NAME} has no such tier", "option")
+        skip.add("service_tier")
+    if options.include_usage is not None and not same:
+        place = options.places.get("include_usage", "/include_usage")
+        report.lose(place, "wish for token counts", f"{NAME} always sends them", "identity")
+    write_options(options, TABLE, document, report, dialect=NAME, same=same, skip=frozenset(skip))
+    if options.logprobs:
+        _write_logprobs(options, document)
+    if options.format is not None:
+        text = as_object(document.setdefault("text", {}), "/text")
+        text["format"] = write_format(options.format, report, same=same)
+    if options.reasoning is not None:
+        reasoning = write_reasoning(options.reasoning, report, same=same)
+        if reasoning or same:
+            document["reasoning"] = reasoning
+
+
+def _write_logprobs(options: Options, document: JsonObject) -> None:
+    include: list[Json] = list(options.include or ())
+    index = options.places.get("logprobs", "").removeprefix("/include/")
+    include.insert(int(index) if index.isdigit() else len(include), LOGPROBS)
+    document["include"] = include
+
+
+def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObject:
+    """The same as `text.format`."""
+    extras = value.extras if same else {}
+    if isinstance(value, PlainFormat):
+        return {"type": "text", **extras}
+    if isinstance(value, JsonFormat):
+        return {"type": "json_object", **extras}
+    document: JsonObject = {
+        "type": "json_schema",
+        "name": value.name,
+        "description": value.description,
+        "strict": value.strict,
+    }
+    if value.name is None and not same:
+        document["name"] = RESPONSE_NAME
+        report.add("/text/format/name", "name of the schema", f"{NAME} demands one", "identity")
+    return merge({**compact(document), "schema": value.schema}, extras)
+
+
+def write_reasoning(reasoning: Reasoning, report: Report, *, same: bool) -> JsonObject:
+    """The same as `reasoning`: an effort, and a summary unless there is to be none."""
+    effort = reasoning.effort
+    if effort is None and reasoning.mode == "off":
+        effort = _OFF
+    elif effort is None and reasoning.budget is not None:
+        effort = nearest_effort(reasoning.budget)
+    if same:
+        key = reasoning.places.get("summary", "summary").rpartition("/")[2]
+        return merge(compact({"effort": effort, key: reasoning.summary}), reasoning.extras)
+    lose_reasoning(reasoning, report, NAME, summary=False)
+    return compact({"effort": effort, "summary": None if reasoning.summary == _OFF else reasoning.summary})

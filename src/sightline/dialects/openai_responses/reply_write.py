@@ -1,0 +1,155 @@
+"""Writing a whole Responses reply, and the envelope and the ending that it shares with a stream."""
+
+from dataclasses import dataclass
+
+from sightline.dialects.dialect import Client
+from sightline.dialects.losses import lose_choices
+from sightline.dialects.openai_responses.errors import write_failure
+from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.openai_responses.output import Output
+from sightline.dialects.openai_responses.usage import write_usage
+from sightline.errors import Fault
+from sightline.model.events import Finished, SignatureReceived, ToolCallBegun
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall
+from sightline.model.reply import Reply
+from sightline.model.report import Report
+from sightline.model.usage import Usage
+
+DEFAULT_ID = "resp_0"
+
+_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a reply ends: its status, why it is incomplete, what went wrong."""
+
+    status: str
+    reason: str | None = None
+    fault: Fault | None = None
+
+
+@dataclass(slots=True)
+class Envelope:
+    """What stands around the output of a reply."""
+
+    id: str
+    model: str
+    created: int
+
+    def body(self, output: list[Json], ending: Ending, usage: Usage | None) -> JsonObject:
+        """The `response` object."""
+        return {
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created,
+            "status": ending.status,
+            "error": None if ending.fault is None else write_failure(ending.fault),
+            "incomplete_details": None if ending.reason is None else {"reason": ending.reason},
+            "model": self.model,
+            "output": output,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "usage": None if usage is None else write_usage(usage),
+        }
+
+
+def envelope(reply_id: str | None, model: str | None, created: int | None, client: Client, report: Report) -> Envelope:
+    """The identity of a reply, the provider's where it gave one; what the API demands besides is reported."""
+    for name, said in (("parallel_tool_calls", "true"), ("tool_choice", "auto"), ("tools", "none")):
+        report.add(f"/{name}", f"{name}: {said}", f"{NAME} demands an echo of the request", "identity")
+    if not (reply_id or client.id):
+        report.add("/id", f"id {DEFAULT_ID}", f"{NAME} demands one", "identity")
+    return Envelope(
+        reply_id or client.id or DEFAULT_ID, model or client.model, client.created if created is None else created
+    )
+
+
+def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
+    """The reply as a `response`; one that failed says so and keeps what had arrived."""
+    around = envelope(reply.id, reply.model, reply.created, client, report)
+    output = Output(around.id, report, _unheard)
+    choice = reply.choice
+    lose_choices(reply, NAME, report)
+    output.logprobs(choice.logprobs)
+    for block, part in enumerate(choice.parts):
+        _write_part(output, block, part, report)
+    finished = None
+    if choice.finish is not None:
+        told = (choice.detail, choice.stop_sequence, choice.finish_at, choice.stop_at)
+        finished = Finished(choice.finish, 0, *told)
+    ending = end(output, finished, reply.fault, report)
+    return around.body(output.items, ending, reply.usage)
+
+
+def _unheard(kind: str, fields: JsonObject) -> None:
+    """A whole reply has no events."""
+
+
+def _write_part(output: Output, block: int, part: Part, report: Report) -> None:
+    match part:
+        case Text("", citations=(), signature=str(signature)):
+            output.seal_next(signature, part.signed_by)
+        case Text(text):
+            if part.signature is not None:
+                lose_seal(part.at, report)
+            output.text(block, text)
+            for citation in part.citations:
+                output.cite(block, citation)
+        case Refusal(text):
+            output.refusal(block, text)
+        case Thinking() if not part.redacted:
+            _write_thinking(output, block, part)
+        case ToolCall():
+            if part.signature is not None:
+                output.seal_next(part.signature, part.signed_by)
+            output.call(ToolCallBegun(block, part.id, part.name, 0, part.kind, part.namespace, part.item))
+            output.arguments(part.arguments)
+            output.close()
+        case _:
+            output.part(part)
+
+
+def _write_thinking(output: Output, block: int, part: Thinking) -> None:
+    output.sign(SignatureReceived(block, part.signature, part.signed_by or "", id=part.id))
+    for index, text in enumerate(part.summary):
+        output.thinking(block, text, piece=index, summary=True)
+    if part.text and part.text != "\n\n".join(part.summary):
+        output.thinking(block, part.text)
+
+
+def lose_seal(at: str, report: Report) -> None:
+    """Words leave before their seal is known, and behind them it would belong to something else."""
+    report.lose(at, "signature", f"{NAME} has no field for it on a part that is told in pieces", "identity")
+
+
+def end(output: Output, finished: Finished | None, fault: Fault | None, report: Report) -> Ending:
+    """Close the output the way the reply ended, and report what this dialect cannot say of it."""
+    if fault is not None:
+        output.end("incomplete")
+        return Ending("failed", fault=fault)
+    if finished is None:
+        output.end("in_progress")
+        return Ending("in_progress")
+    _lose_finish(finished, report)
+    if finished.finish in _REASONS:
+        output.end("incomplete")
+        return Ending("incomplete", _REASONS[finished.finish])
+    if finished.finish == "refusal" and not output.has_refusal:
+        place = f"/output/{len(output.items)}"
+        report.add(place, "a refusal without words", f"{NAME} says by it that the model declined", "content")
+        output.close()
+        output.refusal(-1, "")
+    output.end("completed")
+    return Ending("completed")
+
+
+def _lose_finish(finished: Finished, report: Report) -> None:
+    if finished.finish == "pause":
+        report.lose(finished.at, "pause of the turn", f"{NAME} knows no pause", "option")
+    if finished.stop_sequence is not None:
+        report.lose(finished.stop_at, "the text that stopped it", f"{NAME} does not say which it was", "identity")
+    if finished.detail is not None:
+        report.lose(finished.at, f"finish {finished.detail!r}", f"{NAME} has a coarser word", "identity")

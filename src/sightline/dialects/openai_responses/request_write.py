@@ -1,0 +1,222 @@
+"""Writing a Responses request: a flat list of items, one for every message, call, result and piece of reasoning."""
+
+import hashlib
+from typing import TypeGuard
+
+from sightline.dialects.conversation import call_names, with_ids, with_policy
+from sightline.dialects.dialect import Target
+from sightline.dialects.fields import compact, merge
+from sightline.dialects.openai_responses.content_read import INPUT, OUTPUT
+from sightline.dialects.openai_responses.content_write import ContentWriter
+from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.openai_responses.options import write_all
+from sightline.dialects.openai_responses.reasoning import reasoning_pieces
+from sightline.dialects.openai_responses.request_read import STATE
+from sightline.dialects.openai_responses.tools import write_tool_choice, write_tools
+from sightline.dialects.seals import NEXT
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.jsontext import encode
+
+LONGEST_ID = 64
+"""The API takes call ids of at most this many characters."""
+
+
+def write_request(request: Request, target: Target, report: Report) -> Json:
+    """The body that asks for the same."""
+    same = request.dialect == NAME
+    messages = with_policy(request.messages, target.system, report)
+    if not same:
+        messages = with_ids(messages, report)
+    document: JsonObject = {"model": request.model} if request.model else {}
+    writer = ItemWriter(report, request.dialect, messages)
+    if messages and (instructions := writer.instructions(messages[0])) is not None:
+        document["instructions"] = instructions
+        messages = messages[1:]
+    if same and len(messages) == 1 and messages[0].at == "/input" and messages[0].bare:
+        document["input"] = "".join(part.text for part in messages[0].parts if isinstance(part, Text))
+    else:
+        items = [item for message in messages for item in writer.items(message)]
+        if items or not (same and _brings_state(request)):
+            document["input"] = items
+    tools = write_tools(request, report, same=same)
+    if tools:
+        document["tools"] = tools
+    choice = write_tool_choice(request, report, same=same)
+    if choice is not None:
+        document["tool_choice"] = choice
+    if request.parallel_tool_calls is not None:
+        document["parallel_tool_calls"] = request.parallel_tool_calls
+    write_all(request.options, document, report, same=same)
+    return merge(document, request.extras) if same else document
+
+
+def _brings_state(request: Request) -> bool:
+    return request.options.previous_response_id is not None or any(request.extras.get(key) for key in STATE)
+
+
+class ItemWriter:
+    """Turns canonical messages into input items."""
+
+    def __init__(self, report: Report, source: str, messages: tuple[Message, ...]) -> None:
+        self._report = report
+        self._same = source == NAME
+        self._content = ContentWriter(report, source)
+        self._names = call_names(messages)
+        self._kinds = {
+            part.id: part.kind for message in messages for part in message.parts if isinstance(part, ToolCall)
+        }
+
+    def instructions(self, message: Message) -> Json:
+        """A first system message as `instructions`, None where it is an item like any other."""
+        if self._same:
+            if message.at != "/instructions":
+                return None
+            if message.bare:
+                return "".join(part.text for part in message.parts if isinstance(part, Text))
+            is_whole = all(part.at.startswith("/instructions/") for part in message.parts)
+            return self._content.parts(message.parts) if is_whole else None
+        match message.parts:
+            case (Text(citations=(), signature=None) as only,) if message.role == "system" and message.name is None:
+                return only.text
+            case _:
+                return None
+
+    def items(self, message: Message) -> list[Json]:
+        """The items of one message: usually one, more where it holds calls, results or reasoning between its words."""
+        items: list[Json] = []
+        spoken: list[Part] = []
+        has_head = False
+        for part in message.parts:
+            if not _is_item(part):
+                spoken.append(part)
+                continue
+            if spoken:
+                items.extend(self._message(message, tuple(spoken), is_first=not has_head))
+                has_head, spoken = True, []
+            item = self._item(part)
+            if item is not None:
+                items.append(item)
+        if spoken or not message.parts:
+            items.extend(self._message(message, tuple(spoken), is_first=not has_head))
+        return items
+
+    def _message(self, message: Message, parts: tuple[Part, ...], *, is_first: bool) -> list[Json]:
+        role = message.role
+        if role == "tool":
+            self._report.lose(
+                message.at, "role of a message", f"{NAME} has tool results and no tool messages", "content"
+            )
+            role = "user"
+        content = self._content.parts(parts, OUTPUT if role == "assistant" else INPUT)
+        if message.name is not None:
+            self._report.lose(message.at, "name of a speaker", f"{NAME} messages have no names", "option")
+        if not content and not self._same:
+            if not parts:
+                self._report.lose(message.at, "an empty message", f"{NAME} has no message without content", "content")
+            return []
+        document: JsonObject = {"type": "message", "role": role, "content": content}
+        only = parts[0] if len(parts) == 1 else None
+        if message.bare and isinstance(only, Text) and not only.citations:
+            document["content"] = only.text
+        if not self._same:
+            if message.id is not None:
+                self._report.lose(message.at, "id of an item", "it names nothing at this provider", "identity")
+            return [document]
+        if is_first:
+            extras = message.extras
+            if "type" in extras and extras["type"] is None:
+                del document["type"]
+                extras = {key: value for key, value in extras.items() if key != "type"}
+            document = merge({**document, **compact({"id": message.id})}, extras)
+        return [document]
+
+    def _item(self, part: ToolCall | ToolResult | Thinking | Opaque) -> Json:
+        if isinstance(part, Opaque):
+            return part.value
+        if isinstance(part, ToolCall):
+            document: JsonObject | None = self._call(part)
+        elif isinstance(part, ToolResult):
+            document = self._result(part)
+        else:
+            document = self._reasoning(part)
+        return {**document, **part.extras} if document is not None and self._same else document
+
+    def _call(self, call: ToolCall) -> JsonObject:
+        self._content.lose_seal(call)
+        is_custom = call.kind == "custom"
+        arguments = call.arguments if is_custom or self._same else call.arguments or "{}"
+        return compact(
+            {
+                "type": "custom_tool_call" if is_custom else "function_call",
+                "id": self._item_id(call),
+                "call_id": self._call_id(call),
+                "namespace": call.namespace,
+                "name": call.name,
+                "input" if is_custom else "arguments": arguments,
+            }
+        )
+
+    def _result(self, result: ToolResult) -> JsonObject:
+        kind = result.kind if self._same else self._kinds.get(result.id, result.kind)
+        parts = result.parts
+        if result.structured is not None:
+            parts = (Text(encode(dict(result.structured)).decode(), at=result.at), *parts)
+        output: Json = self._content.parts(parts)
+        if result.bare or not self._same:
+            match parts:
+                case ():
+                    output = ""
+                case (Text(text, citations=()),):
+                    output = text
+                case _:
+                    pass
+        if result.is_error:
+            self._report.lose(result.at, "error flag of a tool result", f"{NAME} has none", "option")
+        if result.name is not None and not self._same and self._names.get(result.id) != result.name:
+            self._report.lose(result.at, "name of the tool in its result", "the call's id says it", "identity")
+        return compact(
+            {
+                "type": "custom_tool_call_output" if kind == "custom" else "function_call_output",
+                "id": self._item_id(result),
+                "call_id": self._call_id(result) or None,
+                "name": result.name if self._same else None,
+                "output": output,
+            }
+        )
+
+    def _reasoning(self, thinking: Thinking) -> JsonObject | None:
+        is_own = thinking.signed_by == NAME and thinking.id != NEXT
+        if is_own and (self._same or thinking.signature is not None or thinking.id is not None):
+            pieces = reasoning_pieces(thinking, own=self._same)
+            head: JsonObject = {"type": "reasoning", "id": thinking.id, "encrypted_content": thinking.signature}
+            return {**compact(head), **pieces}
+        self._content.lose_seal(thinking)
+        if thinking.text:
+            why = f"{NAME} takes reasoning back only with the seal that it gave it"
+            self._report.lose(thinking.at, "reasoning", why, "content")
+        return None
+
+    def _item_id(self, part: ToolCall | ToolResult) -> str | None:
+        if part.item is not None and not self._same:
+            self._report.lose(part.at, "id of an item", "it names nothing at this provider", "identity")
+            return None
+        return part.item
+
+    def _call_id(self, part: ToolCall | ToolResult) -> str:
+        """The id itself where the API takes it, else a stable one, so that call and result still meet."""
+        if self._same or len(part.id) <= LONGEST_ID:
+            return part.id
+        why = f"{NAME} takes ids of at most {LONGEST_ID} characters"
+        self._report.lose(part.at, "spelling of a tool call's id", why, "identity")
+        return "call_" + hashlib.sha256(part.id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _is_item(part: Part) -> TypeGuard[ToolCall | ToolResult | Thinking | Opaque]:
+    """Whether a part is an item of its own; an opaque value of ours is one unless it stood in a message's content."""
+    if isinstance(part, Opaque):
+        return part.dialect == NAME and not part.at.rpartition("/")[0].endswith("/content")
+    return isinstance(part, (ToolCall, ToolResult, Thinking))

@@ -1,0 +1,94 @@
+"""What the Responses API rejects, and what it handles badly."""
+
+import re
+
+from sightline.dialects.dialect import Problem
+from sightline.dialects.openai_responses.request_read import STATE
+from sightline.dialects.openai_responses.request_write import LONGEST_ID
+from sightline.dialects.validity import pairing_problems, tool_problems
+from sightline.model.parts import Opaque, Thinking, ToolCall, ToolResult
+from sightline.model.request import Request
+
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+MOST_TOOLS = 128
+LEAST_TOKENS = 16
+MOST_METADATA, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
+
+
+def problems(request: Request) -> list[Problem]:
+    """Everything in this request that would be refused."""
+    return [
+        *_input_problems(request),
+        *_pairing_problems(request),
+        *_id_problems(request),
+        *_reasoning_problems(request),
+        *tool_problems(request, TOOL_NAME, MOST_TOOLS),
+        *_option_problems(request),
+    ]
+
+
+def brings_state(request: Request) -> bool:
+    """Whether the provider knows more of the conversation than stands in the request."""
+    if request.options.previous_response_id is not None or any(request.extras.get(key) for key in STATE):
+        return True
+    return any(
+        isinstance(part, Opaque) and isinstance(part.value, dict) and part.value.get("type") == "item_reference"
+        for message in request.messages
+        for part in message.parts
+    )
+
+
+def _input_problems(request: Request) -> list[Problem]:
+    found: list[Problem] = []
+    if not request.model and not request.extras.get("prompt"):
+        found.append(Problem("/model", "no model is named"))
+    if not brings_state(request) and all(message.at == "/instructions" for message in request.messages):
+        found.append(Problem("/input", "there is no input to answer"))
+    return found
+
+
+def _pairing_problems(request: Request) -> list[Problem]:
+    """Calls and results may stand apart; a result may answer a call that only the provider still has."""
+    found = pairing_problems(request, adjacent=False)
+    if not brings_state(request):
+        return found
+    results = {part.at for message in request.messages for part in message.parts if isinstance(part, ToolResult)}
+    return [problem for problem in found if problem.pointer not in results]
+
+
+def _id_problems(request: Request) -> list[Problem]:
+    return [
+        Problem(f"{part.at}/call_id", f"this id has {len(part.id)} characters, at most {LONGEST_ID} are taken")
+        for message in request.messages
+        for part in message.parts
+        if isinstance(part, (ToolCall, ToolResult)) and len(part.id) > LONGEST_ID
+    ]
+
+
+def _reasoning_problems(request: Request) -> list[Problem]:
+    """A reasoning item must be followed by the item that it led to."""
+    found: list[Problem] = []
+    followers = (*request.messages[1:], None)
+    for message, follower in zip(request.messages, followers, strict=False):
+        is_last = follower is None or follower.role != "assistant"
+        if is_last and message.parts and isinstance(message.parts[-1], Thinking):
+            text = "reasoning is refused without the item that followed it"
+            found.append(Problem(message.parts[-1].at, text, "warning"))
+    return found
+
+
+def _option_problems(request: Request) -> list[Problem]:
+    options = request.options
+    found: list[Problem] = []
+    if options.max_tokens is not None and options.max_tokens < LEAST_TOKENS:
+        place = options.places.get("max_tokens", "/max_output_tokens")
+        found.append(Problem(place, f"the reply needs room for at least {LEAST_TOKENS} tokens", "warning"))
+    if options.metadata is not None:
+        at = options.places.get("metadata", "/metadata")
+        if len(options.metadata) > MOST_METADATA:
+            found.append(Problem(at, f"at most {MOST_METADATA} pairs are taken"))
+        for key, value in options.metadata.items():
+            if not isinstance(value, str) or len(key) > LONGEST_KEY or len(value) > LONGEST_VALUE:
+                limits = f"{LONGEST_KEY} and {LONGEST_VALUE} characters at most"
+                found.append(Problem(at, f"the pair {key[:LONGEST_KEY]!r} must be two strings of {limits}"))
+    return found

@@ -1,0 +1,69 @@
+import pytest
+
+from sightline.dialects.openai_responses.errors import read_error, read_failure, write_error, write_failure
+from sightline.errors import Code, Fault
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("context_length_exceeded", Code.CONTEXT_OVERFLOW),
+        ("insufficient_quota", Code.QUOTA),
+        ("usage_not_included", Code.QUOTA),
+        ("server_is_overloaded", Code.OVERLOADED),
+        ("slow_down", Code.OVERLOADED),
+        ("rate_limit_exceeded", Code.RATE_LIMITED),
+        ("invalid_prompt", Code.INVALID_REQUEST),
+        ("bio_policy", Code.INVALID_REQUEST),
+        ("image_too_large", Code.INVALID_REQUEST),
+        ("failed_to_download_image", Code.INVALID_REQUEST),
+        ("image_content_policy_violation", Code.CONTENT_FILTERED),
+        ("cyber_policy", Code.CONTENT_FILTERED),
+        ("misalignment_policy_violation", Code.CONTENT_FILTERED),
+        ("vector_store_timeout", Code.TIMEOUT_IDLE),
+        ("server_error", Code.UPSTREAM_ERROR),
+        ("cancelled", Code.CANCELLED),
+        ("something_new", Code.UPSTREAM_ERROR),
+        (None, Code.UPSTREAM_ERROR),
+    ],
+)
+def test_the_code_of_a_failed_reply_says_what_it_is(code, expected):
+    error = {"code": code, "message": "It went wrong."}
+    fault = read_failure(error)
+    assert (fault.code, fault.message) == (expected, "It went wrong.")
+
+
+def test_a_rate_limit_tells_how_long_to_wait():
+    text = "Rate limit reached on tokens per min. Please try again in 11.054s."
+    assert read_failure({"code": "rate_limit_exceeded", "message": text}).retry_after == 11.054
+
+
+@pytest.mark.parametrize("error", [None, "boom", {}, {"message": 3}])
+def test_a_failure_without_words_is_still_one(error):
+    assert read_failure(error).code is Code.UPSTREAM_ERROR
+    assert read_failure(error).message
+
+
+def test_a_cancelled_reply_says_so_even_without_words():
+    assert read_failure({"code": "cancelled"}).message == "the reply was cancelled at the provider"
+
+
+@pytest.mark.parametrize(
+    "code", [code for code in Code if code not in (Code.REQUEST_TOO_LARGE_FOR_RATE, Code.TRANSLATION_LOSS, Code.USAGE)]
+)
+def test_what_we_write_is_read_as_the_same_or_as_the_providers_failure(code):
+    again = read_failure(write_failure(Fault(code, "words"))).code
+    assert again in (code, Code.UPSTREAM_ERROR)
+    assert (again is Code.UPSTREAM_ERROR) == (code in (Code.UPSTREAM_ERROR, Code.UPSTREAM_PROTOCOL, Code.NETWORK))
+
+
+def test_bodies_are_those_of_both_openai_apis():
+    status, body = write_error(Fault(Code.CONTEXT_OVERFLOW, "too long"))
+    assert status == 400
+    assert body["error"] == {
+        "message": "too long",
+        "type": "invalid_request_error",
+        "param": None,
+        "code": "context_length_exceeded",
+    }
+    assert read_error(status, body, {}).code is Code.CONTEXT_OVERFLOW

@@ -1,0 +1,151 @@
+import pytest
+
+from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.openai_responses.output import Output
+from sightline.model.events import SignatureReceived, ToolCallBegun
+from sightline.model.parts import Audio, Citation, Image, Inline, Link, Opaque, Thinking
+from sightline.model.reply import TokenLogprob
+from sightline.model.report import Report
+from tests.dialects.openai_responses.cases import losses
+
+
+@pytest.fixture
+def report():
+    return Report()
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def output(report, told):
+    return Output("resp/ü 1", report, lambda kind, fields: told.append((kind, fields)))
+
+
+def kinds(output):
+    return [item["type"] for item in output.items]
+
+
+def test_words_that_follow_each_other_share_a_message(output):
+    output.text(0, "a")
+    output.refusal(1, "no")
+    output.thinking(2, "hm")
+    output.text(3, "b")
+    output.close()
+    assert kinds(output) == ["message", "reasoning", "message"]
+    assert len(output.items[0]["content"]) == 2
+    assert output.has_refusal
+
+
+def test_one_item_is_open_at_a_time_and_every_item_is_told_twice(output, told):
+    output.text(0, "a")
+    output.call(ToolCallBegun(1, "c", "f"))
+    output.arguments("{}")
+    output.close()
+    output.close()
+    seen = [(kind, fields["output_index"]) for kind, fields in told if "output_item" in kind]
+    assert seen == [
+        ("response.output_item.added", 0),
+        ("response.output_item.done", 0),
+        ("response.output_item.added", 1),
+        ("response.output_item.done", 1),
+    ]
+
+
+def test_ids_are_made_of_the_replys_id_and_are_always_the_same(output):
+    output.text(0, "a")
+    output.thinking(1, "b")
+    output.call(ToolCallBegun(2, "", "f", kind="custom"))
+    output.call(ToolCallBegun(3, "c", "f"))
+    output.close()
+    assert [item["id"] for item in output.items] == ["msg_resp1_0", "rs_resp1_1", "ctc_resp1_2", "fc_resp1_3"]
+    assert output.items[2]["call_id"] == "call_resp1_2"
+
+
+def test_a_call_without_an_id_gets_one(output, report):
+    output.call(ToolCallBegun(0, "", "f"))
+    assert [addition.pointer for addition in report.additions] == ["/output/0/call_id"]
+
+
+def test_an_item_that_has_an_id_keeps_it(output):
+    output.call(ToolCallBegun(0, "c", "f", item="fc_own", namespace="ns"))
+    output.sign(SignatureReceived(1, "enc", NAME, id="rs_own"))
+    output.close()
+    assert [item["id"] for item in output.items] == ["fc_own", "rs_own"]
+    assert output.items[0]["namespace"] == "ns"
+
+
+def test_two_pieces_of_thinking_are_two_items(output):
+    output.thinking(0, "a")
+    output.thinking(1, "b")
+    output.close()
+    assert kinds(output) == ["reasoning", "reasoning"]
+
+
+def test_arguments_without_a_call_are_nobodys(output):
+    output.arguments("{}")
+    assert output.items == []
+
+
+def test_a_citation_that_cannot_be_said_opens_nothing(output, report):
+    output.cite(0, Citation(title="t", at="/c"))
+    output.close()
+    assert output.items == []
+    assert losses(report) == [("/c", "a citation", "option")]
+    output.cite(0, Citation(url="u", start=0, end=1))
+    output.close()
+    assert output.items[0]["content"][0]["annotations"][0]["url"] == "u"
+
+
+def test_logprobs_wait_for_their_text(output, report):
+    tokens = (TokenLogprob("a", -1.0),)
+    output.logprobs(tokens)
+    output.thinking(0, "hm")
+    output.text(1, "a")
+    output.logprobs(tokens)
+    output.end("completed")
+    assert len(output.items[1]["content"][0]["logprobs"]) == 2
+    assert not report.losses
+
+
+def test_logprobs_of_no_text_are_a_loss(output, report):
+    output.logprobs((TokenLogprob("a", -1.0),))
+    output.end("completed")
+    assert losses(report) == [("", "logprobs", "option")]
+
+
+def test_parts_that_come_whole(output, report):
+    output.part(Thinking(signature="data", signed_by="anthropic", redacted=True))
+    output.part(Opaque(NAME, {"type": "web_search_call", "id": "ws"}))
+    output.part(Image(Inline("image/png", "AA")))
+    output.part(Image(Inline("image/jpeg", "BB"), signature="sig", signed_by="gemini"))
+    assert kinds(output) == [
+        "reasoning",
+        "web_search_call",
+        "image_generation_call",
+        "reasoning",
+        "image_generation_call",
+    ]
+    assert output.items[0]["encrypted_content"] == "sightline:anthropic:redacted:data"
+    assert output.items[2]["result"] == "AA"
+    assert output.items[3]["encrypted_content"] == "sightline:gemini:next:sig"
+    assert output.items[4]["output_format"] == "jpeg"
+    assert not report.losses
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Image(Link("u"), at="/p"),
+        Image(Inline("image/tiff", "AA"), at="/p"),
+        Audio(at="/p"),
+        Opaque("gemini", {}, at="/p"),
+        Opaque(NAME, "odd", at="/p"),
+    ],
+)
+def test_parts_that_have_no_item_are_a_loss(output, report, part):
+    output.part(part)
+    assert output.items == []
+    assert [(pointer, severity) for pointer, _, severity in losses(report)] == [("/p", "content")]

@@ -1,0 +1,162 @@
+import pytest
+from openai.types.responses import Response
+
+from sightline.dialects.dialect import Client
+from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.openai_responses.reply_write import write_reply
+from sightline.dialects.seals import NEXT
+from sightline.errors import Code, Fault
+from sightline.model.fold import fold
+from sightline.model.parts import Citation, Opaque, Refusal, Text, Thinking, ToolCall
+from sightline.model.reply import Choice, Reply, TokenLogprob
+from sightline.model.report import Report
+from sightline.model.usage import Usage
+from tests.dialects.openai_responses.cases import CLIENT, DIALECT, having, loaded, losses
+
+
+def written(*parts, finish="stop", report=None, **fields):
+    choice = Choice(parts=parts, finish=finish, **fields)
+    return write_reply(Reply(choices=(choice,), id="resp_1"), CLIENT, report or Report())
+
+
+def test_the_least_that_the_api_demands():
+    report = Report()
+    body = write_reply(Reply(choices=(Choice(finish="stop"),)), Client(), report)
+    assert body == {
+        "id": "resp_0",
+        "object": "response",
+        "created_at": 0,
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "model": "",
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": None,
+    }
+    assert [addition.pointer for addition in report.additions] == [
+        "/parallel_tool_calls",
+        "/tool_choice",
+        "/tools",
+        "/id",
+    ]
+
+
+def test_identity_is_the_providers_before_it_is_the_clients():
+    body = write_reply(Reply(id="x", model="y", created=0, usage=Usage(input_tokens=1)), CLIENT, Report())
+    assert (body["id"], body["model"], body["created_at"], body["usage"]["total_tokens"]) == ("x", "y", 0, 1)
+    body = write_reply(Reply(), CLIENT, Report())
+    assert (body["id"], body["model"], body["created_at"]) == ("resp_c", "m", 7)
+
+
+def test_every_part_has_its_item():
+    body = written(
+        Thinking("hm", signature="sig", signed_by="anthropic"),
+        Text("a", (Citation(url="u", start=0, end=1),)),
+        Text("b"),
+        ToolCall("c1", "f", '{"a": 1}'),
+        ToolCall("c2", "g", "raw", "custom", "ns"),
+        finish="tool_calls",
+        logprobs=(TokenLogprob("b", -1.0),),
+    )
+    reasoning, message, call, custom = body["output"]
+    assert reasoning["encrypted_content"] == "sightline:anthropic::sig"
+    assert [part["text"] for part in message["content"]] == ["a", "b"]
+    assert call["arguments"] == '{"a": 1}'
+    assert (custom["input"], custom["namespace"]) == ("raw", "ns")
+    Response.model_validate(body)
+
+
+def test_a_summary_and_the_reasoning_beside_it():
+    (item,) = written(Thinking("long", ("s",), id="rs_1", signature="enc", signed_by=NAME))["output"]
+    assert item == {
+        "id": "rs_1",
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "s"}],
+        "content": [{"type": "reasoning_text", "text": "long"}],
+        "encrypted_content": "enc",
+    }
+
+
+def test_a_seal_on_a_call_goes_before_it_and_one_over_words_is_a_loss():
+    report = Report()
+    body = written(
+        Text("words", signature="t", signed_by="gemini", at="/t"),
+        ToolCall("c", "f", "{}", signature="s", signed_by="gemini"),
+        Text("", signature="u", signed_by="gemini"),
+        report=report,
+    )
+    assert [item["type"] for item in body["output"]] == ["message", "reasoning", "function_call", "reasoning"]
+    assert [item.get("encrypted_content") for item in body["output"]][1::2] == [
+        f"sightline:gemini:{NEXT}:s",
+        f"sightline:gemini:{NEXT}:u",
+    ]
+    assert losses(report) == [("/t", "signature", "identity")]
+
+
+@pytest.mark.parametrize(
+    ("finish", "status", "reason"),
+    [
+        ("stop", "completed", None),
+        ("tool_calls", "completed", None),
+        ("length", "incomplete", {"reason": "max_output_tokens"}),
+        ("content_filter", "incomplete", {"reason": "content_filter"}),
+        (None, "in_progress", None),
+    ],
+)
+def test_finishes(finish, status, reason):
+    body = written(Text("a"), finish=finish)
+    assert (body["status"], body["incomplete_details"]) == (status, reason)
+    assert body["output"][0]["status"] == status
+
+
+def test_a_refusal_is_a_part_even_without_words():
+    report = Report()
+    assert written(Refusal("no"), finish="refusal", report=report)["output"][0]["content"] == [
+        {"type": "refusal", "refusal": "no"}
+    ]
+    wordless = written(Text("I"), finish="refusal", report=report)
+    assert wordless["output"][1]["content"] == [{"type": "refusal", "refusal": ""}]
+    assert fold(DIALECT.read_reply(wordless)).choice.finish == "refusal"
+    assert [addition.what for addition in report.additions][-1] == "a refusal without words"
+
+
+def test_what_a_finish_says_besides_is_a_loss():
+    report = Report()
+    written(finish="pause", detail="pause_turn", stop_sequence="END", finish_at="/f", stop_at="/s", report=report)
+    assert losses(report) == [
+        ("/f", "pause of the turn", "option"),
+        ("/s", "the text that stopped it", "identity"),
+        ("/f", "finish 'pause_turn'", "identity"),
+    ]
+
+
+def test_a_reply_that_failed_says_so_and_keeps_what_had_arrived():
+    reply = Reply(choices=(Choice(parts=(Text("so far"),)),), fault=Fault(Code.RATE_LIMITED, "slow"))
+    body = write_reply(reply, CLIENT, Report())
+    assert (body["status"], body["error"]) == ("failed", {"code": "rate_limit_exceeded", "message": "slow"})
+    assert body["output"][0]["content"][0]["text"] == "so far"
+    Response.model_validate(body)
+
+
+def test_one_choice_is_all_there_is():
+    report = Report()
+    other = Choice(parts=(Text("b"),), finish="stop", finish_at="/choices/1/finish_reason")
+    body = write_reply(Reply(choices=(Choice(finish="stop"), other)), CLIENT, report)
+    assert body["output"] == []
+    assert losses(report) == [("/choices/1", "another choice", "content")]
+
+
+@pytest.mark.parametrize("case", having("reply.json"), ids=lambda case: case.name)
+def test_what_we_read_we_can_write_for_the_vendors_own_model(case):
+    reply = fold(DIALECT.read_reply(loaded(case, "reply.json")), NAME)
+    body = write_reply(reply, CLIENT, Report())
+    Response.model_validate(body)
+    assert fold(DIALECT.read_reply(body)).choice.finish == reply.choice.finish
+
+
+def test_opaque_items_of_ours_are_written_as_they_are():
+    item = {"type": "web_search_call", "id": "ws", "status": "completed"}
+    assert written(Opaque(NAME, item))["output"] == [item]

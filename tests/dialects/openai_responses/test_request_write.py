@@ -1,0 +1,244 @@
+import pytest
+
+from sightline.dialects.dialect import Target
+from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.seals import NEXT
+from sightline.model.message import Message
+from sightline.model.parts import (
+    CacheBreakpoint,
+    Citation,
+    Image,
+    Link,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.report import Report
+from sightline.model.request import Request
+from tests.dialects.openai_responses.cases import losses, read, write
+
+
+def foreign(*messages, policy="in_place"):
+    report = Report()
+    request = Request(model="m", messages=messages, dialect="anthropic")
+    return write(request, report, Target(system=policy)), report
+
+
+def user(*parts, **fields):
+    return Message("user", parts, at="/messages/0", **fields)
+
+
+def assistant(*parts, **fields):
+    return Message("assistant", parts, at="/messages/1", **fields)
+
+
+def test_a_first_system_message_becomes_instructions():
+    body, report = foreign(Message("system", (Text("Be brief."),), bare=True), user(Text("Hi"), bare=True))
+    assert body == {
+        "model": "m",
+        "instructions": "Be brief.",
+        "input": [{"type": "message", "role": "user", "content": "Hi"}],
+    }
+    assert not report.losses
+    assert not report.additions
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        Message("developer", (Text("a"),)),
+        Message("system", (Text("a"), Text("b"))),
+        Message("system", (Text("a"), CacheBreakpoint())),
+        Message("system", (Text("a"),), name="n"),
+    ],
+)
+def test_any_other_stays_where_it_is(first):
+    body, _ = foreign(first, user(Text("x")))
+    assert "instructions" not in body
+    assert [item["role"] for item in body["input"]] == [first.role, "user"]
+
+
+def test_a_system_message_in_the_middle_keeps_its_place_and_role():
+    body, report = foreign(user(Text("x")), Message("system", (Text("now"),)), Message("developer", (Text("y"),)))
+    assert [item["role"] for item in body["input"]] == ["user", "system", "developer"]
+    assert not report.losses
+
+
+def test_a_turn_becomes_items_in_its_order():
+    body, report = foreign(
+        assistant(
+            Text("One."),
+            ToolCall("c1", "f", ""),
+            ToolCall("c2", "g", "raw", "custom"),
+            Text("Two."),
+            ToolCall("c3", "h", '{"a": 1}', namespace="ns"),
+        ),
+        user(
+            ToolResult("c1", (Text("r"),)), ToolResult("c2", ()), ToolResult("c3", (Text("r"), Text("s"))), Text("Go.")
+        ),
+    )
+    said = {"type": "message", "role": "assistant"}
+    assert body["input"] == [
+        {**said, "content": [{"type": "output_text", "text": "One.", "annotations": []}]},
+        {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": "c2", "name": "g", "input": "raw"},
+        {**said, "content": [{"type": "output_text", "text": "Two.", "annotations": []}]},
+        {"type": "function_call", "call_id": "c3", "namespace": "ns", "name": "h", "arguments": '{"a": 1}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "r"},
+        {"type": "custom_tool_call_output", "call_id": "c2", "output": ""},
+        {
+            "type": "function_call_output",
+            "call_id": "c3",
+            "output": [{"type": "input_text", "text": "r"}, {"type": "input_text", "text": "s"}],
+        },
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go."}]},
+    ]
+    assert not report.losses
+
+
+def test_a_result_may_hold_a_picture_and_a_json_object():
+    body, report = foreign(
+        assistant(ToolCall("c", "f", "{}"), ToolCall("d", "f", "{}")),
+        user(ToolResult("c", (Text("see"), Image(Link("u")))), ToolResult("d", structured={"a": 1})),
+    )
+    assert [item.get("output") for item in body["input"]][2:] == [
+        [{"type": "input_text", "text": "see"}, {"type": "input_image", "image_url": "u"}],
+        '{"a":1}',
+    ]
+    assert not report.losses
+
+
+def test_a_result_says_no_more_than_the_api_can_hear():
+    result = ToolResult("c", (Text("r"),), "other", is_error=True, item="x", at="/r")
+    body, report = foreign(
+        assistant(ToolCall("c", "f", "{}", item="y", signature="s", signed_by="gemini", at="/c")), user(result)
+    )
+    assert [sorted(item) for item in body["input"]] == [
+        ["arguments", "call_id", "name", "type"],
+        ["call_id", "output", "type"],
+    ]
+    assert losses(report) == [
+        ("/c", "signature", "identity"),
+        ("/c", "id of an item", "identity"),
+        ("/r", "error flag of a tool result", "option"),
+        ("/r", "name of the tool in its result", "identity"),
+        ("/r", "id of an item", "identity"),
+    ]
+
+
+def test_calls_without_ids_get_some():
+    body, report = foreign(assistant(ToolCall("", "f", "{}")), user(ToolResult("", (Text("r"),), "f")))
+    assert [item["call_id"] for item in body["input"]] == ["call_1", "call_1"]
+    assert len(report.additions) == 2
+
+
+def test_an_id_that_is_too_long_is_shortened_the_same_way_in_call_and_result():
+    long = "toolu_" + "x" * 80
+    body, report = foreign(assistant(ToolCall(long, "f", "{}", at="/c")), user(ToolResult(long, (Text("r"),), at="/r")))
+    first, second = (item["call_id"] for item in body["input"])
+    assert first == second
+    assert len(first) <= 64
+    assert [pointer for pointer, _, _ in losses(report)] == ["/c", "/r"]
+
+
+def test_reasoning_goes_back_only_to_its_maker():
+    body, report = foreign(
+        assistant(
+            Thinking("mine", id="rs_1", signature="enc", signed_by=NAME),
+            Thinking("mine by id", id="rs_2", signed_by=NAME),
+            Thinking("unsigned", at="/u"),
+            Thinking("theirs", signature="sig", signed_by="anthropic", at="/t"),
+            Thinking(id=NEXT, signature="sig", signed_by=NAME, at="/n"),
+            Thinking("nothing to know it by", signed_by=NAME, at="/k"),
+        )
+    )
+    assert body["input"] == [
+        {
+            "type": "reasoning",
+            "id": "rs_1",
+            "encrypted_content": "enc",
+            "summary": [{"type": "summary_text", "text": "mine"}],
+        },
+        {"type": "reasoning", "id": "rs_2", "summary": [{"type": "summary_text", "text": "mine by id"}]},
+    ]
+    assert losses(report) == [
+        ("/u", "reasoning", "content"),
+        ("/t", "signature", "identity"),
+        ("/t", "reasoning", "content"),
+        ("/n", "signature", "identity"),
+        ("/k", "reasoning", "content"),
+    ]
+
+
+def test_what_a_message_has_besides_is_a_loss():
+    body, report = foreign(user(Text("a"), CacheBreakpoint(at="/cc"), Text("b"), name="Ann", id="m1"))
+    assert len(body["input"][0]["content"]) == 2
+    assert losses(report) == [
+        ("/cc", "cache mark", "option"),
+        ("/messages/0", "name of a speaker", "option"),
+        ("/messages/0", "id of an item", "identity"),
+    ]
+
+
+def test_a_message_of_which_nothing_is_left_is_not_written():
+    body, report = foreign(user(Opaque("anthropic", {}, at="/o")), assistant())
+    assert body["input"] == []
+    assert losses(report) == [
+        ("/o", "part of a kind that others do not have", "content"),
+        ("/messages/1", "an empty message", "content"),
+    ]
+
+
+def test_words_of_a_tool_that_answer_nothing_are_the_users():
+    body, report = foreign(Message("tool", (Text("x"),), at="/m"))
+    assert body["input"][0]["role"] == "user"
+    assert losses(report) == [("/m", "role of a message", "content")]
+
+
+def test_a_bare_text_with_a_citation_keeps_it():
+    cited = Text("a", (Citation(url="u", start=0, end=1),))
+    body, _ = foreign(assistant(cited, bare=True), assistant(Text("b"), bare=True))
+    assert body["input"][0]["content"][0]["annotations"][0]["url"] == "u"
+    assert body["input"][1]["content"] == "b"
+
+
+def test_an_item_of_ours_goes_back_to_us_from_anywhere():
+    body, report = foreign(assistant(Opaque(NAME, {"type": "web_search_call", "id": "ws"}, at="/output/0"), Text("x")))
+    assert [item["type"] for item in body["input"]] == ["web_search_call", "message"]
+    assert not report.losses
+
+
+BOTH = {
+    "model": "m",
+    "instructions": "a",
+    "input": [{"role": "developer", "content": "b"}, {"role": "user", "content": "c"}],
+}
+
+
+def test_policies_move_system_messages_of_our_own_requests_too():
+    assert write(read(BOTH)) == BOTH
+    merged = write(read(BOTH), target=Target(system="merge_leading"))
+    texts = [{"type": "input_text", "text": text} for text in "ab"]
+    assert (merged["input"][0]["role"], merged["input"][0]["content"]) == ("system", texts)
+    assert "instructions" not in merged
+
+
+def test_a_list_of_instructions_comes_back():
+    body = {"instructions": [{"type": "input_text", "text": "a"}], "input": [], "model": "m"}
+    assert write(read(body)) == body
+
+
+def test_state_at_the_provider_needs_no_input():
+    for body in ({"model": "m", "prompt": {"id": "p"}}, {"previous_response_id": "resp_1"}):
+        assert write(read(body)) == body
+    assert write(read({"model": "m", "input": []})) == {"model": "m", "input": []}
+
+
+def test_a_message_of_our_own_that_was_made_of_several_items_is_taken_apart():
+    mixed = Message("assistant", (Text("a"), ToolCall("c", "f", ""), Text("b")), id="msg_1", extras={"phase": "x"})
+    first, call, last = write(Request(messages=(mixed,), dialect=NAME))["input"]
+    assert (first["id"], first["phase"]) == ("msg_1", "x")
+    assert call["arguments"] == ""
+    assert "id" not in last

@@ -1,0 +1,74 @@
+import pytest
+
+from sightline.dialects.openai_responses.rules import problems
+from tests.dialects.openai_responses.cases import having, loaded, read
+
+
+def found(**fields):
+    return [(problem.pointer, problem.severity) for problem in problems(read({"model": "m", "input": "hi", **fields}))]
+
+
+CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "c", "output": "ok"}
+USER = {"role": "user", "content": "x"}
+REASONING = {"type": "reasoning", "id": "rs", "summary": []}
+
+
+@pytest.mark.parametrize("case", having("request.json"), ids=lambda case: case.name)
+def test_real_requests_have_no_errors(case):
+    found = problems(read(loaded(case, "request.json")))
+    assert [problem for problem in found if problem.severity == "error"] == []
+
+
+def test_calls_and_results_may_stand_apart():
+    assert found(input=[CALL, USER, OUTPUT]) == []
+    assert found(input=[CALL]) == [("/input/0", "error")]
+    assert found(input=[OUTPUT, USER]) == [("/input/0", "error")]
+
+
+@pytest.mark.parametrize(
+    "state", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {"prompt": {"id": "p"}}]
+)
+def test_a_result_may_answer_a_call_that_the_provider_has(state):
+    assert found(input=[OUTPUT, USER], **state) == []
+    assert found(input=[CALL], **state) == [("/input/0", "error")]
+
+
+def test_a_referenced_item_may_be_that_call():
+    assert found(input=[{"type": "item_reference", "id": "fc_1"}, OUTPUT]) == []
+
+
+def test_there_must_be_a_model_and_an_input():
+    assert found(input=[], instructions="a") == [("/input", "error")]
+    assert found(input=[], model="") == [("/model", "error"), ("/input", "error")]
+    assert found(input=[], model="", prompt={"id": "p"}) == []
+
+
+def test_ids_have_a_length():
+    long = "x" * 65
+    assert found(input=[{**CALL, "call_id": long}, {**OUTPUT, "call_id": long}]) == [
+        ("/input/0/call_id", "error"),
+        ("/input/1/call_id", "error"),
+    ]
+
+
+def test_reasoning_needs_what_followed_it():
+    assert found(input=[REASONING, CALL, OUTPUT]) == []
+    assert found(input=[REASONING, USER]) == [("/input/0", "warning")]
+    assert found(input=[USER, REASONING]) == [("/input/1", "warning")]
+
+
+def test_tools_have_names_that_are_taken():
+    tools = [{"type": "function", "name": name} for name in ("ok", "not ok", "x" * 65)]
+    assert found(tools=tools) == [("/tools/1", "error"), ("/tools/2", "error")]
+    many = [{"type": "function", "name": f"f{number}"} for number in range(129)]
+    assert found(tools=many) == [("/tools", "error")]
+
+
+def test_options_have_limits():
+    assert found(max_output_tokens=15) == [("/max_output_tokens", "warning")]
+    assert found(max_output_tokens=16) == []
+    assert found(metadata={f"k{number}": "v" for number in range(17)}) == [("/metadata", "error")]
+    assert found(metadata={"k": "v" * 512, "x" * 64: "v"}) == []
+    for pair in ({"k": 1}, {"x" * 65: "v"}, {"k": "v" * 513}):
+        assert found(metadata=pair) == [("/metadata", "error")]

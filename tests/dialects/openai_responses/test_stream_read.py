@@ -1,0 +1,302 @@
+import copy
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline.dialects.openai_responses import DIALECT
+from sightline.dialects.openai_responses.names import NAME
+from sightline.errors import Code
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    RefusalReceived,
+    Started,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+)
+from sightline.model.fold import fold
+from sightline.model.parts import Text, Thinking, ToolCall
+from sightline.wire.jsontext import encode
+from sightline.wire.sse import Frame, SseDecoder
+from tests.dialects.openai_responses.cases import having, streamed
+from tests.dialects.openai_responses.test_request_read import anything, places
+
+CREATED = {"type": "response.created", "response": {"id": "resp_1", "model": "m", "created_at": 5}}
+DONE = {"type": "response.completed", "response": {"id": "resp_1", "status": "completed"}}
+TEXT = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "item_id": "msg_1"}
+ITEM = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+CALL = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": ""}
+
+
+def added(item, index=0):
+    return {"type": "response.output_item.added", "output_index": index, "item": item}
+
+
+def done(item, index=0):
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def arguments(kind, **fields):
+    return {"type": f"response.function_call_arguments.{kind}", "output_index": 0, "item_id": "fc_1", **fields}
+
+
+def parts(*frames):
+    return fold(streamed(*frames, DONE)).choice.parts
+
+
+def test_the_beginning_is_told_once():
+    events = streamed(CREATED, {**CREATED, "type": "response.in_progress"}, DONE)
+    assert [type(event) for event in events] == [Started, Started, Finished, Ended]
+    assert events[0].created == 5
+
+
+def test_words_come_as_they_come_and_snapshots_add_nothing():
+    events = streamed(
+        {**TEXT, "delta": "H"},
+        {**TEXT, "delta": "i", "logprobs": [], "obfuscation": "x"},
+        {**TEXT, "type": "response.output_text.done", "text": "Hi"},
+        done(ITEM),
+        {**DONE, "response": {"output": [ITEM]}},
+    )
+    assert [event for event in events if isinstance(event, TextReceived)] == [
+        TextReceived(0, "H", at="/0/delta"),
+        TextReceived(0, "i"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [{**TEXT, "type": "response.output_text.done", "text": "Hi"}],
+        [{**TEXT, "delta": ""}, {**TEXT, "type": "response.output_text.done", "text": "Hi"}],
+        [done(ITEM)],
+        [{"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"}, done(ITEM)],
+        [added({**ITEM, "content": []}), done(ITEM), done(ITEM)],
+    ],
+)
+def test_whatever_tells_the_words_first_tells_them_once(frames):
+    assert [part.text for part in parts(*frames) if isinstance(part, Text)] == ["Hi"]
+
+
+def test_the_last_snapshot_is_enough():
+    (part,) = fold(streamed({**DONE, "response": {"output": [ITEM]}})).choice.parts
+    assert part == Text("Hi", at="/0/response/output/0/content/0")
+
+
+def test_an_item_is_known_by_its_id_where_positions_have_gaps():
+    other = {**ITEM, "id": "msg_2"}
+    found = fold(streamed(done(ITEM, 3), {**DONE, "response": {"output": [ITEM, other]}})).choice.parts
+    assert len(found) == 2
+
+
+def test_refusals():
+    refusal = {**TEXT, "type": "response.refusal.delta", "delta": "No"}
+    events = streamed(refusal, {**TEXT, "type": "response.refusal.done", "refusal": "No"}, DONE)
+    assert events[0] == RefusalReceived(0, "No", at="/0")
+    assert isinstance(events[-2], Finished)
+    assert events[-2].finish == "refusal"
+
+
+def test_citations_are_told_once():
+    note = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
+    second = {**note, "url": "v"}
+    item = {**ITEM, "content": [{"type": "output_text", "text": "Hi", "annotations": [note, second]}]}
+    frame = {**TEXT, "type": "response.output_text.annotation.added", "annotation_index": 0, "annotation": note}
+    events = streamed({**TEXT, "delta": "Hi"}, frame, done(item), DONE)
+    assert [event.citation.url for event in events if isinstance(event, CitationReceived)] == ["u", "v"]
+
+
+def test_summaries_and_reasoning_are_two_things():
+    place = {"output_index": 0, "item_id": "rs_1"}
+    item = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": "ab"}, {"type": "summary_text", "text": "c"}],
+        "content": [{"type": "reasoning_text", "text": "long"}],
+        "encrypted_content": "enc",
+    }
+    summary, content = "response.reasoning_summary_text", "response.reasoning_text"
+    (thinking,) = parts(
+        added({"type": "reasoning", "id": "rs_1", "summary": []}),
+        {"type": "response.reasoning_summary_part.added", **place, "summary_index": 0},
+        {"type": f"{summary}.delta", **place, "summary_index": 0, "delta": "a"},
+        {"type": f"{summary}.delta", **place, "summary_index": 0, "delta": "b"},
+        {"type": f"{summary}.done", **place, "summary_index": 0, "text": "ab"},
+        {"type": f"{summary}.done", **place, "summary_index": 1, "text": "c"},
+        {"type": f"{content}.delta", **place, "content_index": 0, "delta": "long"},
+        done(item),
+    )
+    expected = Thinking("long", ("ab", "c"), "rs_1", "enc", NAME, at="/2")
+    assert thinking == expected
+
+
+def test_a_call_is_told_from_its_beginning():
+    events = streamed(
+        added(CALL),
+        arguments("delta", delta='{"a"'),
+        arguments("delta", delta=":1}"),
+        arguments("done", arguments='{"a":1}'),
+        done({**CALL, "arguments": '{"a":1}'}),
+        DONE,
+    )
+    assert [type(event) for event in events[:4]] == [
+        ToolCallBegun,
+        ArgumentsReceived,
+        ArgumentsReceived,
+        ToolCallCompleted,
+    ]
+    assert fold(events).choice.tool_calls == (ToolCall("c1", "f", '{"a":1}', item="fc_1", at="/0/item"),)
+    assert fold(events).choice.finish == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [
+            added(CALL),
+            arguments("delta", delta=""),
+            arguments("done", arguments="{}"),
+            done({**CALL, "arguments": "{}"}),
+        ],
+        [arguments("delta", delta="{}"), done({**CALL, "arguments": "{}"})],
+        [added({**CALL, "name": None}), done({**CALL, "arguments": "{}"})],
+        [added(CALL), added(CALL), done({**CALL, "arguments": "{}"})],
+        [added(None), done({**CALL, "arguments": "{}"})],
+    ],
+)
+def test_arguments_are_told_once(frames):
+    (call,) = parts(*frames)
+    assert isinstance(call, ToolCall)
+    assert call.arguments == "{}"
+
+
+def test_custom_input():
+    item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", "name": "f", "input": ""}
+    kind = "response.custom_tool_call_input"
+    (call,) = parts(
+        added(item),
+        {"type": f"{kind}.delta", "output_index": 0, "delta": "a b"},
+        {"type": f"{kind}.done", "output_index": 0, "input": "a b"},
+        done({**item, "input": "a b"}),
+    )
+    assert (call.kind, call.arguments) == ("custom", "a b")
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        ({"type": "error", "code": "rate_limit_exceeded", "message": "slow"}, Code.RATE_LIMITED),
+        ({"type": "error", "error": {"code": "server_error", "message": "x"}}, Code.UPSTREAM_ERROR),
+        ({"error": {"message": "maximum context length"}}, Code.CONTEXT_OVERFLOW),
+        (
+            {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "x"}}},
+            Code.UPSTREAM_ERROR,
+        ),
+        ({"type": "response.failed", "response": {"status": "failed"}}, Code.UPSTREAM_ERROR),
+        ({"type": "response.cancelled", "response": {}}, Code.CANCELLED),
+        ({"type": "response.completed", "response": {"status": "failed"}}, Code.UPSTREAM_ERROR),
+    ],
+)
+def test_a_failure_ends_the_stream_and_keeps_what_came(frame, code):
+    events = streamed({**TEXT, "delta": "Hi"}, frame, DONE)
+    assert isinstance(events[-2], Failed)
+    assert events[-2].fault.code is code
+    assert isinstance(events[-1], Ended)
+    assert fold(events).choice.parts[0].text == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("frame", "finish"),
+    [
+        (
+            {"type": "response.incomplete", "response": {"incomplete_details": {"reason": "content_filter"}}},
+            "content_filter",
+        ),
+        ({"type": "response.incomplete", "response": {"status": "in_progress"}}, "length"),
+        ({"type": "response.completed", "response": {"status": "incomplete"}}, "length"),
+        ({"type": "response.completed", "response": {"status": "in_progress"}}, "stop"),
+    ],
+)
+def test_how_it_ended(frame, finish):
+    assert fold(streamed(frame)).choice.finish == finish
+
+
+def test_a_stream_that_stops_without_an_end_has_failed():
+    events = streamed(CREATED, {**TEXT, "delta": "Hi"})
+    assert events[-2].fault.code in (Code.UPSTREAM_PROTOCOL, Code.UPSTREAM_ERROR)
+
+
+def test_the_marker_of_chat_is_no_end_and_nothing_is_heard_behind_one():
+    reader = DIALECT.stream_reader()
+    assert isinstance(reader.feed(Frame(b"[DONE]"))[0], Failed)
+    reader = DIALECT.stream_reader()
+    assert isinstance(reader.feed(Frame(encode(DONE)))[-1], Ended)
+    assert reader.feed(Frame(b"[DONE]")) == []
+    assert reader.close() == []
+
+
+def test_what_we_do_not_know_is_told_once():
+    strange = {"type": "response.sparkle", "x": 1}
+    events = streamed(
+        strange, strange, {**TEXT, "delta": "a", "mood": 1}, {**TEXT, "delta": "b", "mood": 2}, {"x": 1}, DONE
+    )
+    assert [event for event in events if isinstance(event, FieldReceived)] == [
+        FieldReceived("/0", strange),
+        FieldReceived("/2/mood", 1),
+        FieldReceived("/4", {"x": 1}),
+    ]
+    assert [event.text for event in events if isinstance(event, TextReceived)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["response.web_search_call.searching", "response.content_part.added", "keepalive", "response.steer.accepted"],
+)
+def test_frames_that_tell_nothing_give_nothing(kind):
+    assert streamed({"type": kind})[:-2] == []
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {**TEXT, "output_index": None, "delta": "x"},
+        {**TEXT, "delta": 3},
+        {**TEXT, "type": "response.output_text.done"},
+        {"type": "response.completed"},
+        {"type": "response.created", "response": 1},
+        {"type": "response.output_item.done", "output_index": 0},
+        {"type": "response.reasoning_text.delta", "output_index": 0, "content_index": "0", "delta": "x"},
+    ],
+)
+def test_a_frame_that_cannot_be_read_is_told_as_such(frame):
+    (broken, *_) = streamed(frame)
+    assert isinstance(broken, FrameBroken)
+    assert broken.at.startswith("/0")
+
+
+def test_thinking_may_come_without_the_number_of_its_piece():
+    (event, *_) = streamed({"type": "response.reasoning_text.delta", "output_index": 2, "delta": "x"})
+    assert event == ThinkingReceived(2000, "x", at="/0")
+
+
+@given(data=st.data())
+@settings(max_examples=200)
+def test_any_change_of_a_stream_still_ends_once(data):
+    case = data.draw(st.sampled_from(having("stream.sse")))
+    frames = [json.loads(frame.data) for frame in SseDecoder().feed((case / "stream.sse").read_bytes())]
+    frames = copy.deepcopy(frames)
+    holder, key = data.draw(st.sampled_from(list(places(frames))))
+    holder[key] = data.draw(anything)
+    events = streamed(*frames)
+    assert [type(event) for event in events].count(Ended) == 1
+    assert isinstance(events[-1], Ended)
+    fold(events)

@@ -1,0 +1,208 @@
+import pytest
+
+from sightline.errors import Fault
+from sightline.model.parts import CacheBreakpoint
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, ToolChoice
+from tests.dialects.openai_responses.cases import losses, read, write
+
+SCHEMA = {"type": "object", "properties": {}}
+LARK = {"type": "grammar", "syntax": "lark", "definition": "start: /x/"}
+FUNCTION = {
+    "type": "function",
+    "name": "f",
+    "description": "d",
+    "parameters": SCHEMA,
+    "strict": True,
+    "defer_loading": True,
+}
+CUSTOM = {"type": "custom", "name": "c", "format": LARK}
+SPACE = {
+    "type": "namespace",
+    "name": "ns",
+    "description": "A space.",
+    "tools": [FUNCTION, {"type": "custom", "name": "note"}],
+}
+
+
+def request(tools, **fields):
+    return {"model": "m", "input": [], "tools": tools, **fields}
+
+
+def foreign(*tools, choice=None):
+    report = Report()
+    return write(Request(model="m", tools=tools, tool_choice=choice, dialect="anthropic"), report), report
+
+
+def test_tools_are_flat():
+    tools = read(request([FUNCTION, CUSTOM, {"type": "web_search"}])).tools
+    assert tools == (
+        FunctionTool("f", "d", SCHEMA, True, at="/tools/0", extras={"defer_loading": True}),
+        CustomTool("c", None, Grammar("lark", "start: /x/"), at="/tools/1"),
+        OpaqueTool("openai-responses", {"type": "web_search"}, at="/tools/2"),
+    )
+
+
+def test_the_nested_shape_of_chat_is_read_too_and_written_flat():
+    inner = {"name": "f", "parameters": SCHEMA}
+    grammar = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /x/"}}
+    tools = [{"type": "function", "function": inner}, {"type": "custom", "custom": {"name": "c", "format": grammar}}]
+    body = write(read(request(tools, tool_choice={"type": "function", "function": {"name": "f"}})))
+    assert body["tools"] == [{"type": "function", **inner}, CUSTOM]
+    assert body["tool_choice"] == {"type": "function", "name": "f"}
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [FUNCTION, CUSTOM, SPACE, {"type": "tool_search", "x": 1}],
+        [{"type": "custom", "name": "c", "format": {"type": "text"}}],
+        [{"type": "custom", "name": "c", "format": {**LARK, "x": 1}}],
+        [SPACE, FUNCTION, {**SPACE, "name": "other", "tools": [SPACE]}],
+        [{"type": "namespace", "name": "empty", "tools": []}],
+        [{"type": "namespace", "name": "odd"}],
+    ],
+)
+def test_tools_come_back_as_they_were(tools):
+    report = Report()
+    assert write(read(request(tools)), report) == request(tools)
+    assert not report.losses
+    assert not report.additions
+
+
+def test_a_namespace_is_an_opaque_tool_before_its_own():
+    head, function, note = read(request([SPACE])).tools
+    assert isinstance(head, OpaqueTool)
+    assert head.value == {"type": "namespace", "name": "ns", "description": "A space.", "tools": []}
+    assert (function.namespace, function.at) == ("ns", "/tools/0/tools/0")
+    assert (note.namespace, note.at) == ("ns", "/tools/0/tools/1")
+
+
+def test_a_namespace_that_nobody_described_is_made():
+    body, report = foreign(
+        FunctionTool("f", schema=SCHEMA, strict=True, namespace="ns"), CustomTool("c", namespace="ns")
+    )
+    assert body["tools"] == [
+        {
+            "type": "namespace",
+            "name": "ns",
+            "description": "ns",
+            "tools": [
+                {"type": "function", "name": "f", "parameters": SCHEMA, "strict": True},
+                {"type": "custom", "name": "c"},
+            ],
+        }
+    ]
+    assert [addition.pointer for addition in report.additions] == ["/tools/0/description"]
+
+
+def test_tools_in_the_input_are_tools_and_are_not_written_twice():
+    item = {"type": "additional_tools", "role": "developer", "tools": [SPACE, FUNCTION], "id": "at_1"}
+    body = {"model": "m", "input": [item], "tools": [CUSTOM]}
+    tools = read(body).tools
+    assert [tool.at for tool in tools] == [
+        "/tools/0",
+        "/input/0/tools/0",
+        "/input/0/tools/0/tools/0",
+        "/input/0/tools/0/tools/1",
+        "/input/0/tools/1",
+    ]
+    assert write(read(body)) == body
+
+
+def test_a_foreign_tool_says_that_it_is_not_strict():
+    body, report = foreign(FunctionTool("f"))
+    assert body["tools"] == [{"type": "function", "name": "f", "parameters": None, "strict": False}]
+    assert [addition.pointer for addition in report.additions] == ["/tools/0/parameters", "/tools/0/strict"]
+
+
+def test_what_only_others_have_is_a_loss():
+    mark = CacheBreakpoint(at="/t/cache_control")
+    body, report = foreign(OpaqueTool("anthropic", {"type": "bash"}, at="/tools/0"), CustomTool("c", cache=mark))
+    assert body["tools"] == [{"type": "custom", "name": "c"}]
+    assert losses(report) == [
+        ("/tools/0", "tool of a kind that others do not have", "option"),
+        ("/t/cache_control", "cache mark on a tool", "option"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tools", "pointer"),
+    [
+        ({}, "/tools"),
+        ([3], "/tools/0"),
+        ([{"type": "function"}], "/tools/0/name"),
+        ([{"type": "function", "function": {}}], "/tools/0/function/name"),
+        ([{"type": "namespace", "tools": []}], "/tools/0/name"),
+        ([{"type": "custom", "name": "c", "format": {"type": "grammar"}}], "/tools/0/format/syntax"),
+    ],
+)
+def test_a_wrong_shape_is_refused_with_its_place(tools, pointer):
+    with pytest.raises(Fault) as caught:
+        read(request(tools))
+    assert caught.value.pointer == pointer
+
+
+ALLOWED = {
+    "type": "allowed_tools",
+    "mode": "required",
+    "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "c"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("wire", "mode", "names"),
+    [
+        ("auto", "auto", ()),
+        ("none", "none", ()),
+        ("required", "required", ()),
+        ("whatever", "opaque", ()),
+        ({"type": "function", "name": "f"}, "named", ("f",)),
+        ({"type": "custom", "name": "c", "x": 1}, "named", ("c",)),
+        ({"type": "custom", "name": "unlisted"}, "named", ("unlisted",)),
+        (ALLOWED, "required", ("f", "c")),
+        ({**ALLOWED, "mode": "auto", "x": 1}, "auto", ("f", "c")),
+        ({**ALLOWED, "mode": "never"}, "opaque", ()),
+        ({**ALLOWED, "tools": []}, "opaque", ()),
+        ({**ALLOWED, "tools": {}}, "opaque", ()),
+        ({**ALLOWED, "tools": [3]}, "opaque", ()),
+        ({**ALLOWED, "tools": [{"type": "mcp", "server_label": "s"}]}, "opaque", ()),
+        ({**ALLOWED, "tools": [{"type": "function", "name": "c"}]}, "opaque", ()),
+        ({**ALLOWED, "tools": [{"type": "function", "name": "f", "x": 1}]}, "opaque", ()),
+        ({"type": "web_search_preview"}, "opaque", ()),
+        ({}, "opaque", ()),
+    ],
+)
+def test_choices(wire, mode, names):
+    body = request([FUNCTION, CUSTOM], tool_choice=wire)
+    choice = read(body).tool_choice
+    assert (choice.mode, choice.names) == (mode, names)
+    assert write(read(body)) == body
+
+
+def test_the_allowed_set_of_chat_is_read_too():
+    nested = {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]}
+    choice = read(request([], tool_choice={"type": "allowed_tools", "allowed_tools": nested})).tool_choice
+    assert (choice.mode, choice.names) == ("auto", ("f",))
+
+
+@pytest.mark.parametrize(("wire", "pointer"), [([], "/tool_choice"), ({"type": "function"}, "/tool_choice/name")])
+def test_a_wrong_choice_is_refused_with_its_place(wire, pointer):
+    with pytest.raises(Fault) as caught:
+        read(request([], tool_choice=wire))
+    assert caught.value.pointer == pointer
+
+
+def test_foreign_choices():
+    body, _ = foreign(CustomTool("c"), choice=ToolChoice("named", ("c",), extras={"x": 1}))
+    assert body["tool_choice"] == {"type": "custom", "name": "c"}
+    body, _ = foreign(choice=ToolChoice("auto", ("f",), extras={"x": 1}))
+    assert body["tool_choice"] == {
+        "type": "allowed_tools",
+        "mode": "auto",
+        "tools": [{"type": "function", "name": "f"}],
+    }
+    body, report = foreign(choice=ToolChoice("opaque", value={"x": 1}, at="/tc"))
+    assert "tool_choice" not in body
+    assert losses(report) == [("/tc", "tool choice", "option")]
