@@ -1,0 +1,48 @@
+"""The dialect of the Gemini API: `generateContent` and `streamGenerateContent`, as Google's own clients speak it.
+
+The model stands in the URL and not in the body; both spellings of every field are read and camelCase is written. The
+package may import what dialects share, `wire`, `model` and `errors`; it never does I/O and never reads another dialect.
+"""
+
+from sightline.dialects.dialect import Dialect
+from sightline.dialects.gemini.errors import read_error, write_error
+from sightline.dialects.gemini.reply_read import read_reply
+from sightline.dialects.gemini.reply_write import write_reply
+from sightline.dialects.gemini.request_read import read_request
+from sightline.dialects.gemini.request_write import write_request
+from sightline.dialects.gemini.rules import problems
+from sightline.dialects.gemini.spelling import NAME
+from sightline.dialects.gemini.stream_read import stream_reader
+from sightline.dialects.gemini.stream_write import StreamWriter
+
+DIALECT = Dialect(
+    name=NAME,
+    read_request=read_request,
+    write_request=write_request,
+    read_reply=read_reply,
+    write_reply=write_reply,
+    stream_reader=stream_reader,
+    stream_writer=StreamWriter,
+    read_error=read_error,
+    write_error=write_error,
+    problems=problems,
+    model_in_path=True,
+    bookkeeping=frozenset(
+        {
+            "avgLogprobs",
+            "createTime",
+            "displayName",
+            "display_name",
+            "labels",
+            "logProbabilitySum",
+            "modelStatus",
+            "partMetadata",
+            "part_metadata",
+            "role",
+            "safetyRatings",
+            "thought",
+            "tokenCount",
+            "tokenId",
+        }
+    ),
+)

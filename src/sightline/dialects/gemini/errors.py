@@ -1,0 +1,97 @@
+"""Google's error bodies, `{"error": {"code", "message", "status", "details"}}`, as faults and back."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sightline.dialects.faults import HINTS, provider_fault, status_of
+from sightline.dialects.gemini.spelling import NAME
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+
+_RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
+_OVERFLOW = "The input token count exceeds the maximum number of tokens allowed"
+_DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+_STATUS: Mapping[Code, str] = {
+    Code.INVALID_REQUEST: "INVALID_ARGUMENT",
+    Code.AUTH: "UNAUTHENTICATED",
+    Code.PERMISSION: "PERMISSION_DENIED",
+    Code.MODEL_UNKNOWN: "NOT_FOUND",
+    Code.CONTEXT_OVERFLOW: "INVALID_ARGUMENT",
+    Code.REQUEST_TOO_LARGE: "INVALID_ARGUMENT",
+    Code.REQUEST_TOO_LARGE_FOR_RATE: "RESOURCE_EXHAUSTED",
+    Code.RATE_LIMITED: "RESOURCE_EXHAUSTED",
+    Code.QUOTA: "RESOURCE_EXHAUSTED",
+    Code.CONTENT_FILTERED: "INVALID_ARGUMENT",
+    Code.OVERLOADED: "UNAVAILABLE",
+    Code.UPSTREAM_ERROR: "INTERNAL",
+    Code.UPSTREAM_PROTOCOL: "INTERNAL",
+    Code.TIMEOUT_IDLE: "DEADLINE_EXCEEDED",
+    Code.NETWORK: "UNAVAILABLE",
+    Code.CANCELLED: "CANCELLED",
+    Code.TRANSLATION_LOSS: "INVALID_ARGUMENT",
+    Code.USAGE: "INVALID_ARGUMENT",
+}
+
+
+def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
+    """The fault that an error body amounts to; the body may be wrapped in a list, or be no JSON object at all."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if not isinstance(error, dict):
+        return provider_fault(status, error if isinstance(error, str) else "", details=error, headers=headers)
+    message, word, code = error.get("message"), error.get("status"), error.get("code")
+    details = list(_details(error))
+    told = status or (code if type(code) is int else 0)
+    fault = provider_fault(
+        told, message if isinstance(message, str) else "", words=(word,), details=error, headers=headers
+    )
+    delay = next((seconds for detail in details if (seconds := _delay(detail)) is not None), None)
+    if fault.retry_after is None:
+        fault.retry_after = delay
+    if any(detail.get("reason") == "API_KEY_INVALID" for detail in details):
+        _reclassify(fault, Code.AUTH)
+    elif word == "CANCELLED":
+        _reclassify(fault, Code.CANCELLED)
+    elif fault.code is Code.QUOTA and told == 429 and delay is not None:
+        # Google speaks of billing in every 429; one that says when to come back is a rate limit.
+        _reclassify(fault, Code.RATE_LIMITED)
+    return fault
+
+
+def write_error(fault: Fault) -> tuple[int, JsonObject]:
+    """The status and body of a fault; Google's own details are kept, and a wait is told as Google tells it."""
+    status = status_of(fault)
+    message = fault.message
+    if fault.code is Code.CONTEXT_OVERFLOW and provider_fault(status, message).code is not Code.CONTEXT_OVERFLOW:
+        message = f"{_OVERFLOW}: {message}"
+    error: JsonObject = {"code": status, "message": message, "status": _STATUS[fault.code]}
+    details: list[Json] = []
+    if isinstance(fault.details, dict):
+        details.extend(_details(fault.details))
+    if fault.retry_after is not None and not any(
+        isinstance(detail, dict) and _delay(detail) is not None for detail in details
+    ):
+        details.append({"@type": _RETRY_INFO, "retryDelay": f"{fault.retry_after:.9f}".rstrip("0").rstrip(".") + "s"})
+    if details:
+        error["details"] = details
+    return status, {"error": error}
+
+
+def _details(error: JsonObject) -> Iterator[JsonObject]:
+    details = error.get("details")
+    if isinstance(details, list):
+        for detail in details:
+            if isinstance(detail, dict) and "@type" in detail:
+                yield detail
+
+
+def _delay(detail: JsonObject) -> float | None:
+    delay = detail.get("retryDelay")
+    match = _DELAY.fullmatch(delay) if isinstance(delay, str) else None
+    return None if match is None else float(match[1])
+
+
+def _reclassify(fault: Fault, code: Code) -> None:
+    fault.code = code
+    fault.hint = HINTS.get(code, f"{NAME} cancelled the request.")

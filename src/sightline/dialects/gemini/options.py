@@ -1,0 +1,212 @@
+"""Options, output format and thinking, in both directions; nearly all of them stand in `generationConfig`."""
+
+from collections.abc import Mapping
+from itertools import product
+
+import msgspec
+
+from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, rest
+from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
+from sightline.dialects.gemini.spelling import NAME, SNAKE, both, put_back, spelled
+from sightline.dialects.option_table import Path, Table, put, write_options
+from sightline.model.json import JsonObject
+from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
+from sightline.model.report import Report
+
+_CONFIG = "generationConfig"
+STOP_LIMIT = 5
+
+
+def _in_config(name: str) -> tuple[Path, ...]:
+    containers = (_CONFIG, SNAKE[_CONFIG])
+    return tuple(product(containers, (name, SNAKE[name]) if name in SNAKE else (name,)))
+
+
+TABLE: Table = {
+    "max_tokens": _in_config("maxOutputTokens"),
+    "temperature": _in_config("temperature"),
+    "top_p": _in_config("topP"),
+    "top_k": _in_config("topK"),
+    "stop": _in_config("stopSequences"),
+    "seed": _in_config("seed"),
+    "presence_penalty": _in_config("presencePenalty"),
+    "frequency_penalty": _in_config("frequencyPenalty"),
+    "logprobs": _in_config("responseLogprobs"),
+    "top_logprobs": _in_config("logprobs"),
+    "n": _in_config("candidateCount"),
+    "service_tier": (("serviceTier",), ("service_tier",)),
+    "safety_settings": (("safetySettings",), ("safety_settings",)),
+    "store": (("store",),),
+}
+CONFIG_KEYS = both("thinkingConfig") | {path[1] for paths in TABLE.values() for path in paths if len(path) == 2}
+"""The members of `generationConfig` that are read wholly."""
+_FORMAT = both("responseMimeType", "responseSchema", "responseJsonSchema")
+_ELSEWHERE = frozenset({"stream"})
+"""The URL asks for a stream."""
+_TIERS: Mapping[str, str] = {"flex": "flex", "priority": "priority", "standard": "standard", "default": "standard"}
+
+_THINKING = both("includeThoughts", "thinkingBudget", "thinkingLevel")
+_LEVELS: Mapping[str, str] = {
+    "minimal": "MINIMAL",
+    "low": "LOW",
+    "medium": "MEDIUM",
+    "high": "HIGH",
+    "xhigh": "HIGH",
+    "max": "HIGH",
+}
+_MODES: Mapping[str | None, int] = {"off": 0, "adaptive": -1, "on": -1}
+_SHOWN: Mapping[str, bool] = {"auto": True, "concise": True, "detailed": True, "none": False}
+
+
+def read_format(config: JsonObject, at: str) -> tuple[OutputFormat | None, frozenset[str]]:
+    """The format of the answer, and the members of `generationConfig` that say it.
+
+    A schema without a media type is marked by a silent null.
+    """
+    kind_key = spelled(config, "responseMimeType")
+    kind = opt_str(config, kind_key, at)
+    for name in ("responseJsonSchema", "responseSchema"):
+        key = spelled(config, name)
+        wire = opt_object(config, key, at)
+        if wire is not None:
+            if kind not in (None, "application/json"):
+                return None, frozenset()
+            schema = read_schema(wire, name, is_openapi=name == "responseSchema")
+            extras: JsonObject = {"responseMimeType": None} if kind is None else {}
+            return SchemaFormat(schema, at=f"{at}/{key}", extras=extras), both(name, "responseMimeType")
+    place = f"{at}/{kind_key}"
+    if kind == "application/json":
+        return JsonFormat(at=place), _FORMAT
+    if kind == "text/plain":
+        return PlainFormat(at=place), _FORMAT
+    return None, frozenset()
+
+
+def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
+    """What `thinkingConfig` asks for; a level that is spelled in small letters is marked by a silent null."""
+    key = spelled(config, "thinkingConfig")
+    thinking = opt_object(config, key, at)
+    if thinking is None:
+        return None
+    at = f"{at}/{key}"
+    places: dict[str, str] = {}
+    extras = rest(thinking, _THINKING)
+    level_key, budget_key, shown_key = (
+        spelled(thinking, name) for name in ("thinkingLevel", "thinkingBudget", "includeThoughts")
+    )
+    level = opt_str(thinking, level_key, at)
+    budget = opt_int(thinking, budget_key, at)
+    shown = opt_bool(thinking, shown_key, at)
+    mode = {0: "off", -1: "adaptive"}.get(budget) if budget is not None else None
+    if level is not None:
+        places["effort"] = f"{at}/{level_key}"
+        if level == level.lower():
+            extras = {**extras, "thinkingLevel": None}
+    if budget is not None:
+        places["mode" if mode else "budget"] = f"{at}/{budget_key}"
+    if shown is not None:
+        places["summary"] = f"{at}/{shown_key}"
+    return Reasoning(
+        mode=mode,
+        effort=None if level is None else level.lower(),
+        budget=None if mode else budget,
+        summary=None if shown is None else "auto" if shown else "none",
+        places=places,
+        at=at,
+        extras=extras,
+    )
+
+
+def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
+    """Put every option into the document, in the one place and spelling that we write."""
+    if not same:
+        options = _fitted(options, report)
+    write_options(options, TABLE, document, report, dialect=NAME, same=False, skip=_ELSEWHERE)
+    if options.format is not None:
+        _write_format(options, options.format, document, report, same=same)
+    if options.reasoning is not None:
+        thinking = _thinking_as_it_stood(options.reasoning) if same else _thinking(options.reasoning, report)
+        if same or thinking:
+            put(document, (_CONFIG, "thinkingConfig"), thinking)
+
+
+def _fitted(options: Options, report: Report) -> Options:
+    """Foreign values within what the API takes."""
+    if options.stop is not None and len(options.stop) > STOP_LIMIT:
+        at = options.places.get("stop", "/stop")
+        for text in options.stop[STOP_LIMIT:]:
+            report.lose(at, f"stop sequence {text!r}", f"gemini takes {STOP_LIMIT}", "option")
+        options = msgspec.structs.replace(options, stop=options.stop[:STOP_LIMIT])
+    tier = options.service_tier
+    if tier is not None:
+        if tier not in _TIERS:
+            at = options.places.get("service_tier", "/service_tier")
+            report.lose(at, f"service tier {tier!r}", "gemini has no such tier", "option")
+        options = msgspec.structs.replace(options, service_tier=_TIERS.get(tier))
+    return options
+
+
+def _write_format(options: Options, chosen: OutputFormat, document: JsonObject, report: Report, *, same: bool) -> None:
+    kind = "text/plain" if isinstance(chosen, PlainFormat) else "application/json"
+    if not same or "responseMimeType" not in chosen.extras:
+        put(document, (_CONFIG, "responseMimeType"), kind)
+    if not isinstance(chosen, SchemaFormat):
+        return
+    if same:
+        key, schema = write_schema(chosen.schema, "responseJsonSchema")
+        put(document, (_CONFIG, key), schema)
+        return
+    at = chosen.at or options.places.get("format", "/format")
+    place = f"/{_CONFIG}/responseJsonSchema"
+    put(document, (_CONFIG, "responseJsonSchema"), accepted(chosen.schema, at, place, report))
+    if chosen.name is not None:
+        report.lose(at, "name of the schema", "gemini has no names for schemas", "identity")
+    if chosen.description is not None:
+        report.lose(at, "description of the schema", "gemini has none beside a schema", "option")
+    if chosen.strict is not None:
+        report.lose(at, "strict", "gemini always keeps to the schema", "identity" if chosen.strict else "option")
+
+
+def _thinking_as_it_stood(reasoning: Reasoning) -> JsonObject:
+    thinking: JsonObject = {}
+    if reasoning.effort is not None:
+        is_small = "thinkingLevel" in reasoning.extras
+        thinking["thinkingLevel"] = reasoning.effort if is_small else reasoning.effort.upper()
+    budget = _MODES.get(reasoning.mode, reasoning.budget)
+    if budget is not None:
+        thinking["thinkingBudget"] = budget
+    if reasoning.summary is not None:
+        thinking["includeThoughts"] = _SHOWN.get(reasoning.summary, True)
+    return put_back(thinking, {key: value for key, value in reasoning.extras.items() if value is not None})
+
+
+def _thinking(reasoning: Reasoning, report: Report) -> JsonObject:
+    """The nearest that the API can say; a level and a budget exclude each other."""
+
+    def lose(name: str, why: str) -> None:
+        report.lose(reasoning.places.get(name, reasoning.at or "/reasoning"), f"reasoning {name}", why, "option")
+
+    thinking: JsonObject = {}
+    effort = reasoning.effort
+    if reasoning.mode == "off" or effort == "none":
+        thinking["thinkingBudget"] = 0
+        if effort not in (None, "none"):
+            lose("effort", "gemini has no effort without thinking")
+    elif effort is not None and effort in _LEVELS:
+        thinking["thinkingLevel"] = _LEVELS[effort]
+        if effort in ("xhigh", "max"):
+            lose("effort", f"gemini goes up to high, not {effort}")
+        if reasoning.budget is not None:
+            lose("budget", "gemini takes a level or a budget, not both")
+    else:
+        if effort is not None:
+            lose("effort", f"gemini has no level {effort!r}")
+        budget = _MODES.get(reasoning.mode) if reasoning.budget is None else reasoning.budget
+        if budget is not None:
+            thinking["thinkingBudget"] = budget
+    if reasoning.summary is not None:
+        if reasoning.summary in _SHOWN:
+            thinking["includeThoughts"] = _SHOWN[reasoning.summary]
+        if reasoning.summary not in ("auto", "none"):
+            lose("summary", "gemini shows its thoughts or does not")
+    return thinking

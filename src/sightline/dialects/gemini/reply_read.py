@@ -1,0 +1,326 @@
+"""A reply as events. A streamed frame has the shape of a whole reply, so one reading serves both.
+
+Text grows from frame to frame: text parts that follow each other and are of one kind, thought or not, are one part, and
+a signature closes it. Whole replies are folded the same way, so that a stream and its whole are equal.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from sightline.dialects.fields import as_list, as_object, opt_str, wrong
+from sightline.dialects.gemini.citations import read_citation
+from sightline.dialects.gemini.errors import read_error
+from sightline.dialects.gemini.finishes import FAILURES, failure, read_finish
+from sightline.dialects.gemini.logprobs import read_logprobs
+from sightline.dialects.gemini.parts_read import read_part
+from sightline.dialects.gemini.spelling import both, spelled
+from sightline.dialects.gemini.usage import read_usage
+from sightline.dialects.streaming import cut, settled
+from sightline.errors import Code, Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    LogprobsReceived,
+    PartReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Part, Text, Thinking, ToolCall
+from sightline.wire.pointer import join
+
+_FRAME = both("candidates", "usageMetadata", "responseId", "modelVersion", "createTime")
+_ORDINARY = frozenset({"candidates", "usageMetadata", "responseId", "modelVersion", "createTime"})
+_REPLY = both("candidates", "usageMetadata", "promptFeedback", "error")
+_QUIET = frozenset({"content", "index"})
+_CONTENT = frozenset({"parts", "role"})
+_CANDIDATE = _QUIET | both("finishReason", "finishMessage", "citationMetadata", "logprobsResult")
+_FEEDBACK = both("blockReason")
+_MOST_CHOICES = 128
+_CONTENT_EVENTS = (TextReceived, ThinkingReceived, ToolCallBegun, PartReceived)
+
+
+def read_reply(body: Json) -> list[StreamEvent]:
+    """The events of a whole reply, an error body included."""
+    if type(body) is list and len(body) == 1:
+        body = body[0]
+    document = as_object(body, "")
+    if not document.keys() & _REPLY:
+        raise wrong(None, "/candidates", "a list")
+    events = ReplyReading(is_stream=False).read(document, "")
+    for index, event in enumerate(events):
+        if type(event) is Failed:
+            return [*events[: index + 1], Ended()]
+    begun = {event.choice for event in events if isinstance(event, _CONTENT_EVENTS)}
+    finished = {event.choice for event in events if isinstance(event, Finished)}
+    if not finished or not begun <= finished:
+        events.append(Failed(cut() if document.get("candidates") else _empty()))
+    return [*events, Ended()]
+
+
+def _empty() -> Fault:
+    return Fault(
+        Code.UPSTREAM_ERROR, "the reply holds no candidate", hint="The model answered nothing; send the request again."
+    )
+
+
+@dataclass(slots=True)
+class _Choice:
+    """One candidate so far: the kind of text that still grows, and the number of the last part."""
+
+    grows: str = ""
+    part: int = -1
+    has_calls: bool = False
+    texts: list[tuple[int, list[str]]] = field(default_factory=list)
+    citations: list[Json] = field(default_factory=list)
+
+    def begin(self, grows: str = "") -> int:
+        """The number of a new part."""
+        self.grows = grows
+        self.part += 1
+        if grows == "text":
+            self.texts.append((self.part, []))
+        return self.part
+
+
+class ReplyReading:
+    """Reads one frame after the other; a whole reply is a single frame."""
+
+    def __init__(self, *, is_stream: bool) -> None:
+        self._is_stream = is_stream
+        self._choices: dict[int, _Choice] = {}
+        self._started: tuple[Json, Json, Json] | None = None
+        self._usage: Json = None
+        self._noted: set[tuple[int, str]] = set()
+
+    def read(self, document: JsonObject, at: str) -> list[StreamEvent]:
+        """The events of one frame that stands at this place."""
+        events: list[StreamEvent] = []
+        identity = (document.get("responseId"), document.get("modelVersion"), document.get("createTime"))
+        if identity != self._started:
+            self._start(document, identity, at, events)
+        usage = document.get("usageMetadata")
+        if usage != self._usage:
+            self._count(usage, f"{at}/usageMetadata", events)
+        if not document.keys() <= _ORDINARY:
+            self._others(document, at, events)
+        candidates = document.get("candidates")
+        if type(candidates) is list:
+            for position, candidate in enumerate(candidates):
+                self._candidate(candidate, position, at, events)
+        elif candidates is not None:
+            raise wrong(candidates, f"{at}/candidates", "a list")
+        return events
+
+    def _start(
+        self, document: JsonObject, identity: tuple[Json, Json, Json], at: str, events: list[StreamEvent]
+    ) -> None:
+        self._started = identity
+        started = _started(document, ("responseId", "modelVersion", "createTime"), at)
+        events.append(started)
+        if started.created is None:
+            self._note(0, f"{at}/createTime", document.get("createTime"), events)
+
+    def _count(self, usage: Json, at: str, events: list[StreamEvent]) -> None:
+        if usage is not None:
+            self._usage = usage
+            events.append(UsageReceived(read_usage(as_object(usage, at), at)))
+
+    def _others(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
+        """What an ordinary frame does not have: an error, a blocked prompt, unknown fields, the other spelling."""
+        if document.get("error") is not None:
+            events.append(Failed(read_error(0, document, {})))
+            return
+        counts = document.get("usage_metadata")
+        if counts != self._usage:
+            self._count(counts, f"{at}/usage_metadata", events)
+        other = _started(document, ("response_id", "model_version", "create_time"), at)
+        if other.places:
+            events.append(other)
+        for key, value in document.items():
+            if key in ("promptFeedback", "prompt_feedback") and type(value) is dict:
+                self._feedback(value, f"{at}/{key}", events, is_alone=not document.get("candidates"))
+            elif key not in _FRAME:
+                self._note(0, join(at, key), value, events)
+
+    def _feedback(self, feedback: JsonObject, at: str, events: list[StreamEvent], *, is_alone: bool) -> None:
+        key = spelled(feedback, "blockReason")
+        reason = opt_str(feedback, key, at)
+        is_finish = is_alone and reason is not None
+        for name, value in feedback.items():
+            if name not in _FEEDBACK or not is_finish:
+                self._note(0, join(at, name), value, events)
+        if is_finish:
+            events.append(Finished("content_filter", detail=reason, at=f"{at}/{key}"))
+
+    def _candidate(self, candidate: Json, position: int, frame: str, events: list[StreamEvent]) -> None:
+        if type(candidate) is not dict:
+            raise wrong(candidate, f"{frame}/candidates/{position}", "an object")
+        number = candidate.get("index")
+        if number is None:
+            number = position
+        elif type(number) is not int or not 0 <= number < _MOST_CHOICES:
+            raise wrong(number, f"{frame}/candidates/{position}/index", f"a number below {_MOST_CHOICES}")
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = _Choice()
+        content = candidate.get("content")
+        if content is not None:
+            self._content(content, choice, number, frame, position, events)
+        if not candidate.keys() <= _QUIET:
+            self._about(candidate, choice, number, f"{frame}/candidates/{position}", events)
+
+    def _content(
+        self, content: Json, choice: _Choice, number: int, frame: str, position: int, events: list[StreamEvent]
+    ) -> None:
+        if type(content) is not dict:
+            raise wrong(content, f"{frame}/candidates/{position}/content", "an object")
+        parts = content.get("parts")
+        if type(parts) is list:
+            for index, part in enumerate(parts):
+                if type(part) is dict and choice.grows and type(text := part.get("text")) is str and text:
+                    if len(part) == 1 and choice.grows == "text":
+                        choice.texts[-1][1].append(text)
+                        events.append(TextReceived(choice.part, text, number))
+                        continue
+                    if len(part) == 2 and choice.grows == "thought" and part.get("thought") is True:
+                        events.append(ThinkingReceived(choice.part, text, number))
+                        continue
+                place = f"{frame}/candidates/{position}/content/parts/{index}"
+                self._part(read_part(part, place), choice, number, events)
+        elif parts is not None:
+            place = f"{frame}/candidates/{position}/content/parts"
+            self._part(read_part(parts, place), choice, number, events)
+        if not content.keys() <= _CONTENT:
+            place = f"{frame}/candidates/{position}/content"
+            self._unknown(content, _CONTENT, number, place, events)
+
+    def _part(self, part: Part, choice: _Choice, number: int, events: list[StreamEvent]) -> None:
+        match part:
+            case Text() | Thinking(redacted=False):
+                self._text(part, choice, number, events)
+            case ToolCall():
+                choice.has_calls = True
+                index = choice.begin()
+                events.append(ToolCallBegun(index, part.id, part.name, number, at=part.at))
+                if part.signed_by is not None:
+                    events.append(SignatureReceived(index, part.signature, part.signed_by, number))
+                events.append(ArgumentsReceived(index, part.arguments, number))
+                events.append(ToolCallCompleted(index, number))
+            case _:
+                events.append(PartReceived(choice.begin(), part, number))
+                return
+        for key, value in part.extras.items():
+            nested = value if key in ("functionCall", "function_call") and type(value) is dict else {key: value}
+            place = part.at if nested is not value else f"{part.at}/{key}"
+            self._unknown(nested, frozenset(), number, place, events)
+
+    def _text(self, part: Text | Thinking, choice: _Choice, number: int, events: list[StreamEvent]) -> None:
+        if not part.text and part.signed_by is None:
+            return
+        kind = "thought" if isinstance(part, Thinking) else "text"
+        if choice.grows != kind:
+            choice.begin(kind)
+        if kind == "text":
+            choice.texts[-1][1].append(part.text)
+            events.append(TextReceived(choice.part, part.text, number, at=part.at))
+        else:
+            events.append(ThinkingReceived(choice.part, part.text, number, at=part.at))
+        if part.signed_by is not None:
+            item = part.id if isinstance(part, Thinking) else None
+            events.append(SignatureReceived(choice.part, part.signature, part.signed_by, number, item))
+            choice.grows = ""
+
+    def _about(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
+        """What a candidate says besides its content: citations, probabilities, its end."""
+        self._cite(candidate, choice, number, at, events)
+        key = spelled(candidate, "logprobsResult")
+        result = candidate.get(key)
+        if result is not None:
+            place = f"{at}/{key}"
+            tokens, unknown = read_logprobs(as_object(result, place), place)
+            events.append(LogprobsReceived(tokens, number, at=place))
+            for field_at, value in unknown:
+                self._note(number, field_at, value, events)
+        self._unknown(candidate, _CANDIDATE, number, at, events)
+        self._finish(candidate, choice, number, at, events)
+
+    def _cite(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
+        key = spelled(candidate, "citationMetadata")
+        metadata = candidate.get(key)
+        if metadata is None:
+            return
+        place = f"{at}/{key}"
+        holder = as_object(metadata, place)
+        name = "citationSources" if holder.get("citations") is None else "citations"
+        texts = [(part, "".join(fragments)) for part, fragments in choice.texts]
+        for index, value in enumerate(as_list(holder.get(name, []), f"{place}/{name}")):
+            if value in choice.citations:  # a later frame may tell the earlier ones again
+                continue
+            choice.citations.append(value)
+            part, citation = read_citation(value, f"{place}/{name}/{index}", texts)
+            if part is None:
+                self._note(number, f"{place}/{name}/{index}", value, events)
+            else:
+                events.append(CitationReceived(part, citation, number))
+        self._unknown(holder, frozenset({name}), number, place, events)
+
+    def _finish(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
+        message_key, key = spelled(candidate, "finishMessage"), spelled(candidate, "finishReason")
+        message = opt_str(candidate, message_key, at)
+        word = opt_str(candidate, key, at)
+        place = f"{at}/{key}"
+        if word in FAILURES:
+            events.append(Failed(failure(str(word), message, place)))
+            return
+        if message is not None:
+            self._note(number, f"{at}/{message_key}", message, events)
+        if word is None:
+            return
+        finish, detail = read_finish(word)
+        events.append(Finished(settled(finish, has_calls=choice.has_calls), number, detail, at=place))
+
+    def _unknown(
+        self, holder: JsonObject, known: frozenset[str], number: int, at: str, events: list[StreamEvent]
+    ) -> None:
+        for key, value in holder.items():
+            if key not in known:
+                self._note(number, join(at, key), value, events)
+
+    def _note(self, number: int, at: str, value: Json, events: list[StreamEvent]) -> None:
+        """Tell of a field that we do not model; in a stream once for each choice and name."""
+        if value is None:
+            return
+        if self._is_stream:
+            mark = (number, at.rpartition("/")[2])
+            if mark in self._noted:
+                return
+            self._noted.add(mark)
+        events.append(FieldReceived(at, value))
+
+
+def _started(document: JsonObject, names: tuple[str, str, str], at: str) -> Started:
+    """Who answers, under the names of one spelling."""
+    reply_id, model, time = (opt_str(document, name, at) for name in names)
+    created = None if time is None else _seconds(time)
+    found = zip(("id", "model", "created"), (reply_id, model, created), names, strict=True)
+    places = {field: f"{at}/{name}" for field, value, name in found if value is not None}
+    return Started(reply_id, model, created, places)
+
+
+def _seconds(time: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(time)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return None

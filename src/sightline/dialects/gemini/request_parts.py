@@ -1,0 +1,178 @@
+"""Canonical messages as contents: what each part becomes, and what is lost on the way."""
+
+from typing import assert_never
+
+from sightline.dialects import seals
+from sightline.dialects.conversation import SYSTEM_ROLES, plain_text
+from sightline.dialects.gemini.parts_write import call_part, media_part
+from sightline.dialects.gemini.spelling import NAME, put_back
+from sightline.dialects.tool_names import flat_name
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from sightline.model.report import Report
+
+
+class ContentWriter:
+    """Writes the messages of one conversation; `same` says that they were read from this dialect."""
+
+    def __init__(self, messages: tuple[Message, ...], report: Report, *, same: bool) -> None:
+        self._report = report
+        self._same = same
+        self._calls = {
+            part.id: part for message in messages for part in message.parts if isinstance(part, ToolCall) and part.id
+        }
+
+    def content(self, message: Message, place: str) -> JsonObject | None:
+        """One content at this place of the target; None if nothing is left to say."""
+        parts = self.parts(message, f"{place}/parts")
+        if self._same:
+            role = "model" if message.role == "assistant" else "user"
+            return put_back({"role": role, "parts": parts}, message.extras)
+        if not parts:
+            self._report.lose(message.at, "a message without content", "gemini refuses an empty content", "identity")
+            return None
+        if message.role in SYSTEM_ROLES:
+            why = "gemini has none after the beginning: demoted to user"
+            self._report.lose(message.at, f"role of a {message.role} message", why, "content")
+        return {"role": "model" if message.role == "assistant" else "user", "parts": parts}
+
+    def parts(self, message: Message, place: str) -> list[Json]:
+        """The parts of a message. A seal that was waiting for the part after it is put on that part."""
+        out: list[Json] = []
+        seal: str | None = None
+        for part in message.parts:
+            if isinstance(part, Thinking) and part.id == seals.NEXT and part.signed_by == NAME and not part.text:
+                seal = part.signature
+                continue
+            wire = self._part(part, f"{place}/{len(out)}")
+            if wire is None:
+                continue
+            if seal is not None:
+                wire = {**wire, "thoughtSignature": seal}
+                seal = None
+            out.append(put_back(wire, part.extras) if self._same and part.extras else wire)
+        if seal is not None:
+            out.append({"text": "", "thoughtSignature": seal})
+        return out
+
+    def _part(self, part: Part, place: str) -> JsonObject | None:
+        match part:
+            case Text():
+                return self._text(part)
+            case Thinking():
+                return self._thinking(part)
+            case ToolCall():
+                return self._signed(call_part(part, self._report), part)
+            case ToolResult():
+                return self._result(part, place)
+            case Image() | Document() | Audio():
+                media = media_part(part, place, self._report)
+                return self._signed(media, part) if media is not None and isinstance(part, Image) else media
+            case Refusal():
+                self._report.lose(part.at, "that it is a refusal", "gemini has only text for it", "identity")
+                return {"text": part.text}
+            case CacheBreakpoint():
+                self._report.lose(part.at, "cache breakpoint", "gemini has no cache breakpoints", "option")
+                return None
+            case Opaque():
+                return self._opaque(part)
+            case unreachable:
+                assert_never(unreachable)
+
+    def _text(self, part: Text) -> JsonObject | None:
+        for citation in part.citations:
+            self._report.lose(citation.at or part.at, "citation", "gemini takes none in a request", "option")
+        if not self._same and not part.text and (part.signature is None or part.signed_by != NAME):
+            self._report.lose(part.at, "an empty text", "gemini refuses empty text", "identity")
+            return None
+        return self._signed({"text": part.text}, part)
+
+    def _thinking(self, part: Thinking) -> JsonObject | None:
+        is_own = part.signature is not None and part.signed_by == NAME
+        if part.id is not None and part.signature is None:
+            self._report.lose(part.at, "id of the reasoning", "gemini has no ids on thoughts", "identity")
+        if part.text or is_own or self._same:
+            return self._signed({"text": part.text, "thought": True}, part)
+        self._report.lose(part.at, "reasoning without text", "only its own provider can read it", "identity")
+        return None
+
+    def _signed(self, wire: JsonObject, part: Text | Thinking | ToolCall | Image) -> JsonObject:
+        if part.signed_by == NAME:
+            if part.signature is not None:
+                wire["thoughtSignature"] = part.signature
+        elif part.signature is not None or part.signed_by is not None:
+            self._report.lose(part.at, "signature", "it was made by another provider", "identity")
+        return wire
+
+    def _opaque(self, part: Opaque) -> JsonObject | None:
+        if part.dialect == NAME and isinstance(part.value, dict):
+            return part.value
+        if not part.mirrored:
+            self._report.lose(part.at, f"something of {part.dialect} alone", "gemini has no such part", "content")
+        return None
+
+    def _result(self, result: ToolResult, place: str) -> JsonObject:
+        holder: JsonObject = {"id": result.id} if result.id else {}
+        name = result.name if self._same else self._name(result, place)
+        if name is not None:
+            holder["name"] = name
+        if result.item is not None:
+            self._report.lose(result.at, "id of the output item", "gemini has no items", "identity")
+        holder["response"] = self._response(result)
+        media = self._media_of(result, f"{place}/functionResponse/parts")
+        if media:
+            holder["parts"] = media
+        return {"functionResponse": holder}
+
+    def _name(self, result: ToolResult, place: str) -> str:
+        """The name of the function that was called, whatever the result says of it."""
+        call = self._calls.get(result.id)
+        if call is not None:
+            if result.name not in (None, call.name):
+                self._report.lose(result.at, "name on a result", "it is not the name of its call", "identity")
+            return flat_name(call.name, call.namespace)
+        if result.name is not None:
+            return result.name
+        name = result.id or "unknown"
+        why = "gemini wants the function's name on a result"
+        self._report.add(f"{place}/functionResponse/name", name, why, "identity")
+        return name
+
+    def _response(self, result: ToolResult) -> JsonObject:
+        if result.structured is not None:
+            if result.is_error:
+                self._report.lose(result.at, "error flag", "the result has a form of its own", "option")
+            return result.structured
+        texts = [part for part in result.parts if isinstance(part, Text)]
+        if len(texts) > 1:
+            self._report.lose(result.at, "where one text ends", "gemini takes one text for a result", "identity")
+        if result.parts and not texts and not result.is_error:
+            return {}
+        return {"error" if result.is_error else "output": plain_text(result.parts)}
+
+    def _media_of(self, result: ToolResult, place: str) -> list[Json]:
+        media: list[Json] = []
+        for part in result.parts:
+            if isinstance(part, Text):
+                for citation in part.citations:
+                    self._report.lose(citation.at or part.at, "citation", "gemini takes none in a result", "option")
+            elif isinstance(part, (Image, Document, Audio, Opaque, CacheBreakpoint)):
+                wire = self._part(part, f"{place}/{len(media)}")
+                if wire is not None:
+                    media.append(put_back(wire, part.extras) if self._same and part.extras else wire)
+            else:
+                self._report.lose(part.at, "part of a result", "gemini takes text and media in a result", "content")
+        return media

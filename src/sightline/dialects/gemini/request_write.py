@@ -1,0 +1,84 @@
+"""A canonical request as a generateContent body."""
+
+from sightline.dialects.conversation import as_turns, leading_count, plain_text, with_policy
+from sightline.dialects.dialect import Target
+from sightline.dialects.gemini.options import write_all
+from sightline.dialects.gemini.request_parts import ContentWriter
+from sightline.dialects.gemini.request_read import MODEL, TOOLS
+from sightline.dialects.gemini.spelling import NAME, put_back
+from sightline.dialects.gemini.tools import write_choice, write_tools
+from sightline.dialects.option_table import put
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.report import Report
+from sightline.model.request import Request
+
+
+def write_request(request: Request, target: Target, report: Report) -> Json:
+    """The body, and in the report what it does not say."""
+    same = request.dialect == NAME
+    if not same:
+        _lose_labels(request.messages, report)
+    messages = with_policy(request.messages, target.system, report)
+    if not same:
+        messages = as_turns(messages)
+    document: JsonObject = {}
+    _write_messages(messages, document, report, same=same)
+    tools = write_tools(request, report)
+    if tools:
+        document["tools"] = tools
+    choice = write_choice(request, tools, report)
+    if choice is not None:
+        put(document, ("toolConfig", "functionCallingConfig"), choice)
+    if request.parallel_tool_calls is False:
+        report.lose(
+            request.parallel_at,
+            "one call at a time",
+            "gemini cannot be asked for it",
+            "option",
+        )
+    write_all(request.options, document, report, same=same)
+    return _with_extras(document, request, tools) if same else document
+
+
+def _with_extras(document: JsonObject, request: Request, tools: list[Json]) -> JsonObject:
+    put_back(document, request.extras)
+    if MODEL in request.extras:
+        document[MODEL] = request.model
+    if TOOLS in request.extras:
+        document[TOOLS] = tools
+    return document
+
+
+def _lose_labels(messages: tuple[Message, ...], report: Report) -> None:
+    for message in messages:
+        if message.name is not None:
+            report.lose(message.at, "name of the speaker", "gemini has no names on contents", "option")
+        if message.id is not None:
+            report.lose(message.at, "id of the message", "gemini has no ids on contents", "identity")
+
+
+def _write_messages(messages: tuple[Message, ...], document: JsonObject, report: Report, *, same: bool) -> None:
+    writer = ContentWriter(messages, report, same=same)
+    count = leading_count(messages)
+    instruction: list[Json] = []
+    for message in messages[:count]:
+        if message.role == "developer":
+            report.lose(message.at, "role developer", "gemini has only a system instruction", "identity")
+        instruction.extend(writer.parts(message, "/systemInstruction/parts"))
+    if same and count:
+        document["systemInstruction"] = _as_it_stood(messages[0], instruction)
+    elif instruction:
+        document["systemInstruction"] = {"parts": instruction}
+    contents: list[Json] = []
+    for message in messages[count:]:
+        content = writer.content(message, f"/contents/{len(contents)}")
+        if content is not None:
+            contents.append(content)
+    document["contents"] = contents
+
+
+def _as_it_stood(message: Message, parts: list[Json]) -> Json:
+    if message.bare:
+        return plain_text(message.parts)
+    return put_back({"parts": parts}, message.extras)

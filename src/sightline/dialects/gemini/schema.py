@@ -1,0 +1,125 @@
+"""Schemas: Google's OpenAPI form (`OBJECT`, `nullable`, numbers as strings) read as JSON Schema, and JSON Schema in the
+part of it that the API takes.
+
+A schema that stood in another form than ours remembers that form and its key, so that a same-dialect write is exact.
+"""
+
+from collections.abc import Callable, Mapping
+
+from sightline.model.json import Json, JsonObject
+from sightline.model.report import Report, Severity
+
+Rule = Callable[[JsonObject, str], JsonObject]
+"""One node of a schema and its path -> the node as it is written."""
+
+_TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
+_COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
+_WORDS: Mapping[str, str] = {
+    "additional_properties": "additionalProperties",
+    "any_of": "anyOf",
+    "defs": "$defs",
+    "max_items": "maxItems",
+    "max_length": "maxLength",
+    "max_properties": "maxProperties",
+    "min_items": "minItems",
+    "min_length": "minLength",
+    "min_properties": "minProperties",
+    "prefix_items": "prefixItems",
+    "property_ordering": "propertyOrdering",
+    "ref": "$ref",
+}
+_MAPS = frozenset({"properties", "$defs", "defs", "definitions", "patternProperties"})
+_LISTS = frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems", "prefix_items"})
+_NODES = frozenset({"items", "additionalProperties", "additional_properties", "not"})
+_REFUSED: Mapping[str, Severity] = {
+    "$schema": "identity",
+    "$comment": "identity",
+    "uniqueItems": "option",
+    "enumDescriptions": "option",
+}
+"""Keywords for which the API refuses a schema; the first two say nothing about what fits it."""
+_BESIDE_REF = frozenset({"description", "default"})
+_DEPTH = 100
+"""A schema nested deeper than this is left as it is below that level."""
+
+
+class WireSchema(dict[str, Json]):
+    """A JSON Schema, and the form (`wire`) and key in which the document had it."""
+
+    __slots__ = ("key", "wire")
+
+    def __init__(self, schema: JsonObject, key: str, wire: JsonObject) -> None:
+        super().__init__(schema)
+        self.key = key
+        self.wire = wire
+
+
+def read_schema(wire: JsonObject, key: str, *, is_openapi: bool) -> JsonObject:
+    """The JSON Schema that stood under `key`. Lower-case types say that it is JSON Schema already."""
+    root = wire.get("type")
+    if type(root) is str and root.islower():
+        return WireSchema(wire, key, wire) if is_openapi else wire
+    return WireSchema(_walked(wire, _as_json_schema, "", 0), key, wire)
+
+
+def write_schema(schema: JsonObject, key: str) -> tuple[str, JsonObject]:
+    """Where a schema of this dialect goes and in which form: as it stood, else under `key`."""
+    if isinstance(schema, WireSchema):
+        return schema.key, schema.wire
+    return key, schema
+
+
+def accepted(schema: JsonObject, at: str, place: str, report: Report) -> JsonObject:
+    """A foreign JSON Schema without what the API refuses; `at` is its place in the source, `place` where it goes."""
+
+    def clean(node: JsonObject, path: str) -> JsonObject:
+        for key, severity in _REFUSED.items():
+            if key in node:
+                report.lose(at, f"{key} at {path or 'the root'} of the schema", "gemini refuses the keyword", severity)
+        kept = {key: value for key, value in node.items() if key not in _REFUSED}
+        if "$ref" in kept and not all(key[:1] == "$" or key in _BESIDE_REF for key in kept) and "anyOf" not in kept:
+            kept["anyOf"] = [{"$ref": kept.pop("$ref")}]  # the same schema, in the form that may have neighbours
+        return kept
+
+    cleaned = _walked(schema, clean, "", 0)
+    if "type" not in cleaned:
+        report.add(f"{place}/type", "object", "gemini wants a type at the root of a schema")
+        cleaned = {"type": "object", **cleaned}
+    return cleaned
+
+
+def _walked(node: JsonObject, rule: Rule, path: str, depth: int) -> JsonObject:
+    """The schema with the rule applied to every node, never to values such as defaults and enums."""
+    if depth > _DEPTH:
+        return node
+    out: JsonObject = {}
+    for key, value in node.items():
+        if key in _MAPS and type(value) is dict:
+            value = {
+                name: _walked(child, rule, f"{path}/{key}/{name}", depth + 1) if type(child) is dict else child
+                for name, child in value.items()
+            }
+        elif key in _LISTS and type(value) is list:
+            value = [
+                _walked(child, rule, f"{path}/{key}/{index}", depth + 1) if type(child) is dict else child
+                for index, child in enumerate(value)
+            ]
+        elif key in _NODES and type(value) is dict:
+            value = _walked(value, rule, f"{path}/{key}", depth + 1)
+        out[key] = value
+    return rule(out, path)
+
+
+def _as_json_schema(node: JsonObject, _path: str) -> JsonObject:
+    out: JsonObject = {}
+    for key, value in node.items():
+        key = _WORDS.get(key, key)
+        if key == "type" and type(value) is str and value in _TYPES:
+            value = value.lower()
+        elif key in _COUNTS and type(value) is str and value.isascii() and value.isdigit() and len(value) < 19:
+            value = int(value)
+        out[key] = value
+    if out.get("nullable") is True and type(out.get("type")) is str:
+        del out["nullable"]
+        out["type"] = [out["type"], "null"]
+    return out

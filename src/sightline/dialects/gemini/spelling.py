@@ -1,0 +1,116 @@
+"""Field names in both spellings: the API takes `functionCall` and `function_call` alike, even mixed in one object.
+
+We write camelCase. Everything that is read is looked up here, so that a pointer always names the key that really stands
+in the document. A null in `extras` is silent: it says that a field which we would write was absent.
+"""
+
+import re
+from collections.abc import Mapping
+
+from sightline.model.json import Json, JsonObject
+
+NAME = "gemini"
+
+_TWO_WORDS = (
+    "allowedFunctionNames",
+    "avgLogprobs",
+    "blockReason",
+    "cachedContent",
+    "cachedContentTokenCount",
+    "candidateCount",
+    "candidatesTokenCount",
+    "chosenCandidates",
+    "citationMetadata",
+    "createTime",
+    "endIndex",
+    "fileData",
+    "fileUri",
+    "finishMessage",
+    "finishReason",
+    "frequencyPenalty",
+    "functionCall",
+    "functionCallingConfig",
+    "functionDeclarations",
+    "functionResponse",
+    "generationConfig",
+    "includeThoughts",
+    "inlineData",
+    "logProbability",
+    "logprobsResult",
+    "maxOutputTokens",
+    "mimeType",
+    "modelVersion",
+    "parametersJsonSchema",
+    "presencePenalty",
+    "promptFeedback",
+    "promptTokenCount",
+    "responseId",
+    "responseJsonSchema",
+    "responseLogprobs",
+    "responseMimeType",
+    "responseSchema",
+    "safetySettings",
+    "serviceTier",
+    "startIndex",
+    "stopSequences",
+    "systemInstruction",
+    "thinkingBudget",
+    "thinkingConfig",
+    "thinkingLevel",
+    "thoughtSignature",
+    "thoughtsTokenCount",
+    "toolConfig",
+    "toolUsePromptTokenCount",
+    "topCandidates",
+    "topK",
+    "topP",
+    "totalTokenCount",
+    "usageMetadata",
+)
+SNAKE: Mapping[str, str] = {name: re.sub("([A-Z])", lambda hump: "_" + hump[1].lower(), name) for name in _TWO_WORDS}
+_CAMEL: Mapping[str, str] = {snake: name for name, snake in SNAKE.items()}
+_CONTAINERS = frozenset(
+    {
+        "fileData",
+        "functionCall",
+        "functionCallingConfig",
+        "functionResponse",
+        "generationConfig",
+        "inlineData",
+        "thinkingConfig",
+        "toolConfig",
+    }
+)
+"""Objects whose members we model one by one, so that extras hold only the others."""
+
+
+def either(holder: JsonObject, name: str) -> Json:
+    """The value under this name in whichever spelling stands there."""
+    value = holder.get(name)
+    return holder.get(SNAKE[name]) if value is None else value
+
+
+def spelled(holder: JsonObject, name: str) -> str:
+    """The name as this object spells it."""
+    if holder.get(name) is None and holder.get(SNAKE[name]) is not None:
+        return SNAKE[name]
+    return name
+
+
+def both(*names: str) -> frozenset[str]:
+    """These names in both spellings."""
+    return frozenset(names) | {SNAKE[name] for name in names if name in SNAKE}
+
+
+def put_back(document: JsonObject, extras: JsonObject) -> JsonObject:
+    """Put what is not modelled back where it stood; a null takes out what the document did not have."""
+    for key, value in extras.items():
+        name = _CAMEL.get(key, key)
+        if value is None:
+            document.pop(name, None)
+        elif name in _CONTAINERS and type(value) is dict:
+            present = document.get(name)
+            document[name] = put_back(present if type(present) is dict else {}, value)
+        else:
+            document[name] = value
+    return document

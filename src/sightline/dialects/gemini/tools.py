@@ -1,0 +1,164 @@
+"""Tools and the choice among them, in both directions.
+
+`tools` is a list of objects, each with function declarations or server tools or both. A declaration knows its place, so
+that a same-dialect write puts each back into its object.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_object, opt_str, rest, str_of
+from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
+from sightline.dialects.gemini.spelling import NAME, both, either, put_back, spelled
+from sightline.dialects.tool_names import flat_name, flat_names, function_for
+from sightline.model.json import Json, JsonObject
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.model.tools import ChoiceMode, CustomTool, FunctionTool, OpaqueTool, Tool, ToolChoice
+
+_DECLARATIONS = both("functionDeclarations")
+_NAMED = frozenset({"name", "description"})
+_MODES: Mapping[str, ChoiceMode] = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
+_WORDS: Mapping[str, str] = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
+_CHOICE = both("mode", "allowedFunctionNames")
+
+
+def read_tools(value: Json, at: str) -> tuple[Tool, ...]:
+    """The tools in order; what is not a declared function is opaque."""
+    tools: list[Tool] = []
+    for index, item in enumerate(as_list(value, at)):
+        place = f"{at}/{index}"
+        holder = as_object(item, place)
+        key = spelled(holder, "functionDeclarations")
+        declared = opt_list(holder, key, place)
+        tools.extend(_declaration(entry, f"{place}/{key}/{number}") for number, entry in enumerate(declared))
+        others = rest(holder, _DECLARATIONS) if declared else holder
+        if others or not declared:
+            tools.append(OpaqueTool(NAME, others, at=place))
+    return tuple(tools)
+
+
+def _declaration(value: Json, at: str) -> FunctionTool:
+    entry = as_object(value, at)
+    key, known = spelled(entry, "parametersJsonSchema"), both("parametersJsonSchema")
+    schema = opt_object(entry, key, at)
+    if schema is not None:
+        schema = read_schema(schema, "parametersJsonSchema", is_openapi=False)
+    else:
+        known = frozenset({"parameters"})
+        schema = opt_object(entry, "parameters", at)
+        if schema is not None:
+            schema = read_schema(schema, "parameters", is_openapi=True)
+    return FunctionTool(
+        str_of(entry, "name", at),
+        opt_str(entry, "description", at),
+        schema,
+        at=at,
+        extras=rest(entry, _NAMED | known),
+    )
+
+
+def write_tools(request: Request, report: Report) -> list[Json]:
+    """The tools as the API takes them."""
+    if request.dialect == NAME:
+        return _as_they_stood(request.tools)
+    declared: list[Json] = []
+    for tool in request.tools:
+        match tool:
+            case OpaqueTool(value=value):
+                what = value.get("type") if isinstance(value, dict) else None
+                report.lose(tool.at, f"tool of type {what!r}", "gemini has no such tool", "option")
+            case CustomTool():
+                declared.append(_declared(function_for(tool), len(declared), report))
+            case FunctionTool():
+                declared.append(_declared(tool, len(declared), report))
+            case unreachable:
+                assert_never(unreachable)
+        if tool.cache is not None:
+            report.lose(tool.cache.at or tool.at, "cache breakpoint", "gemini has no cache breakpoints", "option")
+    return [{"functionDeclarations": declared}] if declared else []
+
+
+def _declared(tool: FunctionTool, index: int, report: Report) -> JsonObject:
+    entry: JsonObject = {"name": flat_name(tool.name, tool.namespace)}
+    if tool.description is not None:
+        entry["description"] = tool.description
+    if tool.schema is not None:
+        place = f"/tools/0/functionDeclarations/{index}/parametersJsonSchema"
+        entry["parametersJsonSchema"] = accepted(tool.schema, tool.at, place, report)
+    if tool.strict is not None:
+        why = "gemini has no strict flag on a function"
+        report.lose(tool.at, "strict", why, "option" if tool.strict else "identity")
+    return entry
+
+
+def _as_they_stood(tools: tuple[Tool, ...]) -> list[Json]:
+    holders: dict[str, JsonObject] = {}
+    for tool in tools:
+        place = "/".join(tool.at.split("/")[:3])
+        holder = holders.setdefault(place, {})
+        if isinstance(tool, OpaqueTool):
+            put_back(holder, as_object(tool.value, tool.at))
+            continue
+        function = function_for(tool) if isinstance(tool, CustomTool) else tool
+        entry: JsonObject = {"name": function.name}
+        if function.description is not None:
+            entry["description"] = function.description
+        if function.schema is not None:
+            key, schema = write_schema(function.schema, "parametersJsonSchema")
+            entry[key] = schema
+        declared = holder.setdefault("functionDeclarations", [])
+        as_list(declared, tool.at).append(put_back(entry, function.extras))
+    return list(holders.values())
+
+
+def read_choice(config: JsonObject, at: str) -> ToolChoice | None:
+    """The choice that a `functionCallingConfig` makes; a mode without an equal elsewhere is kept beside ours."""
+    if not config:
+        return None
+    word = opt_str(config, "mode", at)
+    key = spelled(config, "allowedFunctionNames")
+    names = tuple(as_str(name, f"{at}/{key}/{index}") for index, name in enumerate(opt_list(config, key, at)))
+    mode = _MODES.get((word or "").upper())
+    if mode is None:
+        return ToolChoice("opaque", value=config, at=at)
+    extras = rest(config, _CHOICE)
+    if word is not None and word.upper() == "VALIDATED":
+        extras = {**extras, "mode": word}
+    return ToolChoice(mode, names, at=at, extras=extras)
+
+
+def write_choice(request: Request, declared: list[Json], report: Report) -> JsonObject | None:
+    """The `functionCallingConfig` of a choice; it may not stand without functions."""
+    choice = request.tool_choice
+    if choice is None:
+        return None
+    if request.dialect == NAME and choice.mode == "opaque":
+        return dict(as_object(choice.value, choice.at))
+    at = choice.at or "/tool_choice"
+    if choice.mode == "opaque":
+        report.lose(at, "tool choice", "gemini has no such choice", "option")
+        return None
+    if request.dialect == NAME:
+        return put_back(_config(_WORDS[choice.mode], choice.names), choice.extras)
+    if not declared:
+        trivial = choice.mode in ("auto", "none")
+        report.lose(at, "tool choice", "there is no function to choose", "identity" if trivial else "option")
+        return None
+    flat = flat_names(request)
+    # Where calls are free and the names limited, only VALIDATED takes names.
+    word = "VALIDATED" if choice.mode == "auto" and choice.names else _WORDS[choice.mode]
+    return _config(word, tuple(flat.get(name, name) for name in choice.names))
+
+
+def _config(word: str, names: tuple[str, ...]) -> JsonObject:
+    return {"mode": word, "allowedFunctionNames": list(names)} if names else {"mode": word}
+
+
+def read_tool_config(config: JsonObject, at: str) -> tuple[ToolChoice | None, JsonObject]:
+    """The choice, and the members of `toolConfig` that are not modelled."""
+    key = spelled(config, "functionCallingConfig")
+    calling = either(config, "functionCallingConfig")
+    choice = None if calling is None else read_choice(as_object(calling, f"{at}/{key}"), f"{at}/{key}")
+    known = frozenset() if choice is None else both("functionCallingConfig")
+    return choice, rest(config, known)

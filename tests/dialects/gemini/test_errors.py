@@ -1,0 +1,102 @@
+from typing import Any
+
+import pytest
+
+from sightline.dialects.gemini.errors import read_error, write_error
+from sightline.errors import Code, Fault
+
+RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "35.5s"}
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+
+
+def body(code, status, message="no", **more):
+    return {"error": {"code": code, "message": message, "status": status, **more}}
+
+
+@pytest.mark.parametrize(
+    ("status", "word", "message", "code"),
+    [
+        (400, "INVALID_ARGUMENT", "bad", Code.INVALID_REQUEST),
+        (400, "FAILED_PRECONDITION", "location", Code.INVALID_REQUEST),
+        (401, "UNAUTHENTICATED", "no key", Code.AUTH),
+        (403, "PERMISSION_DENIED", "no", Code.PERMISSION),
+        (404, "NOT_FOUND", "models/x is not found", Code.MODEL_UNKNOWN),
+        (429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).", Code.RATE_LIMITED),
+        (429, "RESOURCE_EXHAUSTED", QUOTA, Code.QUOTA),
+        (499, "CANCELLED", "cancelled", Code.CANCELLED),
+        (500, "INTERNAL", "oops", Code.UPSTREAM_ERROR),
+        (503, "UNAVAILABLE", "The model is overloaded.", Code.OVERLOADED),
+        (504, "DEADLINE_EXCEEDED", "late", Code.TIMEOUT_IDLE),
+        (
+            400,
+            "INVALID_ARGUMENT",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            Code.CONTEXT_OVERFLOW,
+        ),
+    ],
+)
+def test_google_s_words_are_told_apart(status, word, message, code):
+    fault = read_error(status, body(status, word, message), {})
+    assert (fault.code, fault.message, fault.status) == (code, message, status)
+    # in a stream the body alone tells the status
+    assert read_error(0, body(status, word, message), {}).code is code
+
+
+def test_a_bad_key_is_an_auth_fault_although_its_status_is_400():
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+    fault = read_error(400, body(400, "INVALID_ARGUMENT", "API key not valid.", details=[info]), {})
+    assert fault.code is Code.AUTH
+    assert "API key" in fault.hint
+
+
+def test_a_quota_that_tells_when_to_come_back_is_a_rate_limit():
+    fault = read_error(429, [body(429, "RESOURCE_EXHAUSTED", QUOTA, details=["odd", {"x": 1}, RETRY])], {})
+    assert (fault.code, fault.retry_after) == (Code.RATE_LIMITED, 35.5)
+    assert read_error(429, body(429, "RESOURCE_EXHAUSTED", details=[RETRY]), {"Retry-After": "9"}).retry_after == 9
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("<html>", "<html>"),
+        (None, "the provider answered with status 502 and no message"),
+        ([], "the provider answered with status 502 and no message"),
+        ({"error": "flat"}, "flat"),
+        ({"error": {"message": 5, "code": "x", "details": {}}}, "the provider answered with status 502 and no message"),
+        ({"message": "bare"}, "bare"),
+    ],
+)
+def test_bodies_of_any_shape_are_read(given, message):
+    fault = read_error(502, given, {})
+    assert (fault.code, fault.message) == (Code.UPSTREAM_ERROR, message)
+
+
+def test_a_delay_that_is_no_delay_is_none():
+    odd = {"@type": RETRY["@type"], "retryDelay": "soon"}
+    assert read_error(429, body(429, "RESOURCE_EXHAUSTED", details=[odd, {"@type": "x"}]), {}).retry_after is None
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_every_fault_has_an_error_body(code):
+    status, written = write_error(Fault(code, "words"))
+    error: Any = written["error"]
+    assert error["code"] == status
+    assert error["message"].endswith("words")
+    assert error["status"].isupper()
+
+
+def test_details_are_kept_and_a_wait_is_told_once():
+    fault = read_error(429, body(429, "RESOURCE_EXHAUSTED", details=[RETRY]), {})
+    assert write_error(fault)[1] == body(429, "RESOURCE_EXHAUSTED", details=[RETRY])
+    told: Any = write_error(Fault(Code.RATE_LIMITED, "slow", retry_after=2.0, details={"type": "rate_limit_error"}))[1]
+    assert told["error"]["details"] == [{"@type": RETRY["@type"], "retryDelay": "2s"}]
+    told = write_error(Fault(Code.RATE_LIMITED, "slow", retry_after=0.25))[1]
+    assert told["error"]["details"] == [{"@type": RETRY["@type"], "retryDelay": "0.25s"}]
+
+
+def test_overflow_is_an_invalid_argument():
+    status, written = write_error(Fault(Code.CONTEXT_OVERFLOW, "prompt is too long", status=413))
+    error: Any = written["error"]
+    assert (status, error["status"], error["message"]) == (400, "INVALID_ARGUMENT", "prompt is too long")
+    status, written = write_error(Fault(Code.CONTEXT_OVERFLOW, "no room"))
+    assert read_error(status, written, {}).code is Code.CONTEXT_OVERFLOW

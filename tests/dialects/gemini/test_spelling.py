@@ -1,0 +1,37 @@
+from typing import Any
+
+from sightline.dialects.gemini.spelling import both, either, put_back, spelled
+
+
+def test_either_spelling_is_found_and_the_key_that_stands_there_is_named():
+    assert either({"functionCall": 1}, "functionCall") == 1
+    assert either({"function_call": 2}, "functionCall") == 2
+    assert either({"functionCall": None, "function_call": 2}, "functionCall") == 2
+    assert spelled({"function_call": 2}, "functionCall") == "function_call"
+    assert spelled({"functionCall": 1, "function_call": 2}, "functionCall") == "functionCall"
+    assert spelled({}, "functionCall") == "functionCall"
+
+
+def test_both_adds_the_other_spelling_where_there_is_one():
+    assert both("text", "mimeType") == {"text", "mimeType", "mime_type"}
+
+
+def test_extras_go_back_into_their_containers_in_our_spelling():
+    document: Any = {"generationConfig": {"topP": 1}, "role": "user"}
+    extras: Any = {
+        "generation_config": {"speech_config": {"mime_type": 1}},
+        "tool_config": {"retrieval_config": {}},
+        "unknown_field": {"mime_type": None},
+        "role": "function",
+    }
+    assert put_back(document, extras) == {
+        "generationConfig": {"topP": 1, "speech_config": {"mime_type": 1}},
+        "toolConfig": {"retrieval_config": {}},
+        "unknown_field": {"mime_type": None},
+        "role": "function",
+    }
+
+
+def test_a_null_takes_out_what_the_document_did_not_have():
+    extras: Any = {"role": None, "functionCall": {"args": None}}
+    assert put_back({"role": "user", "functionCall": {"args": {}}}, extras) == {"functionCall": {}}

@@ -1,0 +1,191 @@
+from typing import Any
+
+import pytest
+
+from sightline.dialects.gemini.tools import read_tool_config, read_tools, write_choice, write_tools
+from sightline.errors import Fault
+from sightline.model.parts import CacheBreakpoint
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, ToolChoice
+
+WIRE: Any = [
+    {
+        "functionDeclarations": [
+            {"name": "a", "description": "", "parameters": {"type": "OBJECT"}, "behavior": "BLOCKING"},
+            {"name": "b", "parametersJsonSchema": {"type": "object"}},
+            {"name": "c"},
+        ],
+        "googleSearch": {},
+    },
+    {"codeExecution": {}},
+    {"functionDeclarations": []},
+    {},
+    {"functionDeclarations": [{"name": "d", "parameters": {"type": "object"}, "parametersJsonSchema": {"type": "x"}}]},
+]
+
+
+def lost(report):
+    return [(loss.pointer, loss.what, loss.severity) for loss in report.losses]
+
+
+def test_declarations_are_functions_and_everything_else_is_opaque_in_place():
+    tools = read_tools(WIRE, "/tools")
+    assert tools == (
+        FunctionTool(
+            "a", "", {"type": "object"}, at="/tools/0/functionDeclarations/0", extras={"behavior": "BLOCKING"}
+        ),
+        FunctionTool("b", None, {"type": "object"}, at="/tools/0/functionDeclarations/1"),
+        FunctionTool("c", at="/tools/0/functionDeclarations/2"),
+        OpaqueTool("gemini", {"googleSearch": {}}, at="/tools/0"),
+        OpaqueTool("gemini", {"codeExecution": {}}, at="/tools/1"),
+        OpaqueTool("gemini", {"functionDeclarations": []}, at="/tools/2"),
+        OpaqueTool("gemini", {}, at="/tools/3"),
+        FunctionTool(
+            "d", None, {"type": "x"}, at="/tools/4/functionDeclarations/0", extras={"parameters": {"type": "object"}}
+        ),
+    )
+    assert write_tools(Request(tools=tools, dialect="gemini"), Report()) == WIRE
+
+
+def test_a_composed_tool_is_written_beside_the_ones_that_were_read():
+    tools = (*read_tools(WIRE[1:2], "/tools"), CustomTool("e", "Edits."))
+    written: Any = write_tools(Request(tools=tools, dialect="gemini"), Report())
+    assert written[0] == {"codeExecution": {}}
+    assert written[1]["functionDeclarations"][0]["name"] == "e"
+
+
+@pytest.mark.parametrize(
+    ("value", "pointer"),
+    [
+        ({}, "/tools"),
+        ([5], "/tools/0"),
+        ([{"function_declarations": {}}], "/tools/0/function_declarations"),
+        ([{"functionDeclarations": [{}]}], "/tools/0/functionDeclarations/0/name"),
+        ([{"functionDeclarations": [{"name": "f", "parameters": 5}]}], "/tools/0/functionDeclarations/0/parameters"),
+    ],
+)
+def test_wrong_shapes_are_named(value, pointer):
+    with pytest.raises(Fault) as caught:
+        read_tools(value, "/tools")
+    assert caught.value.pointer == pointer
+
+
+def test_foreign_tools_become_declarations():
+    report = Report()
+    tools = (
+        FunctionTool("f", "Does.", {"type": "object", "$schema": "x"}, strict=True, namespace="ns", at="/tools/0"),
+        OpaqueTool("openai-responses", {"type": "web_search"}, at="/tools/1"),
+        OpaqueTool("openai-responses", "odd", at="/tools/2"),
+        CustomTool("patch", None, cache=CacheBreakpoint(at="/tools/3/cache_control"), at="/tools/3"),
+        FunctionTool("g", strict=False, cache=CacheBreakpoint(), at="/tools/4"),
+    )
+    written = write_tools(Request(tools=tools, dialect="openai-responses"), report)
+    schema = {
+        "type": "object",
+        "properties": {"input": {"type": "string"}},
+        "required": ["input"],
+        "additionalProperties": False,
+    }
+    assert written == [
+        {
+            "functionDeclarations": [
+                {"name": "ns__f", "description": "Does.", "parametersJsonSchema": {"type": "object"}},
+                {"name": "patch", "parametersJsonSchema": schema},
+                {"name": "g"},
+            ]
+        }
+    ]
+    assert lost(report) == [
+        ("/tools/0", "$schema at the root of the schema", "identity"),
+        ("/tools/0", "strict", "option"),
+        ("/tools/1", "tool of type 'web_search'", "option"),
+        ("/tools/2", "tool of type None", "option"),
+        ("/tools/3/cache_control", "cache breakpoint", "option"),
+        ("/tools/4", "strict", "identity"),
+        ("/tools/4", "cache breakpoint", "option"),
+    ]
+    assert write_tools(Request(dialect="anthropic"), Report()) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "choice"),
+    [
+        ({"mode": "AUTO"}, ToolChoice("auto", at="/t/functionCallingConfig")),
+        ({"mode": "NONE"}, ToolChoice("none", at="/t/functionCallingConfig")),
+        ({"mode": "AUTO", "allowedFunctionNames": ["f"]}, ToolChoice("auto", ("f",), at="/t/functionCallingConfig")),
+        (
+            {"mode": "ANY", "allowedFunctionNames": ["f"], "streamFunctionCallArguments": True},
+            ToolChoice("required", ("f",), at="/t/functionCallingConfig", extras={"streamFunctionCallArguments": True}),
+        ),
+        (
+            {"mode": "VALIDATED", "allowedFunctionNames": ["f"]},
+            ToolChoice("auto", ("f",), at="/t/functionCallingConfig", extras={"mode": "VALIDATED"}),
+        ),
+        (
+            {"mode": "MODE_UNSPECIFIED"},
+            ToolChoice("opaque", value={"mode": "MODE_UNSPECIFIED"}, at="/t/functionCallingConfig"),
+        ),
+        (
+            {"allowedFunctionNames": ["f"]},
+            ToolChoice("opaque", value={"allowedFunctionNames": ["f"]}, at="/t/functionCallingConfig"),
+        ),
+    ],
+)
+def test_choices_are_read_and_written_back(config, choice):
+    assert read_tool_config({"functionCallingConfig": config, "retrievalConfig": 1}, "/t") == (
+        choice,
+        {"retrievalConfig": 1},
+    )
+    assert write_choice(Request(tool_choice=choice, dialect="gemini"), [], Report()) == config
+
+
+def test_small_letters_and_underscores_are_understood():
+    config: Any = {"function_calling_config": {"mode": "any", "allowed_function_names": ["f"]}}
+    choice, others = read_tool_config(config, "/t")
+    assert choice == ToolChoice("required", ("f",), at="/t/function_calling_config")
+    assert others == {}
+
+
+def test_no_choice_is_made_by_an_empty_config():
+    assert read_tool_config({}, "/t") == (None, {})
+    assert read_tool_config({"functionCallingConfig": {}}, "/t") == (None, {"functionCallingConfig": {}})
+    assert write_choice(Request(), [], Report()) is None
+
+
+def test_a_name_is_a_string():
+    with pytest.raises(Fault) as caught:
+        read_tool_config({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [5]}}, "/t")
+    assert caught.value.pointer == "/t/functionCallingConfig/allowedFunctionNames/0"
+
+
+@pytest.mark.parametrize(
+    ("choice", "written"),
+    [
+        (ToolChoice("auto"), {"mode": "AUTO"}),
+        (ToolChoice("auto", ("f",)), {"mode": "VALIDATED", "allowedFunctionNames": ["ns__f"]}),
+        (ToolChoice("none"), {"mode": "NONE"}),
+        (ToolChoice("required"), {"mode": "ANY"}),
+        (ToolChoice("required", ("f", "x")), {"mode": "ANY", "allowedFunctionNames": ["ns__f", "x"]}),
+        (ToolChoice("named", ("f",)), {"mode": "ANY", "allowedFunctionNames": ["ns__f"]}),
+    ],
+)
+def test_foreign_choices_are_written(choice, written):
+    report = Report()
+    tools = (FunctionTool("f", namespace="ns"), OpaqueTool("anthropic", {}))
+    assert write_choice(Request(tools=tools, tool_choice=choice), [{}], report) == written
+    assert report.losses == ()
+
+
+@pytest.mark.parametrize(
+    ("choice", "declared", "severity"),
+    [
+        (ToolChoice("opaque", value={"type": "x"}, at="/tool_choice"), [{}], "option"),
+        (ToolChoice("auto"), [], "identity"),
+        (ToolChoice("required"), [], "option"),
+    ],
+)
+def test_choices_that_cannot_be_made_are_lost(choice, declared, severity):
+    report = Report()
+    assert write_choice(Request(tool_choice=choice), declared, report) is None
+    assert lost(report) == [("/tool_choice", "tool choice", severity)]
