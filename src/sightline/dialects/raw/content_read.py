@@ -1,0 +1,127 @@
+"""Reading the content and the calls of a raw message, of a request or of a reply."""
+
+from sightline.dialects.fields import as_list, as_object, as_str, opt_str, rest, str_of, unknown, wrong
+from sightline.dialects.media import from_url
+from sightline.dialects.raw.carrier import NOTHING, Beside, carried, read_beside
+from sightline.dialects.raw.names import CACHE, IMAGE, NAME, SIGHTLINE, TEXT
+from sightline.dialects.raw.thinking import read_thinking
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Role
+from sightline.model.parts import CacheBreakpoint, Citation, Image, Link, Opaque, Part, Text, ToolCall
+
+_KINDS = ("0 (image)", "1 (text)", "2 (opaque)", "3 (cache breakpoint)")
+_TEXT = frozenset({"type", "text"})
+_IMAGE = frozenset({"type", "imageUrl"})
+_URL = frozenset({"url", "detail"})
+_CACHE = frozenset({"type", "cacheType"})
+_CALL = frozenset({"id", "type", "function"})
+_FUNCTION = frozenset({"name", "arguments"})
+
+
+def read_content(content: Json, role: Role, at: str) -> tuple[Part, ...]:
+    """The parts of a message's `content`; a bare string is one text."""
+    if type(content) is str:
+        return (Text(content, at=at),)
+    if type(content) is not list:
+        raise wrong(content, at, "a list of parts")
+    return tuple(read_part(value, role, f"{at}/{index}") for index, value in enumerate(content))
+
+
+def read_part(value: Json, role: Role, at: str) -> Part:
+    """One part of a message's content."""
+    holder = as_object(value, at)
+    kind = holder.get("type")
+    if type(kind) is not int:
+        raise wrong(kind, f"{at}/type", "a number from 0 to 3")
+    if kind == TEXT:
+        return _read_text(holder, at)
+    if kind == IMAGE:
+        return _read_image(holder, at)
+    if kind == CACHE:
+        # A mark without a type of its own is the usual one; the null remembers that nothing was said.
+        word = opt_str(holder, "cacheType", at)
+        unsaid: JsonObject = {"cacheType": None} if word is None else {}
+        return CacheBreakpoint(kind=word or "ephemeral", at=at, extras={**rest(holder, _CACHE), **unsaid})
+    if not 0 <= kind <= CACHE:
+        raise unknown(str(kind), f"{at}/type", "kind of part", _KINDS)
+    return read_thinking(holder, at) or carried(holder, role, at) or Opaque(NAME, value, at=at)
+
+
+def _read_text(holder: JsonObject, at: str) -> Text:
+    beside, known = _beside(holder, _TEXT)
+    return Text(
+        str_of(holder, "text", at),
+        placed(beside.citations, at),
+        beside.signature,
+        beside.signed_by,
+        at=at,
+        extras=rest(holder, known),
+    )
+
+
+def _read_image(holder: JsonObject, at: str) -> Image:
+    inner_at = f"{at}/imageUrl"
+    inner = as_object(holder.get("imageUrl"), inner_at)
+    source = from_url(str_of(inner, "url", inner_at))
+    beside, known = _beside(holder, _IMAGE)
+    if beside.media_type and isinstance(source, Link):
+        source = Link(source.url, beside.media_type)
+    return Image(
+        source,
+        opt_str(inner, "detail", inner_at),
+        beside.signature,
+        beside.signed_by,
+        at=at,
+        extras=nested(rest(holder, known), "imageUrl", rest(inner, _URL)),
+    )
+
+
+def _beside(holder: JsonObject, known: frozenset[str]) -> tuple[Beside, frozenset[str]]:
+    """What stands beside the schema's fields, and which fields are known then."""
+    beside = read_beside(holder)
+    return (NOTHING, known) if beside is None else (beside, known | {SIGHTLINE})
+
+
+def placed(citations: tuple[Citation, ...], at: str) -> tuple[Citation, ...]:
+    """The citations of a part with their places."""
+    return tuple(
+        Citation(
+            url=citation.url,
+            title=citation.title,
+            cited_text=citation.cited_text,
+            start=citation.start,
+            end=citation.end,
+            value=citation.value,
+            at=f"{at}/{SIGHTLINE}/citations/{index}",
+        )
+        for index, citation in enumerate(citations)
+    )
+
+
+def nested(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
+    """Unread fields of an inner object, kept below its key."""
+    return {**extras, key: inner} if inner else extras
+
+
+def read_calls(holder: JsonObject, at: str) -> list[ToolCall | Opaque]:
+    """The entries of an assistant message's `toolCalls`."""
+    entries = as_list(holder.get("toolCalls") or [], f"{at}/toolCalls")
+    return [_read_call(value, f"{at}/toolCalls/{index}") for index, value in enumerate(entries)]
+
+
+def _read_call(value: Json, at: str) -> ToolCall | Opaque:
+    holder = as_object(value, at)
+    inner = holder.get("function")
+    if holder.get("type", "function") != "function" or not isinstance(inner, dict):
+        return Opaque(NAME, value, at=at)
+    beside, known = _beside(holder, _CALL)
+    return ToolCall(
+        str_of(holder, "id", at),
+        str_of(inner, "name", f"{at}/function"),
+        as_str(inner.get("arguments", ""), f"{at}/function/arguments"),
+        item=beside.item,
+        signature=beside.signature,
+        signed_by=beside.signed_by,
+        at=at,
+        extras=nested(rest(holder, known), "function", rest(inner, _FUNCTION)),
+    )
