@@ -1,0 +1,82 @@
+"""The program: its arguments, and how every command ends."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NoReturn
+
+from sightline.errors import Code, Fault
+
+EXIT_FAILED, EXIT_USAGE, EXIT_PROVIDER, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+_EXITS = {Code.TRANSLATION_LOSS: EXIT_FAILED, Code.USAGE: EXIT_USAGE, Code.INVALID_REQUEST: EXIT_USAGE}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports wrong usage the way every other error is reported."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Fault(Code.USAGE, message, hint=f"See `{self.prog} --help`.")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    from sightline.cli import translate
+
+    program: argparse.ArgumentParser = _Parser(
+        prog="sightline",
+        description="A local-first workbench and gateway for LLM requests. What you see is what you send.",
+    )
+    program.add_argument("--version", action="store_true", help="print the version and end")
+    commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    translate.add_command(commands)
+    return program
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code says how it went."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except Fault as fault:
+        if _wants_traceback(words):
+            raise
+        tell(fault)
+        return _EXITS.get(fault.code, EXIT_PROVIDER)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; what is still buffered must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(words: list[str]) -> int:
+    program = parser()
+    arguments = program.parse_args(words)
+    if arguments.version:
+        from importlib.metadata import version
+
+        print(version("sightline"))
+        return 0
+    if arguments.command is None:
+        program.print_help()
+        return 0
+    code: int = arguments.run(arguments)
+    return code
+
+
+def _wants_traceback(words: list[str]) -> bool:
+    return "--log-level=debug" in words or ("--log-level", "debug") in pairwise(words)
+
+
+def tell(fault: Fault) -> None:
+    """One line that says what happened, one that says what to do next, and what else was noted."""
+    message = " ".join(fault.message.split())
+    print(f"error[{fault.code}]: {message}", file=sys.stderr)
+    if fault.hint:
+        print(f"hint: {fault.hint}", file=sys.stderr)
+    for note in getattr(fault, "__notes__", ()):
+        print(note, file=sys.stderr)

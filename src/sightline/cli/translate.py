@@ -1,0 +1,244 @@
+"""`sightline translate`: a request, a reply or a live stream of one API as another's, and what could not be carried."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+from sightline.errors import Code, Fault
+
+if TYPE_CHECKING:
+    from sightline.model.report import Report
+    from sightline.model.request import Request
+
+DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "raw")
+"""The registry's names, spelt out so that help needs no codec; a test keeps the two alike."""
+
+VIEWS = {"request": ("canonical",), "reply": ("reply", "events"), "stream": ("reply", "events")}
+"""What each kind can be turned into besides a dialect."""
+
+_CHUNK = 65536
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`translate`, and below it a command for each kind of input."""
+    command = commands.add_parser(
+        "translate",
+        help="turn a request, a reply or a stream of one API into another's",
+        description="Turn a request, a reply or a live stream of one provider's API into another's. The result goes to "
+        "stdout; what could not be carried goes to stderr, or as JSON to --report.",
+        epilog=f"Dialects: {', '.join(DIALECTS)}.",
+    )
+    kinds = command.add_subparsers(title="kinds", dest="kind", metavar="KIND", required=True)
+    request = kinds.add_parser("request", help="a request body (also from and to: canonical)")
+    _add_shared(request)
+    request.add_argument("--model", default="", metavar="M", help="name this model instead")
+    request.add_argument(
+        "--system",
+        choices=("in_place", "merge_leading", "merge_all"),
+        default="in_place",
+        help="where system messages go (default: in_place)",
+    )
+    for kind, what in (("reply", "a whole reply body"), ("stream", "a stream of server-sent events, live on stdin")):
+        parser = kinds.add_parser(kind, help=f"{what} (also to: events, reply)")
+        _add_shared(parser)
+        parser.add_argument("--request", metavar="FILE", help="the client's request, for its names of tools")
+
+
+def _add_shared(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--from", dest="source", required=True, metavar="D", help="dialect of the input")
+    command.add_argument("--to", dest="target", required=True, metavar="D", help="dialect of the output")
+    command.add_argument("--strict", action="store_true", help="refuse if content or an option would be lost")
+    command.add_argument("--report", metavar="FILE", help="write losses and additions there as JSON")
+    command.add_argument("--log-level", choices=("debug", "info"), default="info", help="debug shows tracebacks")
+    command.add_argument("file", nargs="?", default="-", metavar="FILE", help="the input; - or nothing is stdin")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Translate what the arguments name."""
+    _check_name(arguments.source, ("canonical",) if arguments.kind == "request" else (), "--from")
+    _check_name(arguments.target, VIEWS[arguments.kind], "--to")
+    match arguments.kind:
+        case "request":
+            return _request(arguments)
+        case "reply":
+            return _reply(arguments)
+        case _:
+            return _stream(arguments)
+
+
+def _check_name(name: str, views: tuple[str, ...], option: str) -> None:
+    known = (*DIALECTS, *views)
+    if name in known:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    raise Fault(Code.USAGE, f"{option}: unknown dialect {name!r}", hint=f"{meant}Known: {', '.join(known)}.")
+
+
+def _request(arguments: argparse.Namespace) -> int:
+    import msgspec
+
+    from sightline.dialects import canonical
+    from sightline.dialects.dialect import Target
+    from sightline.dialects.translate import translate_request, write_request
+    from sightline.model.report import Report
+
+    data = _read(arguments.file)
+    settings = Target(system=arguments.system)
+    if arguments.source == "canonical":
+        request, report = canonical.read(data), Report()
+        if arguments.model:
+            request = msgspec.structs.replace(request, model=arguments.model)
+        is_view = arguments.target == "canonical"
+        out = canonical.write(request) if is_view else write_request(request, arguments.target, settings, report)
+    elif arguments.target == "canonical":
+        out, report = canonical.write(_client_request(data, arguments.source)), Report()
+    else:
+        translation = translate_request(
+            data, arguments.source, arguments.target, model=arguments.model, settings=settings
+        )
+        out, report = translation.data, translation.report
+    _tell(report, arguments)
+    _write(out)
+    return 0
+
+
+def _reply(arguments: argparse.Namespace) -> int:
+    from sightline.dialects.translate import translate_reply
+
+    request = _named_request(arguments)
+    translation = translate_reply(_read(arguments.file), arguments.source, arguments.target, request=request)
+    _tell(translation.report, arguments)
+    _write(translation.data)
+    return _exit_code(translation.reply.fault)
+
+
+def _stream(arguments: argparse.Namespace) -> int:
+    """Bytes in, bytes out, as they come; a strict translation is held back until it is known to lose nothing."""
+    from sightline.dialects.stream_translation import StreamTranslation
+
+    translation = StreamTranslation(arguments.source, arguments.target, request=_named_request(arguments))
+    held: list[bytes] = []
+    give = held.append if arguments.strict else _write
+    with _opened(arguments.file) as stream:
+        while data := _some(stream):
+            give(translation.feed(data))
+    give(translation.close())
+    _tell(translation.report, arguments)
+    for out in held:
+        _write(out)
+    return _exit_code(translation.reply.fault)
+
+
+def _named_request(arguments: argparse.Namespace) -> "Request | None":
+    """The client's request, which is of the dialect that the client will read."""
+    if arguments.request is None:
+        return None
+    if arguments.target not in DIALECTS:
+        raise Fault(Code.USAGE, "--request needs a dialect as --to", hint="It is read in the dialect of the output.")
+    return _client_request(_read(arguments.request), arguments.target)
+
+
+def _client_request(data: bytes, name: str) -> "Request":
+    from sightline.dialects.registry import dialect
+    from sightline.wire.jsontext import decode
+
+    return dialect(name).read_request(decode(data))
+
+
+def _tell(report: "Report", arguments: argparse.Namespace) -> None:
+    """The report, where it was asked for; under `strict` a loss that matters is the end."""
+    refusal = None
+    if arguments.strict and report.refusals:
+        refusal = Fault(
+            Code.TRANSLATION_LOSS,
+            f"{_counted(len(report.refusals))} cannot be carried to {arguments.target}",
+            hint="Change the input, choose another target, or leave out --strict.",
+        )
+    if arguments.report is not None:
+        _save(report, arguments.report)
+    elif refusal is None:
+        _list(report)
+    else:
+        refusal.add_note(_listed(report))
+    if refusal is not None:
+        raise refusal
+
+
+def _list(report: "Report") -> None:
+    if report.losses or report.additions:
+        print(_listed(report), file=sys.stderr)
+
+
+def _listed(report: "Report") -> str:
+    lost = [f"lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}" for loss in report.losses]
+    return "\n".join([*lost, *(f"added {each.pointer}: {each.what}: {each.why}" for each in report.additions)])
+
+
+def _save(report: "Report", path: str) -> None:
+    from pathlib import Path
+
+    import msgspec
+
+    document = {"losses": report.losses, "additions": report.additions}
+    try:
+        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(document)) + b"\n")
+    except OSError as error:
+        raise _unusable(path, error) from None
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = open(path, "rb")  # noqa: SIM115, PTH123 - closed below; the try must not cover what the caller does
+    except OSError as error:
+        raise _unusable(path, error) from None
+    with stream:
+        yield stream
+
+
+def _read(path: str) -> bytes:
+    with _opened(path) as stream:
+        return stream.read()
+
+
+def _some(stream: BinaryIO) -> bytes:
+    """What is there, without waiting for more."""
+    read1 = getattr(stream, "read1", stream.read)
+    data: bytes = read1(_CHUNK)
+    return data
+
+
+def _unusable(path: str, error: OSError) -> Fault:
+    return Fault(Code.USAGE, f"{path}: {error.strerror}", hint="Check the path and its permissions.")
+
+
+def _write(data: bytes) -> None:
+    """Exactly these bytes, at once; a terminal gets its line end."""
+    if not data:
+        return
+    sys.stdout.buffer.write(data)
+    if sys.stdout.isatty() and not data.endswith(b"\n"):
+        sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _exit_code(fault: Fault | None) -> int:
+    if fault is None:
+        return 0
+    from sightline.cli.program import EXIT_PROVIDER, tell
+
+    tell(fault)
+    return EXIT_PROVIDER
+
+
+def _counted(count: int) -> str:
+    return "1 thing" if count == 1 else f"{count} things"
