@@ -1,0 +1,31 @@
+"""Run the benchmarks and print their tables: `python -m bench.run [requests] [streams] [growth] [startup]`."""
+
+import argparse
+import platform
+from collections.abc import Callable
+
+import msgspec
+
+from bench import codecs, startup
+
+REPORTS: dict[str, Callable[[], str]] = {
+    "requests": codecs.requests_report,
+    "streams": codecs.streams_report,
+    "growth": codecs.growth_report,
+    "startup": startup.report,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench", description="Print speed ratios, measured side by side.")
+    parser.add_argument("report", nargs="*", metavar="REPORT", help=f"some of {', '.join(REPORTS)} (default: all)")
+    chosen = parser.parse_args().report or list(REPORTS)
+    if unknown := set(chosen) - set(REPORTS):
+        parser.error(f"unknown report: {', '.join(sorted(unknown))}")
+    print(f"Python {platform.python_version()}, msgspec {msgspec.__version__}; medians of interleaved rounds")
+    for name in chosen:
+        print(REPORTS[name](), flush=True)
+
+
+if __name__ == "__main__":
+    main()
