@@ -151,6 +151,22 @@ def test_a_reply_is_translated(put: Put, capsysbinary: pytest.CaptureFixture[byt
     assert json.loads(capsysbinary.readouterr().out)["finish"] == "stop"
 
 
+@pytest.mark.parametrize("kind", ["reply", "stream"])
+def test_an_answer_can_be_given_another_models_name(kind: str, put: Put, capsysbinary) -> None:
+    path = put("r", REPLY if kind == "reply" else STREAM)
+    assert main(["translate", kind, "--from", "openai-chat", "--to", "reply", "--model", "mine", path]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["model"] == "mine"
+
+
+def test_a_body_without_a_model_is_pointed_out(put: Put, capsysbinary) -> None:
+    path = put("g.json", {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]})
+    assert main(["translate", "request", "--from", "gemini", "--to", "openai-chat", path]) == 0
+    assert b"note: the body names no model; give one with --model" in capsysbinary.readouterr().err
+    words = ["translate", "request", "--from", "gemini", "--to", "canonical", "--model", "mine", path]
+    assert main(words) == 0
+    assert json.loads(capsysbinary.readouterr().out)["model"] == "mine"
+
+
 def test_a_reply_that_is_an_error_is_translated_and_exits_3(
     put: Put, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

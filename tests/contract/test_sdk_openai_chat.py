@@ -360,13 +360,14 @@ def test_our_telling_of_every_wire_case_is_read_by_the_sdk(vendor, client, case)
     ],
 )
 def test_an_error_body_raises_the_sdks_own_exception(vendor, client, code, raised):
-    status, body = DIALECT.write_error(Fault(code, "the provider's words", pointer="/messages/0"))
+    fault = Fault(code, "the provider's words", pointer="/messages/0", details={"param": "messages"})
+    status, body = DIALECT.write_error(fault)
     vendor.says(encode(body), status=status)
     with pytest.raises(raised) as caught:
         client.chat.completions.create(**ASK)
     assert "the provider's words" in str(caught.value)
     assert caught.value.status_code == status
-    assert caught.value.param == "/messages/0"
+    assert caught.value.param == "messages"
 
 
 def test_an_error_within_a_stream_raises_and_is_no_success(vendor, client):

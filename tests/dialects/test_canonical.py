@@ -14,7 +14,12 @@ def test_a_request_is_written_and_read_back() -> None:
 
 @pytest.mark.parametrize(
     ("data", "reason"),
-    [(b'{"model":5}', "not a canonical request: Expected `str`"), (b"{", "not JSON"), (b"[]", "Expected `object`")],
+    [
+        (b'{"model":5}', "not a canonical request: Expected `str`"),
+        (b"{", "not JSON"),
+        (b"[]", "Expected `object`"),
+        (b'{"options":{"temperature":"\\ud800"}}', "surrogates"),
+    ],
 )
 def test_anything_else_is_refused_with_a_reason(data: bytes, reason: str) -> None:
     with pytest.raises(Fault, match=reason) as caught:

@@ -6,6 +6,7 @@ from sightline.dialects.conversation import (
     safe_id,
     with_ids,
     with_policy,
+    with_somebody,
 )
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -55,6 +56,15 @@ def test_merge_all_moves_later_ones_to_the_front_and_says_so() -> None:
     merged = with_policy((SYSTEM, USER, LATE), "merge_all", report)
     assert merged == (Message("system", (Text("be kind"), Text("be careful")), at="/0"), USER)
     assert [loss.pointer for loss in report.losses] == ["/3"]
+
+
+def test_where_only_system_messages_stand_the_last_one_speaks_as_the_user() -> None:
+    report = Report()
+    spoken = with_somebody((SYSTEM, DEVELOPER), report, "anthropic")
+    assert [message.role for message in spoken] == ["system", "user"]
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/1", "content")]
+    assert with_somebody((SYSTEM, USER), report, "anthropic") == (SYSTEM, USER)
+    assert with_somebody((), report, "anthropic") == ()
 
 
 def test_ids_are_left_alone_where_every_part_has_one() -> None:

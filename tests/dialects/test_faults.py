@@ -40,6 +40,8 @@ def test_every_code_has_a_status() -> None:
         (403, ("permission_error",), "no", Code.PERMISSION),
         (404, ("not_found_error",), "model: claude-9", Code.MODEL_UNKNOWN),
         (404, (), "no such page", Code.INVALID_REQUEST),
+        (0, ("not_found_error",), "model: claude-9", Code.MODEL_UNKNOWN),
+        (0, ("NOT_FOUND",), "no such page", Code.INVALID_REQUEST),
         (400, ("content_filter",), "The response was filtered", Code.CONTENT_FILTERED),
         (400, ("invalid_request_error",), "messages: at least one", Code.INVALID_REQUEST),
         (422, (), "no", Code.INVALID_REQUEST),
@@ -57,6 +59,10 @@ def test_provider_errors_are_told_apart(status: int, words: tuple[str, ...], mes
     assert fault.code is code
     assert fault.message == message
     assert fault.hint == HINTS[code]
+
+
+def test_what_is_not_found_is_so_without_a_status_too() -> None:
+    assert status_of(provider_fault(0, "no such page", words=("not_found_error",))) == 404
 
 
 def test_an_error_without_words_still_says_something() -> None:

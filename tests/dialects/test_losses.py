@@ -30,7 +30,7 @@ def test_every_unmodelled_field_of_a_request_is_found() -> None:
                 "user",
                 (ToolResult("c", (nested,), at="/r", extras={"f": 1}), CacheBreakpoint(at="/b")),
                 at="/m",
-                extras={"status": "done", "phase": 1},
+                extras={"status": "done", "phase": 1, "annotations": []},
             ),
         ),
         tools=(
@@ -52,6 +52,7 @@ def test_every_unmodelled_field_of_a_request_is_found() -> None:
         "/thread": "content",
         "/m/status": "identity",
         "/m/phase": "content",
+        "/m/annotations": "identity",
         "/r/f": "content",
         "/t/a~1b": "content",
         "/c/e": "content",

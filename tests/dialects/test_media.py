@@ -8,6 +8,7 @@ from sightline.model.parts import Inline, Link
     ("url", "source"),
     [
         ("data:image/png;base64,AAAA", Inline("image/png", "AAAA")),
+        ("data:text/plain;charset=utf-8;base64,AAAA", Inline("text/plain;charset=utf-8", "AAAA")),
         ("DATA:;base64,AAAA", Inline("", "AAAA")),
         ("https://example.com/a.png", Link("https://example.com/a.png")),
         ("data:text/plain,hello", Link("data:text/plain,hello")),

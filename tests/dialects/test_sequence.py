@@ -57,6 +57,7 @@ def test_calls_that_nobody_completes_are_written_at_the_end() -> None:
 
 
 def test_other_choices_are_a_loss() -> None:
-    out, report = sequenced(TextReceived(0, "a"), TextReceived(0, "b", choice=1), Finished("stop", 1, at="/f"))
+    finished = Finished("stop", 1, at="/7/choices/1/finish_reason")
+    out, report = sequenced(TextReceived(0, "a"), TextReceived(0, "b", choice=1), finished)
     assert out == [TextReceived(0, "a")]
-    assert {loss.pointer for loss in report.losses} == {"/choices/1", "/f"}
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/7/choices/1", "content")]

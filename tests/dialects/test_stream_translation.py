@@ -1,7 +1,11 @@
 import json
 
+import pytest
+
 from sightline.dialects.stream_translation import StreamTranslation
+from sightline.dialects.streaming import cut
 from sightline.errors import Code
+from sightline.model.parts import Text
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool
 
@@ -60,6 +64,7 @@ def test_whoever_only_looks_goes_on_after_a_broken_frame() -> None:
     assert kinds[0] == "frame_broken"
     assert kinds[-1] == "ended"
     assert translation.reply.choice.finish == "stop"
+    assert [(loss.pointer, loss.severity) for loss in translation.report.losses] == [("/0", "content")]
 
 
 def test_an_unfinished_last_frame_is_still_read() -> None:
@@ -74,3 +79,53 @@ def test_calls_get_their_names_back_from_the_clients_request() -> None:
     translation = StreamTranslation("openai-chat", "events", request=Request(tools=(CustomTool("patch"),)))
     lines = [json.loads(line) for line in (translation.feed(stream) + translation.close()).splitlines()]
     assert {"event": "arguments", "part": 4, "fragment": "x"} in lines
+
+
+def closed(data: bytes, target: str = "anthropic", source: str = "openai-chat") -> tuple[bytes, StreamTranslation]:
+    translation = StreamTranslation(source, target)
+    return translation.feed(data) + translation.close(), translation
+
+
+def test_an_error_body_in_place_of_a_stream_keeps_its_words() -> None:
+    out, translation = closed(b'{"error": {"message": "Slow down", "type": "rate_limit_error", "code": null}}')
+    assert out.count(b"event: error") == 1
+    assert b"Slow down" in out
+    assert translation.reply.fault is not None
+    assert translation.reply.fault.code == Code.RATE_LIMITED
+
+
+def test_a_whole_reply_in_place_of_a_stream_is_told_as_one() -> None:
+    message = {"role": "assistant", "content": "hi"}
+    body = {**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    out, translation = closed(json.dumps(body).encode())
+    assert out.count(b"event: message_stop") == 1
+    assert translation.reply.choice.finish == "stop"
+
+
+def test_frames_in_one_array_are_read_as_frames() -> None:
+    part = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}}]}
+    last = {"candidates": [{"content": {"role": "model", "parts": [{"text": "!"}]}, "finishReason": "STOP"}]}
+    _, translation = closed(json.dumps([part, last]).encode(), "openai-chat", "gemini")
+    assert translation.reply.choice.parts == (Text("hi!", at="/0/candidates/0/content/parts/0"),)
+    assert translation.reply.choice.finish == "stop"
+
+
+def test_a_web_page_in_place_of_a_stream_is_shown_in_the_error() -> None:
+    out, translation = closed(b"<html>\n\n<h1>502 Bad Gateway</h1>")
+    assert b"502 Bad Gateway" in out
+    assert translation.reply.fault is not None
+    assert translation.reply.fault.code == Code.UPSTREAM_PROTOCOL
+    same, _ = closed(b"<html>", "openai-chat")
+    assert same == b"<html>"
+
+
+@pytest.mark.parametrize("data", [b"", b"da", b": wait\n", b"event: message_start\n", b"\n\n"])
+def test_the_mere_beginning_of_a_stream_is_a_cut_stream(data: bytes) -> None:
+    out, translation = closed(data)
+    assert out.count(b"event: error") == 1
+    assert translation.reply.fault == cut()
+
+
+def test_the_answer_can_be_given_another_models_name() -> None:
+    translation = StreamTranslation("openai-chat", "reply", model="mine")
+    assert json.loads(translation.feed(WHOLE) + translation.close())["model"] == "mine"

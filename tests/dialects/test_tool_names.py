@@ -1,12 +1,16 @@
+import re
+
+import msgspec
 import pytest
 
 from sightline.dialects.tool_names import (
     NameRestorer,
+    NameRule,
     as_function_arguments,
     flat_name,
-    flat_names,
     free_text,
     function_for,
+    with_wire_names,
 )
 from sightline.errors import Code, Fault
 from sightline.model.events import (
@@ -18,9 +22,11 @@ from sightline.model.events import (
     ToolCallBegun,
     ToolCallCompleted,
 )
-from sightline.model.parts import ToolCall
+from sightline.model.message import Message
+from sightline.model.parts import Text, ToolCall, ToolResult
+from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool
+from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, ToolChoice
 
 REQUEST = Request(
     tools=(
@@ -55,8 +61,63 @@ def test_namespaces_become_part_of_the_name() -> None:
     assert flat_name("run", None) == "run"
 
 
-def test_a_choice_finds_its_tool_under_the_flat_name() -> None:
-    assert flat_names(REQUEST) == {"patch": "patch", "add": "add", "run": "shell__run", "edit": "files__edit"}
+RULE = NameRule(re.compile("[a-zA-Z0-9_-]+"), 24)
+
+
+@pytest.mark.parametrize("name", ["add", "a-b_C9", "x" * 24])
+def test_a_name_that_the_api_takes_is_never_touched(name: str) -> None:
+    assert RULE.fit(name) == name
+
+
+@pytest.mark.parametrize("name", ["a.b:c", "9.1", "x" * 25, "", "überall", "\ud800"])
+def test_another_name_is_fitted_the_same_way_each_time(name: str) -> None:
+    fitted = RULE.fit(name)
+    assert fitted == RULE.fit(name)
+    assert RULE.pattern.fullmatch(fitted)
+    assert len(fitted) <= 24
+    assert fitted != RULE.fit(name + ".")
+
+
+def test_a_request_is_told_in_names_that_the_target_takes() -> None:
+    report = Report()
+    request = msgspec.structs.replace(
+        REQUEST,
+        tools=(*REQUEST.tools, FunctionTool("a.b", at="/tools/5")),
+        tool_choice=ToolChoice("auto", ("run", "a.b", "unknown.tool")),
+        messages=(
+            Message("user", (Text("hi"),)),
+            Message(
+                "assistant", (Text("x"), ToolCall("c1", "run", "{}", namespace="shell"), ToolCall("c2", "a.b", "{}"))
+            ),
+            Message("tool", (ToolResult("c1"), ToolResult("c2", name="a.b"), ToolResult("c3", name="other.one"))),
+        ),
+    )
+    told = with_wire_names(request, RULE, report, "target")
+    fitted = RULE.fit("a.b")
+    assert [tool.name for tool in told.tools if not isinstance(tool, OpaqueTool)] == [
+        "patch",
+        "add",
+        "shell__run",
+        "files__edit",
+        fitted,
+    ]
+    assert not any(tool.namespace for tool in told.tools if not isinstance(tool, OpaqueTool))
+    assert told.tool_choice == ToolChoice("auto", ("shell__run", fitted, RULE.fit("unknown.tool")))
+    assert told.messages[0] is request.messages[0]
+    assert [part.name for part in told.messages[1].parts if isinstance(part, ToolCall)] == ["shell__run", fitted]
+    results = [part.name for part in told.messages[2].parts if isinstance(part, ToolResult)]
+    assert results == [None, fitted, RULE.fit("other.one")]
+    assert {loss.pointer: loss.severity for loss in report.losses} == {"": "identity", "/tools/5": "identity"}
+    restored_name = NameRestorer(request, RULE).feed(ToolCallBegun(0, "c", fitted))
+    assert restored_name == [ToolCallBegun(0, "c", "a.b")]
+
+
+def test_a_target_with_namespaces_keeps_them() -> None:
+    rule = NameRule(RULE.pattern, 24, has_namespaces=True)
+    call = ToolCall("c1", "run", "{}", namespace="shell")
+    request = msgspec.structs.replace(REQUEST, messages=(Message("assistant", (call,)),))
+    told = with_wire_names(request, rule, Report(), "target")
+    assert told == request
 
 
 def test_free_text_goes_through_a_function_and_back() -> None:

@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import (
     argument_problems,
     empty_problems,
@@ -15,7 +16,7 @@ from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolRes
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool, OpaqueTool
 
-NAME = re.compile("[a-z]+")
+NAME = NameRule(re.compile("[a-z]+"), 64)
 
 
 def asked(*messages: Message) -> Request:

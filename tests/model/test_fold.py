@@ -62,6 +62,10 @@ def test_interleaved_calls_are_kept_apart() -> None:
     )
 
 
+def test_arguments_of_a_call_whose_beginning_was_lost_are_kept() -> None:
+    assert folded_parts(ArgumentsReceived(1, "{}")) == (ToolCall("", "", "{}"),)
+
+
 def test_reasoning_has_pieces_of_content_and_of_summary() -> None:
     summary = [ThinkingReceived(0, "one", summary=True), ThinkingReceived(0, "two", piece=1, summary=True)]
     assert folded_parts(*summary) == (Thinking("one\n\ntwo", summary=("one", "two")),)

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+from sightline.dialects.registry import NAMES as DIALECTS
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.model.report import Report
     from sightline.model.request import Request
-
-DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "raw")
-"""The registry's names, spelt out so that help needs no codec; a test keeps the two alike."""
 
 VIEWS = {"request": ("canonical",), "reply": ("reply", "events"), "stream": ("reply", "events")}
 """What each kind can be turned into besides a dialect."""
@@ -33,7 +31,6 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     kinds = command.add_subparsers(title="kinds", dest="kind", metavar="KIND", required=True)
     request = kinds.add_parser("request", help="a request body (also from and to: canonical)")
     _add_shared(request)
-    request.add_argument("--model", default="", metavar="M", help="name this model instead")
     request.add_argument(
         "--system",
         choices=("in_place", "merge_leading", "merge_all"),
@@ -49,6 +46,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 def _add_shared(command: argparse.ArgumentParser) -> None:
     command.add_argument("--from", dest="source", required=True, metavar="D", help="dialect of the input")
     command.add_argument("--to", dest="target", required=True, metavar="D", help="dialect of the output")
+    command.add_argument("--model", default="", metavar="M", help="name this model instead")
     command.add_argument("--strict", action="store_true", help="refuse if content or an option would be lost")
     command.add_argument("--report", metavar="FILE", help="write losses and additions there as JSON")
     command.add_argument("--log-level", choices=("debug", "info"), default="info", help="debug shows tracebacks")
@@ -90,20 +88,21 @@ def _request(arguments: argparse.Namespace) -> int:
 
     data = _read(arguments.file)
     settings = Target(system=arguments.system)
-    if arguments.source == "canonical":
-        request, report = canonical.read(data), Report()
+    if "canonical" in (arguments.source, arguments.target):
+        is_canonical = arguments.source == "canonical"
+        request, report = canonical.read(data) if is_canonical else _client_request(data, arguments.source), Report()
         if arguments.model:
             request = msgspec.structs.replace(request, model=arguments.model)
         is_view = arguments.target == "canonical"
         out = canonical.write(request) if is_view else write_request(request, arguments.target, settings, report)
-    elif arguments.target == "canonical":
-        out, report = canonical.write(_client_request(data, arguments.source)), Report()
     else:
         translation = translate_request(
             data, arguments.source, arguments.target, model=arguments.model, settings=settings
         )
-        out, report = translation.data, translation.report
+        out, report, request = translation.data, translation.report, translation.request
     _tell(report, arguments)
+    if not request.model and arguments.target not in ("canonical", "gemini", arguments.source):
+        print("note: the body names no model; give one with --model", file=sys.stderr)
     _write(out)
     return 0
 
@@ -112,7 +111,9 @@ def _reply(arguments: argparse.Namespace) -> int:
     from sightline.dialects.translate import translate_reply
 
     request = _named_request(arguments)
-    translation = translate_reply(_read(arguments.file), arguments.source, arguments.target, request=request)
+    translation = translate_reply(
+        _read(arguments.file), arguments.source, arguments.target, request=request, model=arguments.model
+    )
     _tell(translation.report, arguments)
     _write(translation.data)
     return _exit_code(translation.reply.fault)
@@ -122,7 +123,9 @@ def _stream(arguments: argparse.Namespace) -> int:
     """Bytes in, bytes out, as they come; a strict translation is held back until it is known to lose nothing."""
     from sightline.dialects.stream_translation import StreamTranslation
 
-    translation = StreamTranslation(arguments.source, arguments.target, request=_named_request(arguments))
+    translation = StreamTranslation(
+        arguments.source, arguments.target, request=_named_request(arguments), model=arguments.model
+    )
     held: list[bytes] = []
     give = held.append if arguments.strict else _write
     with _opened(arguments.file) as stream:

@@ -16,7 +16,7 @@ def read(data: bytes) -> Request:
     """The request that such JSON holds."""
     try:
         return msgspec.convert(decode(data), Request)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         raise Fault(
             Code.INVALID_REQUEST,
             f"not a canonical request: {error}",

@@ -53,6 +53,15 @@ def _merged(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]
     return (Message(leading[0].role, parts, at=leading[0].at, extras=extras),)
 
 
+def with_somebody(messages: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
+    """The messages with somebody to answer: where only system messages stand, the last one speaks as the user."""
+    if not messages or any(message.role not in SYSTEM_ROLES for message in messages):
+        return messages
+    *others, last = messages
+    report.lose(last.at, f"role of a {last.role} message", f"{dialect} needs a message to answer", "content")
+    return (*others, msgspec.structs.replace(last, role="user"))
+
+
 def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
     """The messages with an id on every call and result; a result without one answers its name's oldest open call."""
     if all(part.id for message in messages for part in message.parts if isinstance(part, (ToolCall, ToolResult))):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from sightline.dialects.tool_names import ANY_NAME, NameRule
 from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
@@ -89,3 +90,4 @@ class Dialect:
     model_in_path: bool = False
     bookkeeping: frozenset[str] = field(default_factory=frozenset)
     echoes: frozenset[str] = field(default_factory=frozenset)
+    names: NameRule = ANY_NAME

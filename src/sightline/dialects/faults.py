@@ -23,6 +23,7 @@ _QUOTA = re.compile(r"insufficient_quota|credit balance|billing|usage_limit_reac
 _FILTERED = re.compile(
     r"content_filter|content management policy|content_policy|safety system|blocked by", re.IGNORECASE
 )
+_NOT_FOUND = frozenset({"not_found_error", "NOT_FOUND"})
 _MODEL = re.compile(r"\bmodels?\b|deployment", re.IGNORECASE)
 _TRY_AGAIN = re.compile(
     r"(?:try again|retry) (?:in|after)\s*(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|seconds?|m|minutes?)\b", re.IGNORECASE
@@ -122,7 +123,10 @@ def provider_fault(
     headers: Mapping[str, str] | None = None,
 ) -> Fault:
     """The fault that a provider's error amounts to. `words` are its own type and code, the most telling first."""
-    code = _classified(status, message, tuple(word for word in words if isinstance(word, str)))
+    told = tuple(word for word in words if isinstance(word, str))
+    code = _classified(status, message, told)
+    if status < 400 and _NOT_FOUND & set(told):
+        status = 404  # said in an error that came without a status of its own
     return Fault(
         code,
         message or f"the provider answered with status {status} and no message",
@@ -155,8 +159,8 @@ def _classified(status: int, message: str, words: tuple[str, ...]) -> Code:
     for word in words:
         if word in _BY_WORD and (_BY_WORD[word] is not Code.INVALID_REQUEST or status in (0, 200, 400, 422)):
             return _BY_WORD[word]
-    if status == 404:
-        return Code.MODEL_UNKNOWN if _MODEL.search(told) else Code.INVALID_REQUEST
+    if status == 404 or _NOT_FOUND & set(words):
+        return Code.MODEL_UNKNOWN if _MODEL.search(message) else Code.INVALID_REQUEST
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     return Code.INVALID_REQUEST if 400 <= status < 500 else Code.UPSTREAM_ERROR

@@ -154,4 +154,5 @@ def _lose(
             nested = Value(at=join(holder.at, key), extras=value)
             _lose(nested, value, severity, why, bookkeeping, report)
         else:
-            report.lose(join(holder.at, key), key, why, "identity" if key in bookkeeping else severity)
+            says_nothing = key in bookkeeping or value == []
+            report.lose(join(holder.at, key), key, why, "identity" if says_nothing else severity)

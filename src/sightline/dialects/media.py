@@ -4,11 +4,11 @@ import re
 
 from sightline.model.parts import Inline, Link
 
-_DATA_URL = re.compile(r"data:([^;,]*);base64,", re.IGNORECASE)
+_DATA_URL = re.compile(r"data:([^,]*);base64,", re.IGNORECASE)
 
 
 def from_url(url: str) -> Inline | Link:
-    """A data URL as inline bytes, any other URL as a link."""
+    """A data URL as inline bytes, any other URL as a link; a media type keeps its parameters."""
     match = _DATA_URL.match(url)
     if match is None:
         return Link(url)

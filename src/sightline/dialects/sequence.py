@@ -52,12 +52,9 @@ class Sequencer:
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         """The events that can be written now."""
         if getattr(event, "choice", 0):
-            self._report.lose(
-                getattr(event, "at", "") or f"/choices/{event.choice}",  # type: ignore[union-attr] # it has a choice
-                "another choice",
-                f"{self._dialect} has one choice in a reply",
-                "content",
-            )
+            if isinstance(event, Finished):
+                place = event.at.rpartition("/")[0]
+                self._report.lose(place, "another choice", f"{self._dialect} has one choice in a reply", "content")
             return []
         if isinstance(event, _PART_EVENTS):
             if self._open_call is not None and event.part != self._open_call:

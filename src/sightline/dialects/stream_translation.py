@@ -1,53 +1,88 @@
 """From one dialect to another while it arrives: bytes in at any split, bytes out as soon as they can be said."""
 
+import msgspec
+
 from sightline.dialects.dialect import Client, StreamWriting
 from sightline.dialects.losses import lose_counts, lose_field
 from sightline.dialects.registry import dialect
-from sightline.dialects.streaming import broken
+from sightline.dialects.streaming import broken, no_stream
 from sightline.dialects.tool_names import NameRestorer
 from sightline.dialects.views import VIEWS
-from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, StreamEvent, UsageReceived
+from sightline.errors import Fault
+from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent, UsageReceived
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.wire.sse import SseDecoder
+from sightline.wire.jsontext import BOM, decode, encode
+from sightline.wire.sse import Frame, SseDecoder
 
 
 class StreamTranslation:
     """One stream. Between equal dialects the bytes stay as they came; `events` and `reply` are targets too.
 
-    `request` is the client's own: it gives tools the names back under which the client knows them.
+    `request` is the client's own: it gives tools the names back under which the client knows them. `model` is the name
+    that the answer is to give, where it is not the provider's.
     """
 
     def __init__(
-        self, source: str, target: str, *, client: Client | None = None, request: Request | None = None
+        self,
+        source: str,
+        target: str,
+        *,
+        client: Client | None = None,
+        request: Request | None = None,
+        model: str = "",
     ) -> None:
-        reading = dialect(source)
+        self._reading = dialect(source)
         self.report = Report()
         self._target = target
+        self._model = model
         self._is_verbatim = source == target
         self._is_foreign = not self._is_verbatim and target not in VIEWS
-        self._bookkeeping = reading.bookkeeping | reading.echoes
+        self._bookkeeping = self._reading.bookkeeping | self._reading.echoes
         self._frames = SseDecoder()
-        self._reader = reading.stream_reader()
-        self._restorer = None if request is None else NameRestorer(request)
+        self._reader = self._reading.stream_reader()
+        self._restorer = None if request is None else NameRestorer(request, self._reading.names)
         self._writer = self._writer_of(client or Client())
         self._fold = Fold(source)
+        self._unframed: bytearray | None = bytearray()
         self._is_broken = False
 
     def feed(self, data: bytes) -> bytes:
         """The bytes that these bytes amount to."""
-        events = [event for frame in self._frames.feed(data) for event in self._reader.feed(frame)]
-        written = self._written(events)
+        frames = self._frames.feed(data)
+        if self._unframed is not None:
+            self._unframed += data
+            if frames:
+                self._unframed = None
+        written = self._written([event for frame in frames for event in self._reader.feed(frame)])
         return data if self._is_verbatim else written
 
     def close(self) -> bytes:
         """The source has ended; the target gets its terminal, or its own form of error."""
-        last = [event for frame in self._frames.close() for event in self._reader.feed(frame)]
+        frames = self._frames.close()
+        if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
+            return self._close_unframed(bytes(self._unframed))
+        last = [event for frame in frames for event in self._reader.feed(frame)]
         if self._is_foreign:  # half a frame is what a cut connection leaves, and the reader says so itself
             last = [event for event in last if not isinstance(event, FrameBroken)]
         written = self._written([*last, *self._reader.close()])
+        return b"" if self._is_verbatim else written
+
+    def _close_unframed(self, data: bytes) -> bytes:
+        """What came is no stream: a refused request is answered by a body, and some servers send one anyway."""
+        events: list[StreamEvent]
+        try:
+            document = decode(data)
+            if isinstance(document, list):  # the frames as one array, where nobody asked for server-sent events
+                frames = [Frame(encode(item)) for item in document]
+                events = [event for frame in frames for event in self._reader.feed(frame)] + self._reader.close()
+            else:
+                events = self._reading.read_reply(document)
+        except Fault:
+            events = [Failed(no_stream(data)), Ended()]
+        written = self._written(events)
         return b"" if self._is_verbatim else written
 
     @property
@@ -65,8 +100,9 @@ class StreamTranslation:
     def _written(self, events: list[StreamEvent]) -> bytes:
         out: list[bytes] = []
         for event in self._up_to_broken(events) if self._is_foreign else events:
-            if self._is_foreign:
-                self._note(event)
+            self._note(event)
+            if self._model and isinstance(event, Started):
+                event = msgspec.structs.replace(event, model=self._model)
             for told in [event] if self._restorer is None else self._restorer.feed(event):
                 self._fold.add(told)
                 if self._writer is not None:
@@ -84,8 +120,20 @@ class StreamTranslation:
         return events
 
     def _note(self, event: StreamEvent) -> None:
-        """What no other dialect can carry."""
-        if isinstance(event, FieldReceived):
+        """What no other dialect can carry, and what nobody can read."""
+        if isinstance(event, FrameBroken) and not self._is_verbatim:
+            self.report.lose(event.at, "a frame", f"it cannot be read: {event.message}", "content")
+        elif not self._is_foreign:
+            return
+        elif isinstance(event, FieldReceived):
             lose_field(event.at, event.value, self._target, self._bookkeeping, self.report)
         elif isinstance(event, UsageReceived):
             lose_counts(event.usage, self._target, self.report)
+
+
+def _is_framed(data: bytes) -> bool:
+    """Whether this is the beginning of a stream, however short."""
+    head = data.removeprefix(BOM).lstrip()[:6]
+    return any(
+        head.startswith(name) or name.startswith(head) for name in (b"data:", b"event:", b"id:", b"retry:", b":")
+    )

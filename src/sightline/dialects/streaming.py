@@ -118,6 +118,16 @@ def cut() -> Fault:
     )
 
 
+def no_stream(data: bytes) -> Fault:
+    """The fault of an answer that is neither a stream nor a body of its dialect."""
+    words = " ".join(data[:300].decode("utf-8", "replace").split())
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        f"the answer is not a stream of events: {words}",
+        hint="Something other than the provider's API answered, a proxy or a web page; check the base URL.",
+    )
+
+
 def broken(frame: FrameBroken) -> Fault:
     """The fault of a stream that cannot be translated because a part of it cannot be read."""
     return Fault(

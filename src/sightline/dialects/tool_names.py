@@ -1,8 +1,13 @@
 """Tools that a target does not know, under names and arguments that it does, and back again in the reply.
 
-A custom tool becomes a function with one string argument; a tool in a namespace gets a flat name. Both directions are
-functions of the client's own request, so a reply needs nothing but that request to be told in the client's terms.
+A custom tool becomes a function with one string argument; a tool in a namespace gets a flat name, and a name that the
+target refuses another one. All of it follows from the client's own request and the target's rule, so a reply needs
+nothing but these to be told in the client's terms.
 """
+
+import hashlib
+import re
+from dataclasses import dataclass
 
 import msgspec
 
@@ -16,24 +21,80 @@ from sightline.model.events import (
     ToolCallCompleted,
 )
 from sightline.model.json import Json
-from sightline.model.parts import ToolCall
+from sightline.model.parts import Part, ToolCall, ToolResult
+from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
 from sightline.wire.jsontext import decode, encode
 
 INPUT = "input"
 """The one argument of the function that stands for a custom tool."""
 
 
+@dataclass(frozen=True, slots=True)
+class NameRule:
+    """What an API takes as the name of a tool."""
+
+    pattern: re.Pattern[str]
+    limit: int
+    has_namespaces: bool = False
+
+    def fit(self, name: str) -> str:
+        """The name itself where the API takes it, else one that it takes and that is the same each time."""
+        if len(name) <= self.limit and self.pattern.fullmatch(name):
+            return name
+        safe = _UNSAFE.sub("_", name)
+        safe = safe if safe[:1].isalpha() else f"_{safe}"
+        mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        return f"{safe[: self.limit - 9]}_{mark}"
+
+    def wire_name(self, name: str, namespace: str | None) -> str:
+        """The name under which the API knows a tool."""
+        return self.fit(name if self.has_namespaces else flat_name(name, namespace))
+
+
+_UNSAFE = re.compile("[^a-zA-Z0-9_-]")
+
+ANY_NAME = NameRule(re.compile(".*", re.DOTALL), 1_000_000)
+
+
+def with_wire_names(request: Request, rule: NameRule, report: Report, target: str) -> Request:
+    """The request with every tool, call, result and choice under the name that the target's API takes."""
+    names: dict[str, str] = {}
+    tools: list[Tool] = []
+    for tool in request.tools:
+        if isinstance(tool, OpaqueTool):
+            tools.append(tool)
+            continue
+        wire = names[tool.name] = rule.wire_name(tool.name, tool.namespace)
+        if wire != tool.name:
+            report.lose(tool.at, f"name {tool.name!r} of a tool", f"{target} knows it as {wire!r}", "identity")
+        kept = tool.namespace if rule.has_namespaces else None
+        tools.append(msgspec.structs.replace(tool, name=wire, namespace=kept))
+
+    def renamed(part: Part) -> Part:
+        if isinstance(part, ToolCall):
+            kept = part.namespace if rule.has_namespaces else None
+            return msgspec.structs.replace(part, name=rule.wire_name(part.name, part.namespace), namespace=kept)
+        if isinstance(part, ToolResult) and part.name is not None:
+            return msgspec.structs.replace(part, name=names.get(part.name) or rule.fit(part.name))
+        return part
+
+    messages = tuple(
+        msgspec.structs.replace(message, parts=tuple(renamed(part) for part in message.parts))
+        if any(isinstance(part, (ToolCall, ToolResult)) for part in message.parts)
+        else message
+        for message in request.messages
+    )
+    choice = request.tool_choice
+    if choice is not None:
+        choice = msgspec.structs.replace(choice, names=tuple(names.get(n) or rule.fit(n) for n in choice.names))
+    return msgspec.structs.replace(request, messages=messages, tools=tuple(tools), tool_choice=choice)
+
+
 def flat_name(name: str, namespace: str | None) -> str:
     """The name of a tool where there are no namespaces."""
     return f"{namespace}__{name}" if namespace else name
-
-
-def flat_names(request: Request) -> dict[str, str]:
-    """The flat name of each tool that a choice may name."""
-    named = (tool for tool in request.tools if not isinstance(tool, OpaqueTool))
-    return {tool.name: flat_name(tool.name, tool.namespace) for tool in named}
 
 
 def function_for(tool: CustomTool) -> FunctionTool:
@@ -70,11 +131,11 @@ def free_text(arguments: str) -> str:
 class NameRestorer:
     """Gives the calls of a reply back the names and kinds that the client's request has for them."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, rule: NameRule = ANY_NAME) -> None:
         self._tools: dict[str, FunctionTool | CustomTool] = {}
         for tool in request.tools:
-            if not isinstance(tool, OpaqueTool) and (tool.namespace or isinstance(tool, CustomTool)):
-                self._tools[flat_name(tool.name, tool.namespace)] = tool
+            if not isinstance(tool, OpaqueTool):
+                self._tools[rule.wire_name(tool.name, tool.namespace)] = tool
         self._open: dict[tuple[int, int], list[str]] = {}
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:

@@ -7,9 +7,9 @@ import msgspec
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.losses import lose_reply_extras, lose_request_extras
 from sightline.dialects.registry import dialect
-from sightline.dialects.tool_names import NameRestorer
+from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.dialects.views import VIEWS
-from sightline.model.events import StreamEvent
+from sightline.model.events import Started, StreamEvent
 from sightline.model.fold import fold
 from sightline.model.reply import Reply
 from sightline.model.report import Report
@@ -59,26 +59,34 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
     writing = dialect(target)
     if request.dialect and request.dialect != target:
         lose_request_extras(request, target, dialect(request.dialect).bookkeeping, report)
+        request = with_wire_names(request, writing.names, report, target)
     body = writing.write_request(request, settings, report)
     if writing.model_in_path and request.dialect != target:
         for name, value in (("model", request.model), ("stream", request.options.stream)):
             if value:
                 place = request.options.places.get(name, f"/{name}")
                 report.lose(place, name, f"{target} says it in the URL, not in the body", "identity")
-    elif not request.model:
-        report.add("/model", "no model", "the source does not name one in its body; name it", "option")
     return encode(body)
 
 
 def translate_reply(
-    data: bytes, source: str, target: str, *, client: Client | None = None, request: Request | None = None
+    data: bytes,
+    source: str,
+    target: str,
+    *,
+    client: Client | None = None,
+    request: Request | None = None,
+    model: str = "",
 ) -> ReplyTranslation:
     """A whole reply of one dialect in another, or as `events` or `reply`.
 
-    `request` is the client's own: it gives tools the names back under which the client knows them.
+    `request` is the client's own: it gives tools the names back under which the client knows them. `model` is the name
+    that the reply is to give, where it is not the provider's.
     """
     reading = dialect(source)
-    events = restored(reading.read_reply(decode(data)), request)
+    events = restored(reading.read_reply(decode(data)), request, reading.names)
+    if model:
+        events = [msgspec.structs.replace(e, model=model) if isinstance(e, Started) else e for e in events]
     reply = fold(events, source)
     report = Report()
     if source == target:
@@ -90,9 +98,9 @@ def translate_reply(
     return ReplyTranslation(encode(dialect(target).write_reply(reply, client or Client(), report)), report, reply)
 
 
-def restored(events: list[StreamEvent], request: Request | None) -> list[StreamEvent]:
-    """The events in the terms of the client's request."""
+def restored(events: list[StreamEvent], request: Request | None, rule: NameRule = ANY_NAME) -> list[StreamEvent]:
+    """The events in the terms of the client's request; `rule` is that of the provider which made them."""
     if request is None:
         return events
-    restorer = NameRestorer(request)
+    restorer = NameRestorer(request, rule)
     return [told for event in events for told in restorer.feed(event)]

@@ -1,11 +1,10 @@
 """Rules about a request's structure that several APIs share; each dialect's `rules.py` says which it enforces."""
 
-import re
 from collections import Counter
 
 from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
-from sightline.dialects.tool_names import flat_name
+from sightline.dialects.tool_names import NameRule, flat_name
 from sightline.errors import Fault
 from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolResult
 from sightline.model.request import Request
@@ -88,14 +87,14 @@ def is_object(text: str) -> bool:
         return False
 
 
-def tool_problems(request: Request, pattern: re.Pattern[str], limit: int | None = None) -> list[Problem]:
+def tool_problems(request: Request, rule: NameRule, limit: int | None = None) -> list[Problem]:
     """Names that the API does not take, names used twice, and too many tools."""
     problems: list[Problem] = []
     named = [tool for tool in request.tools if not isinstance(tool, OpaqueTool)]
     counts = Counter(flat_name(tool.name, tool.namespace) for tool in named)
     for tool in named:
-        if not pattern.fullmatch(tool.name):
-            problems.append(Problem(tool.at, f"the tool name {tool.name!r} must match {pattern.pattern}"))
+        if rule.fit(tool.name) != tool.name:
+            problems.append(Problem(tool.at, f"the tool name {tool.name!r} must match {rule.pattern.pattern}"))
         if counts[flat_name(tool.name, tool.namespace)] > 1:
             problems.append(Problem(tool.at, f"there are several tools named {tool.name!r}"))
     if limit is not None and len(request.tools) > limit:

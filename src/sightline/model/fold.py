@@ -70,7 +70,7 @@ class Fold:
                 draft = self._draft(choice, part, Thinking(at=at))
                 draft.pieces.setdefault((summary, piece), []).append(text)
             case ArgumentsReceived(part, fragment, choice):
-                self._choice(choice).parts[part].fragments.append(fragment)
+                self._draft(choice, part, ToolCall("", "", "")).fragments.append(fragment)
             case RefusalReceived(part, text, choice, at):
                 self._draft(choice, part, Refusal(at=at)).fragments.append(text)
             case ToolCallBegun(part, call_id, name, choice, kind, namespace, item, at):

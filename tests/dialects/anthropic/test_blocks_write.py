@@ -149,20 +149,19 @@ def test_arguments_that_are_no_object_are_wrapped_and_reported(arguments):
     assert losses(report) == [("/c", "content")]
 
 
-def test_a_custom_call_becomes_one_string_and_a_namespace_part_of_the_name():
+def test_a_custom_call_becomes_one_string():
     call = ToolCall(
         "c",
         "patch",
         "*** Begin",
         kind="custom",
-        namespace="fs",
         item="ctc_1",
         signature="s",
         signed_by="gemini",
         at="/c",
     )
     blocks, report = write(call)
-    assert blocks == [{"type": "tool_use", "id": "c", "name": "fs__patch", "input": {"input": "*** Begin"}}]
+    assert blocks == [{"type": "tool_use", "id": "c", "name": "patch", "input": {"input": "*** Begin"}}]
     assert losses(report) == [("/c", "identity"), ("/c", "identity")]
 
 

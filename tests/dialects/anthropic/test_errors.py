@@ -2,8 +2,16 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.errors import error_body, frame_fault, is_error, read_error, write_error
+from sightline.dialects.anthropic.errors import (
+    error_body,
+    error_fields,
+    frame_fault,
+    is_error,
+    read_error,
+    write_error,
+)
 from sightline.errors import Code, Fault
+from sightline.model.events import FieldReceived
 
 
 def error_of(fault) -> dict[str, Any]:
@@ -25,6 +33,7 @@ def body(kind, message="no", **more):
         (401, "authentication_error", "invalid x-api-key", Code.AUTH),
         (403, "permission_error", "not allowed", Code.PERMISSION),
         (404, "not_found_error", "model: claude-9", Code.MODEL_UNKNOWN),
+        (404, "not_found_error", "no such file", Code.INVALID_REQUEST),
         (413, "request_too_large", "Request exceeds the maximum size", Code.REQUEST_TOO_LARGE),
         (429, "rate_limit_error", "slow down", Code.RATE_LIMITED),
         (500, "api_error", "Internal server error", Code.UPSTREAM_ERROR),
@@ -68,6 +77,7 @@ def test_an_error_code_is_kept_for_the_client():
         (Fault(Code.INVALID_REQUEST, "m"), 400, "invalid_request_error"),
         (Fault(Code.AUTH, "m", status=401), 401, "authentication_error"),
         (Fault(Code.MODEL_UNKNOWN, "m"), 404, "not_found_error"),
+        (Fault(Code.INVALID_REQUEST, "m", status=404), 404, "not_found_error"),
         (Fault(Code.REQUEST_TOO_LARGE, "m"), 413, "request_too_large"),
         (Fault(Code.RATE_LIMITED, "m", status=429, details={"details": {}}), 429, "rate_limit_error"),
         (Fault(Code.QUOTA, "m", status=429, details={"code": "insufficient_quota"}), 429, "billing_error"),
@@ -92,6 +102,23 @@ def test_an_overflow_is_told_in_the_words_that_clients_know():
     assert error_of(fault)["message"] == "prompt is too long: maximum context length is 8192 tokens"
     again = Fault(Code.CONTEXT_OVERFLOW, "Prompt is too long: 9 tokens")
     assert error_of(again)["message"] == "Prompt is too long: 9 tokens"
+
+
+def test_an_error_that_came_in_a_stream_keeps_its_kind():
+    fault = frame_fault(body("not_found_error", "no such file"))
+    assert error_of(fault)["type"] == "not_found_error"
+    assert write_error(fault)[0] == 404
+
+
+def test_what_an_error_says_besides_its_words_is_told():
+    details = {"error_code": "x"}
+    assert error_fields(body("api_error", details=details, none=None), "/3") == [
+        FieldReceived("/3/request_id", "req_1"),
+        FieldReceived("/3/error/details", details),
+    ]
+    # Where the words are the whole error, nothing of it stands beside them.
+    assert error_fields({"error": {"code": 5}}, "") == []
+    assert error_fields({"error": "x"}, "") == []
 
 
 def test_an_error_in_place_of_an_answer():

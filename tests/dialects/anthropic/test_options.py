@@ -8,7 +8,7 @@ from sightline.errors import Fault
 from sightline.model.options import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
 
-SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def write(*, same=False, **options):
@@ -148,7 +148,30 @@ def test_a_schema_is_carried_and_what_stands_beside_it_is_lost():
     body, report = write(format=SchemaFormat(SCHEMA, name="n", description="d", strict=True, at="/response_format"))
     assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
     assert losses(report) == [("/response_format", "identity")] * 3
-    assert write(format=SchemaFormat(SCHEMA, strict=False))[1].losses[0].severity == "option"
+    assert write(format=SchemaFormat(SCHEMA, strict=False))[1].losses[0].severity == "identity"
+
+
+def test_the_objects_of_a_schema_are_closed():
+    body, report = write(format=SchemaFormat({"type": "object"}, at="/response_format"))
+    assert body["output_config"]["format"]["schema"] == {"type": "object", "additionalProperties": False}
+    place = "/output_config/format/schema/additionalProperties"
+    assert place in [addition.pointer for addition in report.additions]
+    assert not report.losses
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n": 1},
+        {"logprobs": False, "top_logprobs": 0},
+        {"presence_penalty": 0, "frequency_penalty": 0.0},
+        {"logit_bias": {}},
+        {"safety_settings": []},
+        {"verbosity": "medium"},
+    ],
+)
+def test_what_would_happen_anyway_is_no_loss_of_an_option(options):
+    assert {loss.severity for loss in write(**options)[1].losses} == {"identity"}
 
 
 @pytest.mark.parametrize(

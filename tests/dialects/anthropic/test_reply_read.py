@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.anthropic.reply_read import read_reply
 from sightline.errors import Code, Fault
-from sightline.model.events import Ended, Failed, FieldReceived, Finished, Started, UsageReceived
+from sightline.model.events import Ended, Failed, FieldReceived, Finished, RefusalReceived, Started, UsageReceived
 from sightline.model.fold import fold
 from sightline.model.parts import Citation, Opaque, Text, Thinking, ToolCall
 from sightline.model.usage import Usage
@@ -120,3 +120,30 @@ def test_any_json_is_read_or_refused(document, key, value):
             continue
         assert events[-1] == Ended()
         fold(events)
+
+
+def test_the_explanation_of_a_refusal_is_a_part_behind_the_blocks():
+    details = {"type": "refusal", "category": None, "explanation": "because"}
+    events = read_reply(reply({"type": "text", "text": "I "}, stop="refusal", stop_details=details))
+    assert events[2:-2] == [
+        RefusalReceived(1, "because", at="/stop_details/explanation"),
+        FieldReceived("/stop_details/type", "refusal"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stop", "details"),
+    [("end_turn", {"explanation": "because"}), ("refusal", {"explanation": ""}), ("refusal", "because")],
+)
+def test_details_that_explain_no_refusal_stay_whole(stop, details):
+    events = read_reply(reply(stop=stop, stop_details=details))
+    assert FieldReceived("/stop_details", details) in events
+    assert fold(events).choice.parts == ()
+
+
+def test_what_an_error_says_besides_its_words_comes_before_it():
+    error = {"type": "overloaded_error", "message": "Overloaded"}
+    events = read_reply({"type": "error", "error": error, "request_id": "req_1"})
+    assert events[0] == FieldReceived("/request_id", "req_1")
+    assert isinstance(events[1], Failed)
+    assert events[2] == Ended()

@@ -120,7 +120,37 @@ def test_calls_of_every_kind():
     ]
     assert body["stop_reason"] == "tool_use"
     assert losses(report) == [("/0", "identity"), ("/1", "identity"), ("/2", "content")]
-    assert [addition.pointer for addition in report.additions] == ["/content/0/id"]
+    assert "/content/0/id" in [addition.pointer for addition in report.additions]
+
+
+def test_what_nobody_told_is_listed():
+    report = Report()
+    write_reply(Reply(), Client(), report)
+    assert [(addition.pointer, addition.severity) for addition in report.additions] == [
+        ("/id", "identity"),
+        ("/model", "identity"),
+        ("/usage/input_tokens", "identity"),
+        ("/usage/output_tokens", "identity"),
+    ]
+    report = Report()
+    write_reply(Reply(usage=Usage(output_tokens=0)), Client(id="m", model="claude", input_tokens=9), report)
+    assert report.additions == ()
+
+
+def test_an_explanation_goes_back_where_it_stood():
+    details: Any = {"type": "refusal", "category": "cyber", "explanation": "because"}
+    block = {"type": "text", "text": "I "}
+    wire = {"type": "message", "content": [block], "stop_reason": "refusal", "stop_details": details}
+    report = Report()
+    body = write_reply(fold(read_reply(wire), "anthropic"), Client(), report)
+    assert body["content"] == [block]
+    assert body["stop_details"] == details
+    assert not report.losses
+
+
+def test_details_that_are_no_object_stay_as_they_are():
+    unmodelled = (Unmodelled("/stop_details", "odd"), Unmodelled("/stop_details/category", "cyber"))
+    assert write(finish="refusal", unmodelled=unmodelled)[0]["stop_details"] == "odd"
 
 
 def test_an_invented_id_is_the_same_for_the_same_reply_only():

@@ -6,9 +6,10 @@ import pytest
 
 from sightline.dialects.anthropic.request_read import read_request
 from sightline.dialects.anthropic.request_write import write_request
+from sightline.dialects.anthropic.rules import problems
 from sightline.dialects.dialect import Target
 from sightline.model.message import Message
-from sightline.model.parts import CacheBreakpoint, Image, Link, Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
 
@@ -118,6 +119,7 @@ def test_a_message_that_comes_to_nothing_is_dropped_and_said():
         Message("assistant", (Text("said"),)),
         Message("assistant", (Thinking("secret", at="/c"),), at="/messages/2"),
         Message("system", (Text(" ", at="/d"),), at="/messages/3"),
+        Message("user", (), at="/messages/4"),
     )
     assert [message["role"] for message in body["messages"]] == ["user", "assistant"]
     assert lost == [
@@ -125,7 +127,8 @@ def test_a_message_that_comes_to_nothing_is_dropped_and_said():
         ("/messages/1", "identity"),
         ("/c", "content"),
         ("/d", "content"),
-        ("/messages/3", "content"),
+        ("/messages/3", "identity"),
+        ("/messages/4", "identity"),
     ]
 
 
@@ -133,12 +136,59 @@ def test_nothing_but_a_lost_system_prompt_leaves_no_system():
     body, lost = write(Message("system", (Image(Link("https://e.com/a"), at="/i"),), at="/messages/0"))
     assert "system" not in body
     assert body["messages"] == []
-    assert lost == [("/i", "content"), ("/messages/0", "content")]
+    assert lost == [("/i", "content"), ("/messages/0", "identity")]
+
+
+def test_what_stands_elsewhere_too_is_no_loss():
+    body, lost = write(
+        Message("developer", (Opaque("openai-responses", {}, mirrored=True, at="/input/0"),), at="/input/0"),
+        Message("system", (Text("s"), Opaque("openai-chat", {}, mirrored=True, at="/m"))),
+        Message("assistant", (Opaque("openai-chat", {}, mirrored=True, at="/r"), Text("a"))),
+    )
+    assert body["system"] == [{"type": "text", "text": "s"}]
+    assert body["messages"] == [{"role": "assistant", "content": [{"type": "text", "text": "a"}]}]
+    assert lost == []
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_an_answer_is_begun_without_trailing_white_space(bare):
+    body, lost = write(
+        Message("user", (Text("a "),)),
+        Message("assistant", (Text("b ", at="/b"),), bare=True),
+        Message("user", (Text("c"),)),
+        Message("assistant", (Text("{ \n", at="/d"), Thinking("hm", at="/e")), bare=bare),
+    )
+    assert body["messages"][0]["content"] == [{"type": "text", "text": "a "}]
+    assert body["messages"][1]["content"] == "b "
+    assert body["messages"][3]["content"] == ("{" if bare else [{"type": "text", "text": "{"}])
+    assert lost == [("/e", "content"), ("/d", "content")]
+
+
+def test_an_answer_that_begins_with_a_call_is_left_alone():
+    call = ToolCall("c", "f", "{}")
+    assert write(Message("user", (Text("a"),)), Message("assistant", (Text("b "), call)))[1] == []
+
+
+def test_where_only_the_system_speaks_its_last_message_is_the_users():
+    body, lost = write(
+        Message("system", (Text("a"),), bare=True),
+        Message("developer", (Text("b"),), at="/messages/1", bare=True),
+        Message("user", (Text("  ", at="/c"),)),
+    )
+    assert (body["system"], body["messages"]) == ("a", [{"role": "user", "content": "b"}])
+    assert lost == [("/messages/1", "identity"), ("/c", "content"), ("", "identity"), ("/messages/1", "content")]
+
+
+def test_where_nothing_is_left_to_answer_the_rules_say_so():
+    body, lost = write(Message("user", (Text("  ", at="/messages/0/content"),), at="/messages/0"))
+    assert body["messages"] == []
+    assert lost == [("/messages/0/content", "content"), ("/messages/0", "identity")]
+    assert "/messages" in [problem.pointer for problem in problems(read_request(body))]
 
 
 def test_names_and_ids_of_messages_are_lost():
     _, lost = write(Message("user", (Text("a"),), name="ann", id="msg_1", at="/messages/0"))
-    assert lost == [("/messages/0", "identity"), ("/messages/0/name", "content")]
+    assert lost == [("/messages/0", "identity"), ("/messages/0/name", "option")]
 
 
 def test_a_cache_mark_turns_a_bare_message_into_blocks():

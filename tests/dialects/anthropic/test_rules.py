@@ -197,3 +197,20 @@ def test_options_that_the_api_rejects(options, pointer):
 )
 def test_options_that_the_api_takes(options):
     assert found(**options) == []
+
+
+def test_a_schema_that_is_kept_to_must_be_closed():
+    strict: Any = {"name": "f", "strict": True, "input_schema": {"type": "object", "additionalProperties": True}}
+    loose: Any = {"name": "g", "input_schema": {"type": "object"}}
+    bare: Any = {"name": "h", "strict": True}
+    inner: Any = {"type": "object", "additionalProperties": False, "properties": {"a": {"type": ["object", "null"]}}}
+    document: Any = {
+        "max_tokens": 1,
+        "messages": [{"role": "user", "content": "a"}],
+        "tools": [strict, loose, bare],
+        "output_config": {"format": {"type": "json_schema", "schema": inner}},
+    }
+    assert [problem.pointer for problem in problems(read_request(document))] == [
+        "/tools/0/input_schema",
+        "/output_config/format/schema/properties/a",
+    ]

@@ -43,6 +43,10 @@ def test_a_source_without_its_data_names_the_place():
             Document(Inline("application/pdf", "JVBE")),
             {"type": "base64", "media_type": "application/pdf", "data": "JVBE"},
         ),
+        (
+            Document(Inline("application/pdf;name=a.pdf", "JVBE")),
+            {"type": "base64", "media_type": "application/pdf", "data": "JVBE"},
+        ),
         (Document(PlainText("a")), {"type": "text", "media_type": "text/plain", "data": "a"}),
         (Document(Inline("text/plain", "YSxi")), {"type": "text", "media_type": "text/plain", "data": "a,b"}),
     ],
@@ -60,6 +64,9 @@ def test_what_another_dialect_holds_is_sent_where_the_api_can_take_it(part, writ
         Document(FileId("file-openai"), at="/p"),
         Image(Link("gs://bucket/a.png"), at="/p"),
         Image(PlainText("no picture"), at="/p"),
+        Image(Inline("", "AAAA"), at="/p"),
+        Image(Inline("image/bmp", "AAAA"), at="/p"),
+        Document(Inline("", "AAAA"), at="/p"),
         Document(Inline("application/zip", "AAAA"), at="/p"),
         Document(Inline("text/plain", "not base64!"), at="/p"),
         Document(Inline("text/plain", "/w=="), at="/p"),
@@ -77,6 +84,8 @@ def test_what_the_api_cannot_take_is_a_loss_of_content(part):
         Image(Link("https://e.com/a.png", "image/png"), at="/p"),
         Document(PlainText("a", "text/markdown"), at="/p"),
         Document(Inline("text/csv", "YSxi"), at="/p"),
+        Image(Inline("image/jpg", "AAAA"), at="/p"),
+        Image(Inline("image/PNG;x=1", "AAAA"), at="/p"),
     ],
 )
 def test_a_media_type_that_cannot_be_said_is_told(part):

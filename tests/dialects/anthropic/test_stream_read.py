@@ -18,6 +18,7 @@ from sightline.model.events import (
     Finished,
     FrameBroken,
     PartReceived,
+    RefusalReceived,
     SignatureReceived,
     Started,
     TextReceived,
@@ -289,3 +290,20 @@ def test_any_frame_leads_to_exactly_one_end(position, key, value):
     events = read(*frames)
     assert [type(event) for event in events].count(Ended) == 1
     fold(events)
+
+
+def test_a_null_does_not_hide_what_comes_later():
+    events = read(
+        {"type": "message_start", "message": {"id": "m", "stop_details": None}},
+        {"type": "message_delta", "delta": {"stop_reason": None, "stop_details": {"category": "bio"}}},
+        {"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": {"explanation": "because"}}},
+        {"type": "message_stop"},
+    )
+    assert FieldReceived("/1/delta/stop_details", {"category": "bio"}) in events
+    assert RefusalReceived(0, "because", at="/2/delta/stop_details/explanation") in events
+
+
+def test_what_an_error_says_besides_its_words_comes_before_it():
+    events = read({"type": "error", "error": {"type": "api_error", "message": "no"}, "request_id": "req_1"})
+    assert events[0] == FieldReceived("/0/request_id", "req_1")
+    assert isinstance(events[1], Failed)

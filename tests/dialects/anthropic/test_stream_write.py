@@ -315,8 +315,47 @@ def test_a_refusal_is_text_and_its_own_stop_reason():
 
 
 def test_probabilities_and_other_choices_are_lost():
-    _, report = stream(LogprobsReceived((), at="/lp"), TextReceived(0, "b", choice=1), *DONE)
-    assert losses(report) == [("/lp", "option"), ("/choices/1", "content")]
+    other = [TextReceived(0, "b", choice=1), Finished("stop", choice=1, at="/9/choices/1/finish_reason")]
+    _, report = stream(LogprobsReceived((), at="/1/lp"), LogprobsReceived((), at="/2/lp"), *other, *DONE)
+    assert losses(report) == [("/1/lp", "option"), ("/9/choices/1", "content")]
+
+
+def test_what_nobody_told_is_listed_once():
+    def added(*events, **client):
+        return [addition.pointer for addition in stream(*events, *DONE, client=Client(**client))[1].additions]
+
+    assert added(TextReceived(0, "a")) == ["/id", "/model", "/usage/input_tokens", "/usage/output_tokens"]
+    usage = UsageReceived(Usage(output_tokens=1))
+    assert added(Started("m", "claude"), UsageReceived(Usage(input_tokens=1)), usage) == []
+    assert added(usage, id="m", model="claude", input_tokens=5) == []
+
+
+def test_the_time_of_a_reply_is_lost_once():
+    again = [Started(created=5, places={"created": f"/{index}/created"}) for index in range(3)]
+    assert losses(stream(Started("m"), *again, *DONE)[1]) == [("/0/created", "identity")]
+
+
+def test_a_refusal_in_pieces_is_told_once_and_where_it_began():
+    pieces = [RefusalReceived(0, "I ", at="/1/refusal"), RefusalReceived(0, "cannot")]
+    documents, report = stream(*pieces, *DONE)
+    assert [document["delta"]["text"] for document in documents if "text" in document.get("delta", {})] == [
+        "I ",
+        "cannot",
+    ]
+    assert losses(report) == [("/1/refusal", "identity")]
+
+
+def test_an_explanation_goes_back_to_the_end_of_the_message():
+    documents, report = stream(
+        TextReceived(0, "I "),
+        RefusalReceived(1, "because", at="/7/delta/stop_details/explanation"),
+        FieldReceived("/7/delta/stop_details/category", "cyber"),
+        Finished("refusal"),
+        Ended(),
+    )
+    assert documents[-2]["delta"]["stop_details"] == {"explanation": "because", "category": "cyber"}
+    assert [document["type"] for document in documents].count("content_block_start") == 1
+    assert not report.losses
 
 
 @pytest.mark.parametrize("begun", [[], [Started("m"), TextReceived(0, "half"), ToolCallBegun(1, "c", "f")]])

@@ -99,12 +99,12 @@ def test_a_schema_of_an_object_is_demanded(schema, written):
 
 
 def test_a_custom_tool_becomes_a_function_of_one_string():
-    body, report = write(CustomTool("patch", "P", Grammar("lark", "start: x"), namespace="fs", at="/tools/3"))
+    body, report = write(CustomTool("patch", "P", Grammar("lark", "start: x"), at="/tools/3"))
     tool = body["tools"][0]
-    assert tool["name"] == "fs__patch"
+    assert tool["name"] == "patch"
     assert "start: x" in tool["description"]
     assert tool["input_schema"]["properties"] == {"input": {"type": "string"}}
-    assert losses(report) == [("/tools/3", "identity"), ("/tools/3", "identity"), ("/tools/3", "option")]
+    assert losses(report) == [("/tools/3", "identity"), ("/tools/3", "option")]
     assert losses(write(CustomTool("patch"))[1]) == [("", "identity")]
 
 
@@ -152,16 +152,16 @@ def test_the_parallel_flag_alone_in_an_own_request():
         (ToolChoice("none"), None, {"type": "none"}),
         (ToolChoice("named", ("f",)), True, {"type": "tool", "name": "f"}),
         (ToolChoice("required", ("f",)), None, {"type": "tool", "name": "f"}),
-        (ToolChoice("named", ("g",)), None, {"type": "tool", "name": "n__g"}),
+        (ToolChoice("named", ("g",)), None, {"type": "tool", "name": "g"}),
         (ToolChoice("named", ("server",)), None, {"type": "tool", "name": "server"}),
         (ToolChoice("named"), None, {"type": "any"}),
     ],
 )
 def test_a_foreign_choice_is_carried(choice, parallel, written):
-    others = (FunctionTool("g", schema=SCHEMA, namespace="n"), OpaqueTool("anthropic", {"type": "x"}))
+    others = (FunctionTool("g", schema=SCHEMA), OpaqueTool("anthropic", {"type": "x", "name": "server"}))
     body, report = write(F, *others, choice=choice, parallel=parallel)
     assert body.get("tool_choice") == written
-    assert [loss for loss in report.losses if loss.what != "namespace of a tool"] == []
+    assert not report.losses
 
 
 def test_where_no_call_is_allowed_none_can_be_parallel():
@@ -174,14 +174,32 @@ def test_where_no_call_is_allowed_none_can_be_parallel():
     ("choice", "written"),
     [
         (ToolChoice("auto", ("f",), at="/tool_choice"), {"type": "auto"}),
-        (ToolChoice("required", ("f", "g"), at="/tool_choice"), {"type": "any"}),
+        (ToolChoice("required", ("f", "g"), at="/tool_choice"), {"type": "tool", "name": "f"}),
+        (ToolChoice("required", ("f", "h"), at="/tool_choice"), {"type": "any"}),
+        (ToolChoice("named", ("g",), at="/tool_choice"), None),
+        (ToolChoice("auto", ("g",), at="/tool_choice"), None),
         (ToolChoice("opaque", value={"x": 1}, at="/tool_choice"), None),
     ],
 )
 def test_a_choice_that_cannot_be_said_is_lost(choice, written):
-    body, report = write(F, choice=choice)
+    body, report = write(F, FunctionTool("h", schema=SCHEMA), choice=choice)
     assert body.get("tool_choice") == written
     assert losses(report) == [("/tool_choice", "option")]
+
+
+def test_a_strict_tool_gets_a_closed_schema():
+    body, report = write(FunctionTool("f", schema={"type": "object"}, strict=True, at="/tools/0"))
+    assert body["tools"][0]["input_schema"] == {"type": "object", "additionalProperties": False}
+    assert body["tools"][0]["strict"] is True
+    assert [addition.pointer for addition in report.additions] == ["/tools/0/input_schema/additionalProperties"]
+    assert not report.losses
+
+
+def test_a_tool_that_takes_any_property_cannot_be_strict():
+    schema: Any = {"type": "object", "additionalProperties": {"type": "string"}}
+    body, report = write(FunctionTool("f", schema=schema, strict=True, at="/tools/0"))
+    assert body["tools"] == [{"name": "f", "input_schema": schema}]
+    assert losses(report) == [("/tools/0", "option")]
 
 
 def test_without_tools_there_is_nothing_to_choose():

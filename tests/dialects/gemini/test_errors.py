@@ -21,6 +21,7 @@ def body(code, status, message="no", **more):
         (401, "UNAUTHENTICATED", "no key", Code.AUTH),
         (403, "PERMISSION_DENIED", "no", Code.PERMISSION),
         (404, "NOT_FOUND", "models/x is not found", Code.MODEL_UNKNOWN),
+        (404, "NOT_FOUND", "no such file", Code.INVALID_REQUEST),
         (429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).", Code.RATE_LIMITED),
         (429, "RESOURCE_EXHAUSTED", QUOTA, Code.QUOTA),
         (499, "CANCELLED", "cancelled", Code.CANCELLED),
@@ -83,6 +84,10 @@ def test_every_fault_has_an_error_body(code):
     assert error["code"] == status
     assert error["message"].endswith("words")
     assert error["status"].isupper()
+
+
+def test_what_is_not_found_stays_so():
+    assert write_error(Fault(Code.INVALID_REQUEST, "no", status=404)) == (404, body(404, "NOT_FOUND"))
 
 
 def test_details_are_kept_and_a_wait_is_told_once():

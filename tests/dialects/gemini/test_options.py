@@ -75,7 +75,7 @@ def test_formats_from_elsewhere():
         ("/response_format", "strict", "identity"),
     ]
     _, report = written(Options(format=SchemaFormat({"type": "object"}, strict=False)))
-    assert lost(report) == [("/format", "strict", "option")]
+    assert lost(report) == [("/format", "strict", "identity")]
     _, report = written(Options(format=SchemaFormat({"type": "object"})))
     assert lost(report) == []
 
@@ -165,17 +165,27 @@ def test_options_go_to_their_places():
 
 def test_what_has_no_place_is_lost():
     options = Options(
-        logit_bias={"1": 2}, verbosity="low", cache_key="k", metadata={}, service_tier="auto", include_usage=True,
+        logit_bias={"1": 2}, verbosity="low", cache_key="k", metadata={}, service_tier="scale", include_usage=True,
         stop=("a", "b", "c", "d", "e", "f"), places={"verbosity": "/text/verbosity"},
     )  # fmt: skip
     document, report = written(options)
     assert document == {"generationConfig": {"stopSequences": ["a", "b", "c", "d", "e"]}}
     assert lost(report) == [
         ("/stop", "stop sequence 'f'", "option"),
-        ("/service_tier", "service tier 'auto'", "option"),
+        ("/service_tier", "service tier 'scale'", "option"),
         ("/logit_bias", "logit_bias", "option"),
         ("/text/verbosity", "verbosity", "option"),
         ("/cache_key", "cache_key", "identity"),
         ("/metadata", "metadata", "identity"),
         ("/include_usage", "include_usage", "identity"),
+    ]
+
+
+def test_what_would_happen_anyway_is_no_loss_of_an_option():
+    document, report = written(Options(logit_bias={}, verbosity="medium", service_tier="auto", n=1))
+    assert document == {"generationConfig": {"candidateCount": 1}}
+    assert lost(report) == [
+        ("/logit_bias", "logit_bias", "identity"),
+        ("/verbosity", "verbosity", "identity"),
+        ("/service_tier", "service_tier", "identity"),
     ]

@@ -328,3 +328,20 @@ def test_any_reply_is_read_to_its_end_or_refused(path, places, replacement):
     assert events[-1] == Ended()
     assert any(isinstance(event, (Finished, Failed)) for event in events)
     fold(events)
+
+
+@pytest.mark.parametrize(("wrap", "at"), [(lambda body: body, ""), (lambda body: [body], "/0")])
+def test_what_an_error_says_besides_its_words_comes_before_it(wrap, at):
+    error = {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": [{"@type": "x"}]}
+    events = read_reply(wrap({"error": error, "new": 1, "modelVersion": "g"}))
+    assert events[1:3] == [
+        FieldReceived(f"{at}/new", 1),
+        FieldReceived(f"{at}/error/details", [{"@type": "x"}]),
+    ]
+    assert isinstance(events[3], Failed)
+    assert events[4:] == [Ended()]
+
+
+def test_an_error_whose_words_are_no_words():
+    assert read_reply({"error": {"message": 5}})[1] == FieldReceived("/error/message", 5)
+    assert isinstance(read_reply({"error": "flat"})[1], Failed)

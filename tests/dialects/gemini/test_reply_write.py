@@ -107,7 +107,9 @@ def test_a_failed_reply_is_an_error_body():
     body, lost = write(Reply(fault=fault))
     assert body == {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}
     assert lost == []
-    assert write(Reply(choices=(Choice(parts=(Text("a"),)),), fault=fault))[1] == [("the answer so far", "content")]
+    report = Report()
+    write_reply(Reply(choices=(Choice(parts=(Text("a", at="/0/x"),)),), fault=fault), Client(), report)
+    assert [(loss.pointer, loss.what) for loss in report.losses] == [("/0/x", "what had arrived")]
 
 
 def test_foreign_seals_are_wrapped_in_the_field_of_their_part():
@@ -142,7 +144,9 @@ def test_own_seals_are_exact():
         (Refusal("no"), {"text": "no"}, ["identity"]),
         (Refusal(""), None, ["identity"]),
         (Image(FileId("f")), None, ["content"]),
-        (Document(Link("u", "x/y")), {"fileData": {"fileUri": "u", "mimeType": "x/y"}}, []),
+        (Document(Link("gs://u", "x/y")), {"fileData": {"fileUri": "gs://u", "mimeType": "x/y"}}, []),
+        (Audio(Inline("audio", "A")), None, ["content"]),
+        (Audio(Inline("audio", "A"), transcript="words"), {"text": "words"}, ["content"]),
         (Audio(Inline("audio/wav", "A"), id="a"), {"inlineData": {"mimeType": "audio/wav", "data": "A"}}, ["identity"]),
         (Opaque("gemini", {"executableCode": {}}), {"executableCode": {}}, []),
         (Opaque("anthropic", {}), None, ["content"]),

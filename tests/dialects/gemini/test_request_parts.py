@@ -24,13 +24,14 @@ from sightline.model.report import Report
 
 def write(message, *others, same=False):
     report = Report()
-    content = ContentWriter((*others, message), report, same=same).content(message, "/contents/0")
+    writer = ContentWriter((*others, message), report, same=same)
+    content: Any = writer.content(message, writer.parts(message, "/contents/0/parts"))
     return content, [(loss.pointer, loss.what, loss.severity) for loss in report.losses], report
 
 
 def parts(*given, role="assistant"):
     content, lost, _ = write(Message(role, given, at="/m"))
-    return (content or {"parts": []})["parts"], lost
+    return content["parts"], lost
 
 
 @pytest.mark.parametrize(("role", "word"), [("user", "user"), ("tool", "user"), ("assistant", "model")])
@@ -46,10 +47,16 @@ def test_a_later_system_message_is_demoted_in_place():
     assert lost == [("/m", "role of a developer message", "content")]
 
 
-def test_empty_text_is_dropped_and_so_is_a_message_left_empty():
-    content, lost, _ = write(Message("user", (Text("", at="/t"),), at="/m"))
-    assert content is None
-    assert lost == [("/t", "an empty text", "identity"), ("/m", "a message without content", "identity")]
+def test_what_is_empty_is_dropped():
+    assert parts(Text("", at="/t"), Refusal("", at="/r")) == (
+        [],
+        [
+            ("/t", "an empty text", "identity"),
+            ("/r", "that it is a refusal", "identity"),
+            ("/m", "a message without content", "identity"),
+        ],
+    )
+    assert parts() == ([], [("/m", "a message without content", "identity")])
     assert parts(Text(" "), Text("", signature="S", signed_by="gemini")) == (
         [{"text": " "}, {"text": "", "thoughtSignature": "S"}],
         [],
@@ -127,15 +134,14 @@ def test_what_a_request_cannot_say():
 
 def result(value, *others, same=False):
     content, lost, report = write(Message("tool", (value,)), *others, same=same)
-    assert content is not None
     return content["parts"][0]["functionResponse"], lost, report
 
 
 def test_a_result_gets_the_name_of_its_call():
-    call = Message("assistant", (ToolCall("1", "f", "{}", namespace="ns"),))
+    call = Message("assistant", (ToolCall("1", "f", "{}"),))
     for name, lost in (("f", []), ("other", [("/r", "name on a result", "identity")])):
         assert result(ToolResult("1", (Text("a"),), name=name, at="/r"), call)[:2] == (
-            {"id": "1", "name": "ns__f", "response": {"output": "a"}},
+            {"id": "1", "name": "f", "response": {"output": "a"}},
             lost,
         )
     assert result(ToolResult("2", (Text("a"),), name="g"), call)[0]["name"] == "g"

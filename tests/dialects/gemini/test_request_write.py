@@ -3,9 +3,10 @@ from typing import Any
 from sightline.dialects.dialect import Target
 from sightline.dialects.gemini.request_read import read_request
 from sightline.dialects.gemini.request_write import write_request
+from sightline.dialects.gemini.rules import problems
 from sightline.model.message import Message
 from sightline.model.options import Options
-from sightline.model.parts import Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import Opaque, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool, ToolChoice
@@ -116,6 +117,37 @@ def test_names_and_ids_of_messages_are_lost_even_where_items_join():
 
 def test_the_flag_against_parallel_calls_is_named_where_it_stood():
     place = {"parallel_tool_calls": "/tool_choice/disable_parallel_tool_use"}
-    assert write(Request(parallel_tool_calls=False, options=Options(places=place), dialect="anthropic"))[1] == [
-        ("/tool_choice/disable_parallel_tool_use", "one call at a time", "option")
-    ]
+    for tools, severity in (((), "identity"), ((FunctionTool("f"),), "option")):
+        request = Request(tools=tools, parallel_tool_calls=False, options=Options(places=place), dialect="anthropic")
+        assert write(request)[1] == [("/tool_choice/disable_parallel_tool_use", "one call at a time", severity)]
+
+
+def test_what_stands_elsewhere_too_is_no_loss():
+    mirror = Opaque("openai-responses", {}, mirrored=True, at="/input/0")
+    messages = (Message("developer", (mirror,), at="/input/0"), Message("user", (Text("a"),)))
+    assert write(Request(messages=messages, dialect="openai-responses")) == (
+        {"contents": [{"role": "user", "parts": [{"text": "a"}]}]},
+        [],
+    )
+
+
+def test_where_only_the_system_speaks_its_last_message_is_the_users():
+    messages = (
+        Message("system", (Text("a"),)),
+        Message("system", (Text("b"),), at="/messages/1"),
+        Message("user", (Text("", at="/c"),)),
+    )
+    assert write(Request(messages=messages, dialect="openai-chat")) == (
+        {"systemInstruction": {"parts": [{"text": "a"}]}, "contents": [{"role": "user", "parts": [{"text": "b"}]}]},
+        [
+            ("/c", "an empty text", "identity"),
+            ("", "a message without content", "identity"),
+            ("/messages/1", "role of a system message", "content"),
+        ],
+    )
+
+
+def test_where_nothing_is_left_to_answer_the_rules_say_so():
+    body, _ = write(Request(messages=(Message("user", (Text(""),)),), dialect="openai-chat"))
+    assert body == {"contents": []}
+    assert "/contents" in [problem.pointer for problem in problems(read_request(body))]

@@ -105,16 +105,29 @@ def test_a_reference_with_neighbours_says_the_same_in_a_form_that_may_have_them(
             "a": {"$ref": "#/$defs/A", "description": "d"},
             "b": {"$ref": "#/$defs/A", "title": "B"},
             "c": {"$ref": "#/$defs/A", "title": "C", "anyOf": [{}]},
+            "d": {"$ref": "#/$defs/A", "$id": "d"},
         },
         "$defs": {"A": {"type": "string"}},
     }
     properties: Any = accepted(schema, "", "", report)["properties"]
     assert properties == {
-        "a": {"$ref": "#/$defs/A", "description": "d"},
+        "a": {"description": "d", "anyOf": [{"$ref": "#/$defs/A"}]},
         "b": {"title": "B", "anyOf": [{"$ref": "#/$defs/A"}]},
-        "c": {"$ref": "#/$defs/A", "title": "C", "anyOf": [{}]},
+        "c": {"title": "C", "anyOf": [{"$ref": "#/$defs/A"}]},
+        "d": {"$ref": "#/$defs/A", "$id": "d"},
     }
-    assert report.losses == ()
+    assert [(loss.what, loss.severity) for loss in report.losses] == [
+        ("anyOf at /properties/c of the schema", "option")
+    ]
+
+
+def test_a_root_that_is_a_reference_has_no_type_beside_it():
+    schema: Any = {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object"}}}
+    assert accepted(schema, "", "", Report()) == {
+        "type": "object",
+        "anyOf": [{"$ref": "#/$defs/A"}],
+        "$defs": {"A": {"type": "object"}},
+    }
 
 
 def test_a_root_without_a_type_gets_one():

@@ -74,7 +74,7 @@ def test_wrong_shapes_are_named(value, pointer):
 def test_foreign_tools_become_declarations():
     report = Report()
     tools = (
-        FunctionTool("f", "Does.", {"type": "object", "$schema": "x"}, strict=True, namespace="ns", at="/tools/0"),
+        FunctionTool("f", "Does.", {"type": "object", "$schema": "x"}, strict=True, at="/tools/0"),
         OpaqueTool("openai-responses", {"type": "web_search"}, at="/tools/1"),
         OpaqueTool("openai-responses", "odd", at="/tools/2"),
         CustomTool("patch", None, cache=CacheBreakpoint(at="/tools/3/cache_control"), at="/tools/3"),
@@ -90,7 +90,7 @@ def test_foreign_tools_become_declarations():
     assert written == [
         {
             "functionDeclarations": [
-                {"name": "ns__f", "description": "Does.", "parametersJsonSchema": {"type": "object"}},
+                {"name": "f", "description": "Does.", "parametersJsonSchema": {"type": "object"}},
                 {"name": "patch", "parametersJsonSchema": schema},
                 {"name": "g"},
             ]
@@ -163,16 +163,16 @@ def test_a_name_is_a_string():
     ("choice", "written"),
     [
         (ToolChoice("auto"), {"mode": "AUTO"}),
-        (ToolChoice("auto", ("f",)), {"mode": "VALIDATED", "allowedFunctionNames": ["ns__f"]}),
+        (ToolChoice("auto", ("f",)), {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}),
         (ToolChoice("none"), {"mode": "NONE"}),
         (ToolChoice("required"), {"mode": "ANY"}),
-        (ToolChoice("required", ("f", "x")), {"mode": "ANY", "allowedFunctionNames": ["ns__f", "x"]}),
-        (ToolChoice("named", ("f",)), {"mode": "ANY", "allowedFunctionNames": ["ns__f"]}),
+        (ToolChoice("required", ("f", "x")), {"mode": "ANY", "allowedFunctionNames": ["f", "x"]}),
+        (ToolChoice("named", ("f",)), {"mode": "ANY", "allowedFunctionNames": ["f"]}),
     ],
 )
 def test_foreign_choices_are_written(choice, written):
     report = Report()
-    tools = (FunctionTool("f", namespace="ns"), OpaqueTool("anthropic", {}))
+    tools = (FunctionTool("f"), CustomTool("x"), OpaqueTool("anthropic", {}))
     assert write_choice(Request(tools=tools, tool_choice=choice), [{}], report) == written
     assert report.losses == ()
 
@@ -189,3 +189,18 @@ def test_choices_that_cannot_be_made_are_lost(choice, declared, severity):
     report = Report()
     assert write_choice(Request(tool_choice=choice), declared, report) is None
     assert lost(report) == [("/tool_choice", "tool choice", severity)]
+
+
+@pytest.mark.parametrize(
+    ("choice", "written"),
+    [
+        (ToolChoice("required", ("f", "x")), {"mode": "ANY", "allowedFunctionNames": ["f"]}),
+        (ToolChoice("named", ("x",)), None),
+        (ToolChoice("auto", ("x",)), None),
+    ],
+)
+def test_a_function_that_is_not_declared_cannot_be_chosen(choice, written):
+    report = Report()
+    tools = (FunctionTool("f"), OpaqueTool("anthropic", {"name": "x"}))
+    assert write_choice(Request(tools=tools, tool_choice=choice), [{}], report) == written
+    assert lost(report) == [("/tool_choice", "choice of 'x'", "option")]

@@ -20,7 +20,7 @@ fold: Any = folding.fold
 read_reply: Any = DIALECT.read_reply
 read_request: Any = DIALECT.read_request
 
-PLACES = {"at", "finish_at", "logprobs_at", "unmodelled", "dialect"}
+PLACES = {"at", "places", "finish_at", "stop_at", "logprobs_at", "unmodelled", "dialect"}
 
 
 def chunk(delta: Any = None, finish: str | None = None, *, index: int = 0, **more: Any) -> dict[str, Any]:

@@ -135,12 +135,13 @@ def test_annotations_of_other_kinds_are_kept_as_they_are():
 
 def test_logprobs_survive_reading_and_writing():
     token = {"token": "é", "logprob": -1, "bytes": [195, 169], "top_logprobs": [{"token": "e", "logprob": -2.5}]}
-    tokens = chat.read_logprobs({"content": [token], "refusal": [{"token": "no", "logprob": -0.5}]}, "/l")
-    assert tokens == (
+    [event] = chat.read_logprobs({"content": [token], "refusal": [{"token": "no", "logprob": -0.5}]}, 1, "/l")
+    assert (event.choice, event.at) == (1, "/l")
+    assert event.tokens == (
         TokenLogprob("é", -1.0, (195, 169), (TokenLogprob("e", -2.5),)),
         TokenLogprob("no", -0.5),
     )
-    assert chat.write_token(tokens[0]) == {
+    assert chat.write_token(event.tokens[0]) == {
         "token": "é",
         "logprob": -1.0,
         "bytes": [195, 169],
@@ -149,5 +150,13 @@ def test_logprobs_survive_reading_and_writing():
 
 
 def test_a_logprob_that_no_double_holds_is_none():
-    assert chat.read_logprobs({"content": [{"token": "a", "logprob": -(10**400)}]}, "/l")[0].logprob == 0.0
-    assert chat.read_logprobs({"content": [{"token": "a", "logprob": "x"}]}, "/l")[0].logprob == 0.0
+    for odd in (-(10**400), "x"):
+        [event] = chat.read_logprobs({"content": [{"token": "a", "logprob": odd}]}, 0, "/l")
+        assert event.tokens[0].logprob == 0.0
+
+
+def test_logprobs_of_another_form_are_told_apart():
+    assert chat.read_logprobs(None, 0, "/l") == chat.read_logprobs([], 0, "/l") == []
+    assert chat.read_logprobs([-0.5], 0, "/l") == [FieldReceived("/l", [-0.5])]
+    older = chat.read_logprobs({"content": None, "tokens": ["a"]}, 0, "/l")
+    assert older[1:] == [FieldReceived("/l/tokens", ["a"])]

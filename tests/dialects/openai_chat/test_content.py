@@ -32,7 +32,8 @@ def write(*parts, source="other", bare=False, words_only=False):
 def test_one_text_of_another_dialect_is_a_string():
     assert write(Text("hi")) == ("hi", [])
     assert write(Text("hi"), Text("ho"))[0] == [{"type": "text", "text": "hi"}, {"type": "text", "text": "ho"}]
-    assert write() == ("", [])
+    assert write() == (None, [])
+    assert write(Text("")) == ("", [])
 
 
 def test_content_of_its_own_dialect_stays_a_string_or_a_list():

@@ -47,11 +47,19 @@ def test_the_wait_that_was_asked_for_is_kept():
 
 
 @pytest.mark.parametrize("code", Code)
-def test_every_fault_has_a_body_with_the_providers_words_and_the_place(code):
-    status, body = write_error(Fault(code, "words of the provider", pointer="/messages/0"))
+def test_every_fault_has_a_body_with_the_providers_words(code):
+    status, body = write_error(Fault(code, "words of the provider"))
     assert body["error"]["message"] == "words of the provider"
-    assert body["error"]["param"] == "/messages/0"
     assert status >= 400
+
+
+def test_the_param_is_the_providers_own_and_never_a_place_of_ours():
+    def param(details):
+        fault = Fault(Code.INVALID_REQUEST, "bad", pointer="/messages/0", details=details)
+        return error_object(fault)["param"]
+
+    assert param({"param": "messages"}) == "messages"
+    assert param({"param": 7}) is param({}) is param(None) is param("messages") is None
 
 
 @pytest.mark.parametrize("code", [Code.AUTH, Code.QUOTA, Code.RATE_LIMITED, Code.OVERLOADED, Code.CONTEXT_OVERFLOW])

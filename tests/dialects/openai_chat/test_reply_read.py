@@ -38,7 +38,7 @@ def test_reasoning_words_refusal_sound_and_calls_in_the_order_of_their_making():
         Thinking("hm", at=f"{AT}/reasoning_content"),
         Text("w", at=f"{AT}/content"),
         Refusal("no", at=f"{AT}/refusal"),
-        Audio(Inline("audio", "AA=="), "a", "t", at=f"{AT}/audio", extras={"expires_at": 1}),
+        Audio(Inline("application/octet-stream", "AA=="), "a", "t", at=f"{AT}/audio", extras={"expires_at": 1}),
         ToolCall("c", "f", "{}", at=f"{AT}/tool_calls/0"),
     )
     assert reply.choice.finish == "tool_calls"
@@ -112,7 +112,39 @@ def test_a_completion_of_the_older_api_has_its_text_beside_the_choice():
 def test_identity_that_a_server_does_not_know_is_none():
     message = {"message": {"content": "a"}}
     assert read_reply({"id": "", "model": "", "created": 0, "choices": [message]})[0] == Started()
-    assert read_reply({"created": 1700000000.25, "choices": [message]})[0] == Started(created=1700000000)
+    assert read_reply({"created": 1700000000.25, "choices": [message]})[0] == Started(
+        created=1700000000, places={"created": "/created"}
+    )
+
+
+def test_sound_is_what_its_bytes_say():
+    def kind(data):
+        return whole({"audio": {"data": data}}).choice.parts[0].source.media_type
+
+    assert [kind(data) for data in ("UklGRiQAAABXQVZF", "SUQzBAAA", "ZkxhQwAA", "T2dnUwAC", "AAAA")] == [
+        "audio/wav",
+        "audio/mpeg",
+        "audio/flac",
+        "audio/ogg",
+        "application/octet-stream",
+    ]
+
+
+def test_calls_without_ids_get_some_that_follow_from_the_replys():
+    call: Any = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+    reply = whole({"tool_calls": [call, {**call, "id": ""}]}, "tool_calls", id="chatcmpl-1")
+    assert [part.id for part in reply.choice.tool_calls] == ["call_chatcmpl-1_0", "call_chatcmpl-1_1"]
+
+
+def test_logprobs_of_another_form_do_no_harm():
+    body: Any = {"choices": [{"message": {"content": "a"}, "logprobs": [], "finish_reason": "stop"}]}
+    assert fold(read_reply(body)).choice.parts[0].text == "a"
+
+
+def test_a_reply_that_failed_still_tells_its_counts():
+    body: Any = {"choices": [{"message": {"content": "a"}, "finish_reason": "error"}], "usage": {"prompt_tokens": 1}}
+    reply = fold(read_reply(body))
+    assert (reply.choice.finish, reply.usage.input_tokens) == ("error", 1)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,40 @@ def test_identity_is_the_replys_or_the_clients_or_a_fixed_one():
     assert (known["id"], known["model"], known["created"]) == ("r", "m", 5)
     asked = write_reply(Reply(), Client(id="c", model="n", created=6), Report())
     assert (asked["id"], asked["model"], asked["created"]) == ("c", "n", 6)
-    assert write_reply(Reply(), Client(), Report())["id"] == "chatcmpl-0"
+    report = Report()
+    made = write_reply(Reply(), Client(), report)
+    assert (made["id"], made["model"], made["created"]) == ("chatcmpl-0", "", 0)
+    assert [(addition.pointer, addition.severity) for addition in report.additions] == [
+        ("/id", "identity"),
+        ("/created", "identity"),
+        ("/model", "identity"),
+    ]
+
+
+def test_calls_without_ids_get_different_ones_that_are_listed():
+    call, known = ToolCall("", "f", "{}"), ToolCall("known", "f", "{}")
+    reply = Reply(choices=(Choice(parts=(call, known, call)),), id="rid", model="m", created=1)
+    report = Report()
+    calls = write_reply(reply, Client(), report)["choices"][0]["message"]["tool_calls"]
+    assert [entry["id"] for entry in calls] == ["call_rid_0", "known", "call_rid_2"]
+    assert [(addition.pointer, addition.severity) for addition in report.additions] == [
+        ("/choices/0/message/tool_calls/0/id", "identity"),
+        ("/choices/0/message/tool_calls/2/id", "identity"),
+    ]
+    assert message(call, call)["tool_calls"][1]["id"] == "call_1"
+
+
+def test_words_behind_a_call_and_thoughts_behind_words_lose_their_place():
+    call = ToolCall("c", "f", "{}")
+    choice, losses = write(Text("a"), call, Text("", at="/e"), Text("b", at="/b"), Thinking("hm", at="/t"), call)
+    assert choice["message"]["content"] == "ab"
+    assert losses == [("/b", "content"), ("/t", "content")]
+
+
+def test_a_refusal_with_words_of_its_own_is_a_stop_and_one_without_a_filters():
+    explained = write(Refusal("because"), finish="refusal", detail="refusal")[0]
+    assert (explained["finish_reason"], explained["message"]["refusal"]) == ("stop", "because")
+    assert write(finish="refusal")[0]["finish_reason"] == "content_filter"
 
 
 def test_usage_is_written_where_it_is_known():
@@ -121,6 +154,7 @@ def test_calls_keep_their_ids_and_arguments():
             {"reasoning_content": "a\n\nb\n\nc"},
             [("/a", "identity")],
         ),
+        ([Thinking("raw", summary=("s1",), at="/a")], {"reasoning_content": "s1\n\nraw"}, [("/a", "identity")]),
     ],
 )
 def test_reasoning_is_one_text_with_one_seal(thoughts, fields, losses):
@@ -161,4 +195,7 @@ def test_a_reply_that_failed_is_an_error_body_and_what_it_said_a_loss():
     assert write_reply(reply, Client(), report) == {
         "error": {"message": "busy", "type": "server_error", "param": None, "code": "server_is_overloaded"}
     }
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("", "identity"), ("/t", "content")]
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/t", "content")]
+    bare = Report()
+    write_reply(fold(read_reply({"error": {"message": "busy"}})), Client(), bare)
+    assert bare.losses == ()

@@ -88,6 +88,15 @@ def test_each_message_is_one_message_in_its_place():
             {"type": "file", "file": {"file_data": "data:application/pdf;base64,AA==", "filename": "f"}},
             Document(Inline("application/pdf", "AA=="), "f"),
         ),
+        (
+            {"type": "file", "file": {"file_data": "JVBERi0=", "filename": "a.PDF", "x": 1}},
+            Document(Inline("application/pdf", "JVBERi0="), "a.PDF", extras={"file": {"x": 1, "file_data": None}}),
+        ),
+        (
+            {"type": "file", "file": {"file_data": "AAAA"}},
+            Document(Inline("application/octet-stream", "AAAA"), extras={"file": {"file_data": None}}),
+        ),
+        ({"type": "file", "file": {"file_data": "https://e.org/a.pdf"}}, Document(Link("https://e.org/a.pdf"))),
         ({"type": "file", "file": {"file_id": "file-1"}}, Document(FileId("file-1"))),
     ],
 )

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.dialect import Target
 from sightline.model.message import Message
+from sightline.model.options import Options
 from sightline.model.parts import (
     CacheBreakpoint,
     Document,
@@ -199,7 +200,7 @@ def test_a_seal_of_this_dialect_that_comes_back_through_another_is_written_exact
 
 
 def test_calls_stand_beside_the_words_and_an_empty_argument_list_is_an_object():
-    call = ToolCall("c1", "f", "", namespace="ns", item="fc_1", signature="s", signed_by="gemini", at="/c")
+    call = ToolCall("c1", "f", "", item="fc_1", signature="s", signed_by="gemini", at="/c")
     custom = ToolCall("c2", "g", "", kind="custom")
     messages, losses = write(Message("assistant", (call, custom, CacheBreakpoint(at="/m"), Text("late", at="/l"))))
     assert messages == [
@@ -207,7 +208,7 @@ def test_calls_stand_beside_the_words_and_an_empty_argument_list_is_an_object():
             "role": "assistant",
             "content": "late",
             "tool_calls": [
-                {"id": "c1", "type": "function", "function": {"name": "ns__f", "arguments": "{}"}},
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
                 {"id": "c2", "type": "custom", "custom": {"name": "g", "input": ""}},
             ],
         }
@@ -261,9 +262,76 @@ def test_words_of_a_tool_become_the_users_and_that_is_told():
 def test_refusals_and_opaque_parts_of_others():
     parts = (Refusal("no, "), Refusal("never"), Opaque("anthropic", {}, at="/o"))
     assert write(Message("assistant", parts, id="msg_1", at="/m")) == (
-        [{"role": "assistant", "content": "", "refusal": "no, never"}],
+        [{"role": "assistant", "content": None, "refusal": "no, never"}],
         [("/m", "identity"), ("/o", "content")],
     )
+
+
+def test_a_message_of_which_nothing_is_left_is_not_written():
+    reference = Opaque("openai-responses", {"type": "item_reference"}, at="/1")
+    mirrored = Opaque("openai-responses", {"type": "additional_tools"}, mirrored=True, at="/2")
+    assert write(
+        Message("user", (Text("u"),), at="/0"),
+        Message("assistant", (reference,), at="/1"),
+        Message("developer", (mirrored,), at="/2"),
+        Message("system", (Image(PNG, at="/3/content/0"),), at="/3"),
+        Message("user", (), at="/4"),
+        Message("assistant", (Thinking(at="/5"),), at="/5"),
+        Message("user", (ToolResult("c", at="/6/0"), Opaque("anthropic", {}, at="/6/1")), at="/6"),
+        Message("user", (Text(""),), at="/7"),
+    ) == (
+        [
+            {"role": "user", "content": "u"},
+            {"role": "tool", "tool_call_id": "c", "content": ""},
+            {"role": "user", "content": ""},
+        ],
+        [
+            ("/1", "content"),
+            ("/3/content/0", "content"),
+            ("/3", "identity"),
+            ("/4", "identity"),
+            ("/5", "identity"),
+            ("/6/1", "content"),
+        ],
+    )
+
+
+def test_pictures_of_results_wait_for_all_results_even_where_a_message_between_is_nothing():
+    picture = Message("tool", (ToolResult("a", (Image(PNG),)),))
+    nothing = Message("developer", (Opaque("anthropic", {}, mirrored=True, at="/n"),), at="/n")
+    messages, _ = write(picture, nothing, Message("tool", (ToolResult("b"),)))
+    assert [message["role"] for message in messages] == ["tool", "tool", "user"]
+
+
+def test_an_id_that_is_too_long_is_shortened_for_the_call_and_for_its_result():
+    long = "c" * 41
+    call, result = ToolCall(long, "f", "{}", at="/c"), ToolResult(long, (Text("r"),), at="/r")
+    (asked, answered), losses = write(Message("assistant", (call,)), Message("tool", (result,)))
+    assert asked["tool_calls"][0]["id"] == answered["tool_call_id"] != long
+    assert losses == [("/c", "identity"), ("/r", "identity")]
+    own = {"messages": [{"role": "tool", "tool_call_id": long, "content": "r"}]}
+    assert same(own) == own
+
+
+def test_no_more_stop_texts_are_written_than_the_api_takes():
+    report = Report()
+    options = Options(stop=("a", "b", "c", "d", "e", "f"), places={"stop": "/stop_sequences"})
+    request = Request(messages=(Message("user", (Text("u"),)),), options=options, dialect="anthropic")
+    assert write_request(request, Target(), report)["stop"] == ["a", "b", "c", "d"]
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/stop_sequences", "option")]
+    assert same({"messages": [], "stop": list("abcdef")})["stop"] == list("abcdef")
+
+
+def test_a_summary_and_the_reasoning_that_says_something_else_are_both_carried():
+    thought = Thinking("raw", summary=("s1",), at="/t")
+    messages, _ = write(Message("assistant", (thought, Text("w"))), thinking_field="reasoning_content")
+    assert messages[0]["reasoning_content"] == "s1\n\nraw"
+
+
+@pytest.mark.parametrize("file", [{"file_data": "JVBERi0=", "filename": "a.pdf"}, {"file_data": "AAAA", "x": 1}])
+def test_a_file_without_the_beginning_of_a_data_url_is_written_as_it_was(file):
+    body = {"messages": [{"role": "user", "content": [{"type": "file", "file": file}]}]}
+    assert same(body) == body
 
 
 def test_a_foreign_seal_is_not_offered_to_the_provider_even_in_its_own_dialect():

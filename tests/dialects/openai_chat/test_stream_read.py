@@ -70,7 +70,10 @@ def test_a_stream_that_is_cut_before_its_finish_is_a_failure(case):
 
 
 def test_the_ordinary_chunk_is_one_event():
-    assert heard(chunk({"content": "a"}), chunk({"reasoning": "b"}), chunk({"content": ""}), done=False)[:2] == [
+    words, thoughts = chunk({"content": "a"}), chunk({"reasoning": "b"})
+    assert heard(words, thoughts, words, thoughts, chunk({"content": ""}), done=False)[:-2] == [
+        TextReceived(1, "a", at="/0/choices/0/delta/content"),
+        ThinkingReceived(0, "b", at="/1/choices/0/delta/reasoning"),
         TextReceived(1, "a"),
         ThinkingReceived(0, "b"),
     ]
@@ -85,8 +88,8 @@ def test_identity_is_told_when_it_becomes_known():
         {**chunk({}), "id": "another"},
     )
     assert [event for event in events if isinstance(event, Started)] == [
-        Started(model="m"),
-        Started(id="chatcmpl-1", model="m"),
+        Started(model="m", places={"model": "/1/model"}),
+        Started(id="chatcmpl-1", model="m", places={"id": "/3/id", "model": "/3/model"}),
     ]
 
 
@@ -180,7 +183,9 @@ def test_sound_arrives_in_pieces():
         )
     )
     place = "/0/choices/0/delta/audio"
-    assert reply.choice.parts == (Audio(Inline("audio", "AABB"), "a1", "Hey", at=place, extras={"expires_at": 9}),)
+    assert reply.choice.parts == (
+        Audio(Inline("application/octet-stream", "AABB"), "a1", "Hey", at=place, extras={"expires_at": 9}),
+    )
 
 
 def test_a_signature_beside_a_call_belongs_to_that_call():
@@ -273,6 +278,59 @@ def test_whatever_a_stream_holds_it_ends_once_and_never_breaks_the_reader(data):
     events = heard(*documents, data.draw(JSON), done=data.draw(st.booleans()))
     assert [event for event in events if isinstance(event, Ended)] == [events[-1]]
     fold(events)
+
+
+BEGUN = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}
+GROWN = {"index": 0, "function": {"arguments": "{}"}}
+
+
+def test_logprobs_of_another_form_do_no_harm():
+    first = {"choices": [{"index": 0, "delta": {"tool_calls": [BEGUN]}, "finish_reason": None, "logprobs": []}]}
+    events = heard(first, calling(GROWN), chunk({}, "tool_calls"))
+    [call] = fold(events).choice.tool_calls
+    assert (call.id, call.name, call.arguments) == ("a", "f", "{}")
+    assert not [event for event in events if isinstance(event, FrameBroken)]
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        (chunk({"tool_calls": [BEGUN]}, logprobs={"content": 7}), "/0/choices/0/logprobs/content"),
+        ({**calling(BEGUN), "usage": 7}, "/0/usage"),
+        (calling(BEGUN, 7), "/0/choices/0/delta/tool_calls/1"),  # type: ignore[arg-type] # wrong on purpose
+        (chunk({"tool_calls": [BEGUN], "function_call": 7}), "/0/choices/0/delta/function_call"),
+        ({"choices": [calling(BEGUN)["choices"][0], 7]}, "/0/choices/1"),
+    ],
+)
+def test_what_stands_before_the_fault_of_a_chunk_is_told(document, place):
+    events = heard(document, calling(GROWN), chunk({}, "tool_calls"))
+    assert [event.at for event in events if isinstance(event, FrameBroken)] == [place]
+    [call] = fold(events).choice.tool_calls
+    assert (call.id, call.name, call.arguments) == ("a", "f", "{}")
+
+
+def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply():
+    unnamed = {"function": {"name": "f", "arguments": "{}"}}
+    chunks = [
+        {**calling({"index": 0, **unnamed}), "id": "chatcmpl-1"},
+        calling({"index": 1, **unnamed}),
+        chunk({}, "tool_calls"),
+    ]
+    ids = [call.id for call in fold(heard(*chunks)).choice.tool_calls]
+    message = {"message": {"tool_calls": [unnamed, unnamed]}, "finish_reason": "tool_calls"}
+    whole = fold(read_reply({"id": "chatcmpl-1", "choices": [message]}))
+    assert ids == [call.id for call in whole.choice.tool_calls] == ["call_chatcmpl-1_0", "call_chatcmpl-1_1"]
+
+
+def test_the_id_of_the_reply_may_come_behind_the_first_words():
+    unnamed = {"index": 0, "function": {"name": "f", "arguments": "{}"}}
+    reply = fold(heard(chunk({"content": "a"}), {**calling(unnamed), "id": "r"}, chunk({}, "tool_calls")))
+    assert [call.id for call in reply.choice.tool_calls] == ["call_r_0"]
+
+
+def test_the_end_of_a_choice_that_nobody_told_stands_where_the_choice_began():
+    finished = [event for event in heard(chunk({}), chunk({"content": "b"}, index=1)) if isinstance(event, Finished)]
+    assert [event.at for event in finished] == ["/0/choices/0/finish_reason", "/1/choices/0/finish_reason"]
 
 
 def test_nothing_is_heard_after_done():

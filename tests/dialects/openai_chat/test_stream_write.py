@@ -112,14 +112,56 @@ def test_parallel_calls_have_indexes_of_their_own():
 
 def test_pieces_of_reasoning_are_parted_as_in_a_whole_reply():
     events = [
-        ThinkingReceived(0, "a", summary=True),
+        ThinkingReceived(0, "a", summary=True, at="/s"),
         ThinkingReceived(0, "b", summary=True),
         ThinkingReceived(0, "c", piece=1, summary=True),
         ThinkingReceived(1, ""),
         ThinkingReceived(2, "d"),
     ]
     assert [delta["reasoning_content"] for delta in deltas(*events)] == ["a", "b", "\n\nc", "\n\nd"]
+    assert losses(*events) == [("/s", "identity")]
     agree([*events, *END])
+
+
+def test_a_summary_and_the_reasoning_that_says_something_else_are_both_told():
+    events = [ThinkingReceived(0, "s1", summary=True, at="/s"), ThinkingReceived(0, "raw"), *END]
+    assert losses(*events[:2]) == [("/s", "identity")]
+    agree(events)
+    whole = PartReceived(0, Thinking("raw", summary=("s1",), at="/s"))
+    assert deltas(whole) == [{"role": "assistant", "reasoning_content": "s1\n\nraw"}]
+    assert losses(whole) == [("/s", "identity")]
+    assert losses(ThinkingReceived(0, "a"), ThinkingReceived(0, "b", piece=1)) == []
+    assert losses(PartReceived(0, Thinking("s", summary=("s",)))) == []
+
+
+def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply_and_they_are_listed():
+    started = Started("rid", "m", 1)
+    calls = [ToolCallBegun(0, "", "f"), ToolCallBegun(1, "", "f")]
+    events = [started, *calls, Finished("tool_calls"), Ended()]
+    data, report = written(events)
+    assert [call.id for call in fold(read_bytes(data)).choice.tool_calls] == ["call_rid_0", "call_rid_1"]
+    assert [(addition.pointer, addition.severity) for addition in report.additions] == [
+        ("/choices/0/delta/tool_calls/0/id", "identity"),
+        ("/choices/0/delta/tool_calls/1/id", "identity"),
+    ]
+    agree(events)
+
+
+def test_what_is_made_up_is_listed_once():
+    _, report = written([TextReceived(0, "a"), TextReceived(0, "b"), UsageReceived(Usage(output_tokens=1)), *END])
+    assert [addition.pointer for addition in report.additions] == [
+        "/id",
+        "/created",
+        "/model",
+        "/usage/prompt_tokens",
+    ]
+
+
+def test_words_behind_a_call_lose_their_place():
+    call = ToolCallBegun(1, "c", "f")
+    words = [TextReceived(2, ""), TextReceived(2, "b", at="/b"), TextReceived(2, "c")]
+    assert losses(TextReceived(0, "a"), call, *words) == [("/b", "content")]
+    assert losses(call, RefusalReceived(2, "no", at="/r"), RefusalReceived(2, "!")) == [("/r", "content")]
 
 
 def test_a_seal_goes_out_with_the_finish_if_it_is_the_only_one():
@@ -148,8 +190,9 @@ def test_googles_signature_stands_beside_its_call_and_others_are_losses():
         ]
     }
     agree([begun, SignatureReceived(0, "s", "gemini"), Finished("tool_calls"), Ended()])
-    assert losses(begun, SignatureReceived(0, "s", "anthropic")) == [("", "identity")]
-    assert losses(TextReceived(0, "a"), SignatureReceived(0, "s", "gemini")) == [("", "identity")]
+    placed = ToolCallBegun(0, "c", "f", at="/c")
+    assert losses(placed, SignatureReceived(0, "s", "anthropic")) == [("/c", "identity")]
+    assert losses(TextReceived(0, "a", at="/t"), SignatureReceived(0, "s", "gemini")) == [("/t", "identity")]
 
 
 def test_citations_move_with_their_text():
@@ -189,7 +232,10 @@ def test_several_choices_are_kept_apart():
         Ended(),
     ]
     agree(events)
-    assert [loss.pointer for loss in written(events)[1].losses] == ["/f"]
+    assert [(loss.pointer, loss.severity) for loss in written(events)[1].losses] == [
+        ("", "content"),
+        ("/f", "identity"),
+    ]
 
 
 def test_what_is_no_part_of_the_answer_writes_nothing():

@@ -126,7 +126,7 @@ def test_the_legacy_choice_stays_where_it_was():
     plain, named = (read_tool_choice({"function_call": value}) for value in values)
     for choice, value in zip((plain, named), values, strict=True):
         assert write(Request(tool_choice=choice, dialect="openai-chat"))[0]["function_call"] == value
-    assert write(Request(tool_choice=named, dialect="other"))[0]["tool_choice"] == {
+    assert write(Request(tools=(FunctionTool("f"),), tool_choice=named, dialect="other"))[0]["tool_choice"] == {
         "type": "function",
         "function": {"name": "f"},
     }
@@ -142,12 +142,53 @@ def test_a_legacy_choice_beside_the_new_one_is_kept():
 
 def test_tools_of_others_lose_what_this_dialect_cannot_say():
     tools = (
-        FunctionTool("f", namespace="ns", cache=CacheBreakpoint(at="/tools/0/cache_control")),
+        FunctionTool("f", cache=CacheBreakpoint(at="/tools/0/cache_control")),
         OpaqueTool("anthropic", {"type": "bash_20250124"}, at="/tools/1"),
     )
     document, report = write(Request(tools=tools, dialect="anthropic"))
-    assert document["tools"] == [{"type": "function", "function": {"name": "ns__f"}}]
+    assert document["tools"] == [{"type": "function", "function": {"name": "f"}}]
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [
         ("/tools/0/cache_control", "option"),
         ("/tools/1", "option"),
     ]
+
+
+SEARCH = OpaqueTool("anthropic", {"type": "web_search_20250305"}, at="/tools/0")
+
+
+@pytest.mark.parametrize(
+    ("choice", "severity"),
+    [
+        (ToolChoice("required", at="/c"), "option"),
+        (ToolChoice("named", ("f",), at="/c"), "option"),
+        (ToolChoice("auto", at="/c"), "identity"),
+        (ToolChoice("none", at="/c"), "identity"),
+    ],
+)
+def test_a_choice_never_stands_without_a_tool(choice, severity):
+    for tools in ((), (SEARCH,)):
+        document, report = write(Request(tools=tools, tool_choice=choice, dialect="anthropic"))
+        assert "tool_choice" not in document
+        assert [(loss.pointer, loss.severity) for loss in report.losses][len(tools) :] == [("/c", severity)]
+
+
+def test_a_choice_never_names_a_tool_that_is_not_there():
+    def chosen(choice):
+        document, report = write(Request(tools=(SEARCH, FunctionTool("f")), tool_choice=choice, dialect="anthropic"))
+        return document.get("tool_choice"), [(loss.pointer, loss.severity) for loss in report.losses[1:]]
+
+    assert chosen(ToolChoice("named", ("web_search",), at="/c")) == (None, [("/c", "option")])
+    assert chosen(ToolChoice("required", ("web_search",), at="/c")) == (None, [("/c", "option")])
+    both, losses = chosen(ToolChoice("required", ("web_search", "f"), at="/c"))
+    assert both["allowed_tools"]["tools"] == [{"type": "function", "function": {"name": "f"}}]
+    assert losses == [("/c", "option")]
+
+
+def test_parallel_calls_are_spoken_of_beside_tools_only():
+    def told(wish, dialect="gemini", tools=()):
+        document, report = write(Request(tools=tools, parallel_tool_calls=wish, dialect=dialect))
+        return document.get("parallel_tool_calls"), [(loss.pointer, loss.severity) for loss in report.losses]
+
+    assert told(False, tools=(FunctionTool("f"),)) == (False, [])
+    assert told(False) == told(True) == (None, [("/parallel_tool_calls", "identity")])
+    assert told(True, "openai-chat") == (True, [])

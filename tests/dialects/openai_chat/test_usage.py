@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.openai_chat.usage import read_usage, write_usage
 from sightline.errors import Fault
+from sightline.model.report import Report
 from sightline.model.usage import Usage
 
 COUNTS = st.none() | st.integers(0, 10**9)
@@ -58,6 +59,10 @@ def test_counts_survive_writing_and_reading(said, written, cached, stored, thoug
         cache_write_tokens=stored,
         reasoning_tokens=thought,
     )
-    again = read_usage(write_usage(usage), "")
+    report = Report()
+    again = read_usage(write_usage(usage, report), "")
     assert (again.input_tokens, again.output_tokens) == (said or 0, written or 0)
     assert (again.cached_tokens, again.cache_write_tokens, again.reasoning_tokens) == (cached, stored, thought)
+    assert [addition.pointer for addition in report.additions] == [
+        f"/usage/{key}" for key, count in (("prompt_tokens", said), ("completion_tokens", written)) if count is None
+    ]

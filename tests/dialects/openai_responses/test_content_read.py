@@ -27,10 +27,18 @@ def test_texts_remember_a_spelling_that_is_not_the_usual_one():
 
 def test_annotations_become_citations():
     note = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
-    part = read_part({"type": "output_text", "text": "a", "annotations": [note], "logprobs": []}, AT, OUTPUT)
+    part = read_part({"type": "output_text", "text": "a", "annotations": [note]}, AT, OUTPUT)
     assert isinstance(part, Text)
     assert [citation.at for citation in part.citations] == ["/c/annotations/0"]
-    assert part.extras == {"logprobs": []}
+    assert part.extras == {}
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"), [({"logprobs": []}, {"logprobs": None}), ({"logprobs": None}, {}), ({"logprobs": [1]}, None)]
+)
+def test_an_empty_list_of_logprobs_is_only_remembered(told, kept):
+    part = read_part({"type": "output_text", "text": "a", "annotations": [], **told}, AT, OUTPUT)
+    assert part.extras == (told if kept is None else kept)
 
 
 @pytest.mark.parametrize(

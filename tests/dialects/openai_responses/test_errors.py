@@ -67,3 +67,9 @@ def test_bodies_are_those_of_both_openai_apis():
         "code": "context_length_exceeded",
     }
     assert read_error(status, body, {}).code is Code.CONTEXT_OVERFLOW
+
+
+def test_a_pointer_of_ours_is_nobodys_parameter():
+    _, body = write_error(Fault(Code.INVALID_REQUEST, "no", pointer="/messages/0"))
+    assert body["error"]["param"] is None
+    assert "param" not in write_failure(Fault(Code.INVALID_REQUEST, "no", pointer="/messages/0"))

@@ -156,3 +156,17 @@ def test_a_summary_is_asked_for_in_the_same_word_and_none_by_silence():
         "reasoning": {"effort": "low", "summary": "concise"}
     }
     assert foreign(reasoning=Reasoning(effort="low", summary="none"))[0] == {"reasoning": {"effort": "low"}}
+
+
+def test_what_the_api_does_unasked_is_no_setting_that_is_lost():
+    usual = {"n": 1, "presence_penalty": 0.0, "frequency_penalty": 0, "logprobs": False, "stop": (), "logit_bias": {}}
+    body, report = foreign(**usual, places={"n": "/generationConfig/candidateCount"})
+    assert body == {}
+    assert {severity for _, _, severity in losses(report)} == {"identity"}
+    assert losses(report)[0] == ("/generationConfig/candidateCount", "n", "identity")
+    _, report = foreign(n=2, presence_penalty=0.5, stop=("x",))
+    assert [(what, severity) for _, what, severity in losses(report)] == [
+        ("stop", "option"),
+        ("presence_penalty", "option"),
+        ("n", "option"),
+    ]

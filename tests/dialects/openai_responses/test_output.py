@@ -66,7 +66,14 @@ def test_ids_are_made_of_the_replys_id_and_are_always_the_same(output):
 
 def test_a_call_without_an_id_gets_one(output, report):
     output.call(ToolCallBegun(0, "", "f"))
-    assert [addition.pointer for addition in report.additions] == ["/output/0/call_id"]
+    output.call(ToolCallBegun(1, "", "f"))
+    assert [addition.pointer for addition in report.additions] == ["/output/0/call_id", "/output", "/output/1/call_id"]
+
+
+def test_a_refusal_without_words_is_nothing(output, told):
+    output.refusal(0, "")
+    output.close()
+    assert (output.items, told, output.has_refusal) == ([], [], False)
 
 
 def test_an_item_that_has_an_id_keeps_it(output):

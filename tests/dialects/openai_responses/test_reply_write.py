@@ -41,6 +41,8 @@ def test_the_least_that_the_api_demands():
         "/tool_choice",
         "/tools",
         "/id",
+        "/model",
+        "/created_at",
     ]
 
 
@@ -112,15 +114,18 @@ def test_finishes(finish, status, reason):
     assert body["output"][0]["status"] == status
 
 
-def test_a_refusal_is_a_part_even_without_words():
+def test_a_refusal_is_its_words_and_without_any_a_filtered_answer():
     report = Report()
     assert written(Refusal("no"), finish="refusal", report=report)["output"][0]["content"] == [
         {"type": "refusal", "refusal": "no"}
     ]
-    wordless = written(Text("I"), finish="refusal", report=report)
-    assert wordless["output"][1]["content"] == [{"type": "refusal", "refusal": ""}]
-    assert fold(DIALECT.read_reply(wordless)).choice.finish == "refusal"
-    assert [addition.what for addition in report.additions][-1] == "a refusal without words"
+    assert not report.losses
+    for parts in ((Text("I"),), (Text("I"), Refusal(""))):
+        wordless = written(*parts, finish="refusal", finish_at="/f", report=report)
+        assert [part["type"] for part in wordless["output"][0]["content"]] == ["output_text"]
+        assert (wordless["status"], wordless["incomplete_details"]) == ("incomplete", {"reason": "content_filter"})
+        assert fold(DIALECT.read_reply(wordless)).choice.finish == "content_filter"
+    assert losses(report) == [("/f", "refusal", "identity")]
 
 
 def test_what_a_finish_says_besides_is_a_loss():
@@ -139,6 +144,23 @@ def test_a_reply_that_failed_says_so_and_keeps_what_had_arrived():
     assert (body["status"], body["error"]) == ("failed", {"code": "rate_limit_exceeded", "message": "slow"})
     assert body["output"][0]["content"][0]["text"] == "so far"
     Response.model_validate(body)
+
+
+def test_a_reply_that_failed_before_it_began_is_the_error_of_the_endpoint():
+    report = Report()
+    fault = Fault(Code.OVERLOADED, "busy", details={"type": "overloaded_error"})
+    reply = Reply(fault=fault, id="msg_1", places={"id": "/id"}, dialect="anthropic")
+    body = write_reply(reply, CLIENT, report)
+    assert body == {"error": {"message": "busy", "type": "server_error", "param": None, "code": "server_is_overloaded"}}
+    assert losses(report) == [("/id", "id", "identity")]
+    assert not report.additions
+    assert fold(DIALECT.read_reply(body)).fault.code is Code.OVERLOADED
+
+
+def test_a_response_that_has_an_id_of_its_own_has_begun():
+    reply = Reply(fault=Fault(Code.OVERLOADED, "busy"), id="resp_1", dialect=NAME)
+    body = write_reply(reply, CLIENT, Report())
+    assert (body["id"], body["status"]) == ("resp_1", "failed")
 
 
 def test_one_choice_is_all_there_is():

@@ -5,6 +5,7 @@ from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.seals import NEXT
 from sightline.model.message import Message
 from sightline.model.parts import (
+    Audio,
     CacheBreakpoint,
     Citation,
     Image,
@@ -187,8 +188,27 @@ def test_a_message_of_which_nothing_is_left_is_not_written():
     assert body["input"] == []
     assert losses(report) == [
         ("/o", "part of a kind that others do not have", "content"),
-        ("/messages/1", "an empty message", "content"),
+        ("/messages/1", "an empty message", "identity"),
     ]
+
+
+def test_what_stands_elsewhere_too_leaves_no_message_behind():
+    body, report = foreign(Message("tool", (Opaque("gemini", {}, mirrored=True),), at="/m"), user(Text("x")))
+    assert [item["role"] for item in body["input"]] == ["user"]
+    assert not report.losses
+
+
+def test_a_result_of_which_nothing_is_left_is_empty():
+    body, report = foreign(assistant(ToolCall("c", "f", "{}")), user(ToolResult("c", (Audio(at="/a"),))))
+    assert body["input"][1]["output"] == ""
+    assert losses(report) == [("/a", "audio", "content")]
+
+
+def test_where_only_system_messages_stand_the_last_one_is_answered():
+    body, report = foreign(Message("system", (Text("Be brief."),)), Message("system", (Text("Hi"),), at="/s"))
+    assert body["instructions"] == "Be brief."
+    assert [item["role"] for item in body["input"]] == ["user"]
+    assert losses(report) == [("/s", "role of a system message", "content")]
 
 
 def test_words_of_a_tool_that_answer_nothing_are_the_users():
@@ -202,6 +222,40 @@ def test_a_bare_text_with_a_citation_keeps_it():
     body, _ = foreign(assistant(cited, bare=True), assistant(Text("b"), bare=True))
     assert body["input"][0]["content"][0]["annotations"][0]["url"] == "u"
     assert body["input"][1]["content"] == "b"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("item_reference", "compaction", "mcp_call", "mcp_list_tools", "mcp_approval_response", "tool_search_output"),
+        *("shell_call", "shell_call_output", "reasoning", "program", "compaction_trigger", "additional_tools"),
+    ],
+)
+def test_an_item_of_ours_is_an_item_again_whatever_held_it(kind):
+    item = {"type": kind, "id": "i"}
+    body, report = foreign(user(Text("a"), Opaque(NAME, item, at="/messages/0/content/1"), Text("b")))
+    first, second, third = body["input"]
+    assert second == item
+    assert (first["content"][0]["text"], third["content"][0]["text"]) == ("a", "b")
+    assert not report.losses
+
+
+@pytest.mark.parametrize("value", [{"type": "input_video", "u": 1}, {"type": "computer_screenshot"}, {"u": 1}])
+def test_a_part_of_ours_is_a_part_again(value):
+    body, _ = foreign(user(Opaque(NAME, value, at="/messages/0/content/0")))
+    assert body["input"] == [{"type": "message", "role": "user", "content": [value]}]
+
+
+def test_in_our_own_requests_the_place_says_what_is_an_item():
+    body = {"model": "m", "input": [{"type": "input_odd"}, {"role": "user", "content": [{"type": "odd"}]}]}
+    assert write(read(body)) == body
+
+
+def test_our_own_parts_without_a_place_are_told_by_their_type():
+    parts = (Opaque(NAME, {"type": "input_odd"}), Opaque(NAME, {"type": "odd"}))
+    message, item = write(Request(messages=(Message("user", parts),), dialect=NAME))["input"]
+    assert message["content"] == [{"type": "input_odd"}]
+    assert item == {"type": "odd"}
 
 
 def test_an_item_of_ours_goes_back_to_us_from_anywhere():

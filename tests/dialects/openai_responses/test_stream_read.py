@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.openai_responses import DIALECT
 from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.stream_translation import StreamTranslation
 from sightline.errors import Code
 from sightline.model.events import (
     ArgumentsReceived,
@@ -26,7 +27,7 @@ from sightline.model.events import (
 from sightline.model.fold import fold
 from sightline.model.parts import Text, Thinking, ToolCall
 from sightline.wire.jsontext import encode
-from sightline.wire.sse import Frame, SseDecoder
+from sightline.wire.sse import Frame, SseDecoder, encode_frame
 from tests.dialects.openai_responses.cases import having, streamed
 from tests.dialects.openai_responses.test_request_read import anything, places
 
@@ -63,7 +64,7 @@ def test_words_come_as_they_come_and_snapshots_add_nothing():
     events = streamed(
         {**TEXT, "delta": "H"},
         {**TEXT, "delta": "i", "logprobs": [], "obfuscation": "x"},
-        {**TEXT, "type": "response.output_text.done", "text": "Hi"},
+        {**TEXT, "type": "response.output_text.done", "text": "Hi", "logprobs": []},
         done(ITEM),
         {**DONE, "response": {"output": [ITEM]}},
     )
@@ -101,7 +102,7 @@ def test_an_item_is_known_by_its_id_where_positions_have_gaps():
 def test_refusals():
     refusal = {**TEXT, "type": "response.refusal.delta", "delta": "No"}
     events = streamed(refusal, {**TEXT, "type": "response.refusal.done", "refusal": "No"}, DONE)
-    assert events[0] == RefusalReceived(0, "No", at="/0")
+    assert events[0] == RefusalReceived(0, "No", at="/0/delta")
     assert isinstance(events[-2], Finished)
     assert events[-2].finish == "refusal"
 
@@ -135,7 +136,7 @@ def test_summaries_and_reasoning_are_two_things():
         {"type": f"{content}.delta", **place, "content_index": 0, "delta": "long"},
         done(item),
     )
-    expected = Thinking("long", ("ab", "c"), "rs_1", "enc", NAME, at="/2")
+    expected = Thinking("long", ("ab", "c"), "rs_1", "enc", NAME, at="/2/delta")
     assert thinking == expected
 
 
@@ -285,7 +286,121 @@ def test_a_frame_that_cannot_be_read_is_told_as_such(frame):
 
 def test_thinking_may_come_without_the_number_of_its_piece():
     (event, *_) = streamed({"type": "response.reasoning_text.delta", "output_index": 2, "delta": "x"})
-    assert event == ThinkingReceived(2000, "x", at="/0")
+    assert event == ThinkingReceived(2000, "x", at="/0/delta")
+
+
+PLACE = {"output_index": 0, "item_id": "x_1"}
+CUSTOM = {"type": "custom_tool_call", "id": "x_1", "call_id": "c1", "name": "f", "input": ""}
+REASONING = {"type": "reasoning", "id": "x_1", "summary": []}
+
+GROWING = {
+    "text": (
+        {**ITEM, "content": []},
+        {"type": "response.output_text", **PLACE, "content_index": 0},
+        "text",
+        lambda words: {**ITEM, "content": [{"type": "output_text", "text": words}]},
+        "/content/0/text",
+    ),
+    "refusal": (
+        {**ITEM, "content": []},
+        {"type": "response.refusal", **PLACE, "content_index": 0},
+        "refusal",
+        lambda words: {**ITEM, "content": [{"type": "refusal", "refusal": words}]},
+        "/content/0/refusal",
+    ),
+    "arguments": (
+        CALL,
+        {"type": "response.function_call_arguments", **PLACE},
+        "arguments",
+        lambda words: {**CALL, "arguments": words},
+        "/arguments",
+    ),
+    "input": (
+        CUSTOM,
+        {"type": "response.custom_tool_call_input", **PLACE},
+        "input",
+        lambda words: {**CUSTOM, "input": words},
+        "/input",
+    ),
+    "summary": (
+        REASONING,
+        {"type": "response.reasoning_summary_text", **PLACE, "summary_index": 0},
+        "text",
+        lambda words: {**REASONING, "summary": [{"type": "summary_text", "text": words}]},
+        "/summary/0/text",
+    ),
+    "reasoning": (
+        REASONING,
+        {"type": "response.reasoning_text", **PLACE, "content_index": 0},
+        "text",
+        lambda words: {**REASONING, "content": [{"type": "reasoning_text", "text": words}]},
+        "/content/0/text",
+    ),
+}
+"""What is told in deltas: its item, its events, the field of its `.done`, its snapshot, and the words' place there."""
+
+
+def words_of(part):
+    return part.arguments if isinstance(part, ToolCall) else part.text
+
+
+def deltas(start, event, *fragments):
+    kind = event["type"]
+    return [added(start), *({**event, "type": f"{kind}.delta", "delta": fragment} for fragment in fragments)]
+
+
+@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("teller", ["done", "item", "snapshot"])
+@pytest.mark.parametrize("fragments", [("He", "l"), ("Hel",), ("",), ("Hello",)])
+def test_a_snapshot_that_says_more_adds_the_rest(name, teller, fragments):
+    start, event, key, item, _ = GROWING[name]
+    frames = deltas(start, event, *fragments)
+    if teller == "done":
+        frames.append({**event, "type": f"{event['type']}.done", key: "Hello"})
+    if teller in ("done", "item"):
+        frames.append(done(item("Hello")))
+    found = fold(streamed(*frames, {**DONE, "response": {"output": [item("Hello")]}}))
+    assert [words_of(part) for part in found.choice.parts] == ["Hello"]
+    assert not [field for field in found.unmodelled if field.value == "Hello"]
+
+
+@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("teller", ["done", "item", "snapshot"])
+def test_a_snapshot_that_contradicts_is_told_once_and_what_was_streamed_stays(name, teller):
+    start, event, key, item, place = GROWING[name]
+    frames = deltas(start, event, "Hel", "lo")
+    expected = f"/3/response/output/0{place}"
+    if teller == "item":
+        frames.append(done(item("Hola")))
+        expected = f"/3/item{place}"
+    elif teller == "done":
+        frames.append({**event, "type": f"{event['type']}.done", key: "Hola"})
+        frames.append(done(item("Hola")))
+        expected = f"/3/{key}"
+    events = streamed(*frames, {**DONE, "response": {"output": [item("Hola")]}})
+    assert [words_of(part) for part in fold(events).choice.parts] == ["Hello"]
+    assert [event for event in events if isinstance(event, FieldReceived) and event.value == "Hola"] == [
+        FieldReceived(expected, "Hola")
+    ]
+    assert not isinstance(events[-2], Failed)
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_snapshot_that_says_less_denies_nothing(name):
+    start, event, key, item, _ = GROWING[name]
+    frames = [*deltas(start, event, "Hello"), {**event, "type": f"{event['type']}.done", key: ""}, done(item("Hel"))]
+    found = fold(streamed(*frames, {**DONE, "response": {"output": [item("")]}}))
+    assert [words_of(part) for part in found.choice.parts] == ["Hello"]
+    assert not [field for field in found.unmodelled if field.value in ("", "Hel")]
+
+
+def test_contradicting_words_are_lost_content_for_everybody_else():
+    frames = [CREATED, {**TEXT, "delta": "Hello"}, {**TEXT, "type": "response.output_text.done", "text": "Hola"}, DONE]
+    translation = StreamTranslation(NAME, "raw")
+    translation.feed(b"".join(encode_frame(Frame(encode(frame))) for frame in frames))
+    assert [(loss.pointer, loss.severity) for loss in translation.report.losses if loss.what == "text"] == [
+        ("/2/text", "content")
+    ]
 
 
 @given(data=st.data())

@@ -141,6 +141,16 @@ def test_refusals():
     assert body_of(frames)["status"] == "completed"
 
 
+def test_a_refusal_without_words_is_a_filtered_answer_in_both_forms():
+    events = [START, RefusalReceived(0, ""), Finished("refusal", at="/stop_reason"), Ended()]
+    streamed, whole = Report(), Report()
+    frames = written(events, streamed)
+    assert types(frames) == ["created", "in_progress", "incomplete"]
+    assert body_of(frames) == DIALECT.write_reply(fold(events), CLIENT, whole)
+    assert body_of(frames)["incomplete_details"] == {"reason": "content_filter"}
+    assert losses(streamed) == losses(whole) == [("/stop_reason", "refusal", "identity")]
+
+
 def test_seals_that_have_no_field():
     report = Report()
     frames = written(
@@ -167,6 +177,24 @@ def test_identity_is_fixed_when_the_stream_opens():
     assert body_of(frames)["model"] == "late"
     frames = written([TextReceived(0, "a"), Started(model="later")], client=Client(id="i"))
     assert body_of(frames)["model"] == "later"
+    frames = written([TextReceived(0, "a"), Started(created=9)], client=Client(id="i"))
+    assert body_of(frames)["created_at"] == 9
+
+
+@pytest.mark.parametrize("client", [Client(), CLIENT])
+@pytest.mark.parametrize(
+    "events",
+    [
+        [TextReceived(0, "a"), UsageReceived(Usage(output_tokens=1)), Finished("stop"), Ended()],
+        [Started("i"), ToolCallBegun(0, "", "f"), ToolCallCompleted(0), Finished("tool_calls"), Ended()],
+        [Started(created=3), Started(model="m"), Finished("stop"), Ended()],
+    ],
+)
+def test_what_is_invented_is_listed_as_for_a_whole_reply(client, events):
+    streamed, whole = Report(), Report()
+    written(events, streamed, client)
+    DIALECT.write_reply(fold(events), client, whole)
+    assert set(streamed.additions) == set(whole.additions)
 
 
 @pytest.mark.parametrize(
@@ -200,8 +228,9 @@ def test_an_end_without_a_finish_is_a_failure():
 
 def test_other_choices_are_a_loss():
     report = Report()
-    written([TextReceived(0, "a"), TextReceived(0, "b", 1, "/1/choices/1"), Finished("stop")], report)
-    assert [severity for _, _, severity in losses(report)] == ["content"]
+    other = [TextReceived(0, "b", 1), Finished("stop", 1, at="/choices/1/finish_reason")]
+    written([TextReceived(0, "a"), *other, Finished("stop")], report)
+    assert losses(report) == [("/choices/1", "another choice", "content")]
 
 
 texts = st.text(max_size=5)

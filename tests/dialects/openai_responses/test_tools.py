@@ -1,5 +1,6 @@
 import pytest
 
+from sightline.dialects.openai_responses.names import NAME
 from sightline.errors import Fault
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Report
@@ -197,7 +198,7 @@ def test_a_wrong_choice_is_refused_with_its_place(wire, pointer):
 def test_foreign_choices():
     body, _ = foreign(CustomTool("c"), choice=ToolChoice("named", ("c",), extras={"x": 1}))
     assert body["tool_choice"] == {"type": "custom", "name": "c"}
-    body, _ = foreign(choice=ToolChoice("auto", ("f",), extras={"x": 1}))
+    body, _ = foreign(FunctionTool("f"), choice=ToolChoice("auto", ("f",), extras={"x": 1}))
     assert body["tool_choice"] == {
         "type": "allowed_tools",
         "mode": "auto",
@@ -206,3 +207,36 @@ def test_foreign_choices():
     body, report = foreign(choice=ToolChoice("opaque", value={"x": 1}, at="/tc"))
     assert "tool_choice" not in body
     assert losses(report) == [("/tc", "tool choice", "option")]
+
+
+@pytest.mark.parametrize(
+    ("choice", "severity"),
+    [
+        (ToolChoice("auto", at="/tc"), "identity"),
+        (ToolChoice("none", at="/tc"), "identity"),
+        (ToolChoice("required", at="/tc"), "option"),
+        (ToolChoice("named", ("f",), at="/tc"), "option"),
+        (ToolChoice("auto", ("f",), at="/tc"), "option"),
+    ],
+)
+@pytest.mark.parametrize("tools", [(), (OpaqueTool("anthropic", {"type": "bash"}),)])
+def test_a_foreign_choice_without_a_tool_to_choose_is_dropped(choice, severity, tools):
+    body, report = foreign(*tools, choice=choice)
+    assert "tool_choice" not in body
+    assert ("/tc", "tool choice", severity) in losses(report)
+
+
+def test_a_foreign_choice_names_only_tools_that_there_are():
+    body, report = foreign(FunctionTool("f"), choice=ToolChoice("required", ("f", "g"), at="/tc"))
+    assert body["tool_choice"]["tools"] == [{"type": "function", "name": "f"}]
+    assert losses(report) == [("/tc", "choice of the tool 'g'", "option")]
+    for choice in (ToolChoice("named", ("g",), at="/tc"), ToolChoice("auto", ("g",), at="/tc")):
+        body, report = foreign(FunctionTool("f"), choice=choice)
+        assert "tool_choice" not in body
+        assert losses(report) == [("/tc", "choice of the tool 'g'", "option")]
+
+
+def test_a_hosted_tool_of_ours_is_a_tool_to_choose():
+    body, report = foreign(OpaqueTool(NAME, {"type": "web_search"}), choice=ToolChoice("required"))
+    assert body["tool_choice"] == "required"
+    assert not report.losses

@@ -31,23 +31,29 @@ def entry(name="f", arguments=None, call_id=None, **more):
     return {key: value for key, value in known.items() if value is not None} | more
 
 
+def read(calls, delta, at=""):
+    events = []
+    calls.read(delta, at, events)
+    return events
+
+
 def test_a_call_is_announced_and_then_delivered():
     calls = Calls(0)
     assert not calls.are_any
-    assert calls.read(begin(entry(call_id="a")), "/0/delta") == [
+    assert read(calls, begin(entry(call_id="a")), "/0/delta") == [
         ToolCallBegun(A, "a", "f", at="/0/delta/beginToolCalls/0")
     ]
     assert calls.are_any
-    assert calls.read(deliver(entry("f", "{}", "a")), "") == [ArgumentsReceived(A, "{}"), ToolCallCompleted(A)]
+    assert read(calls, deliver(entry("f", "{}", "a"))) == [ArgumentsReceived(A, "{}"), ToolCallCompleted(A)]
     assert calls.finish() == []
 
 
 def test_the_delivery_decides_about_the_arguments():
     calls = Calls(0)
-    calls.read(begin(entry(call_id="a")), "")
-    assert calls.read(grow(entry("f", '{"x', "a")), "") == []
-    assert calls.read(grow(entry("f", '{"x":1', "a")), "") == []
-    assert calls.read(deliver(entry("f", '{"y":2}', "a")), "") == [
+    read(calls, begin(entry(call_id="a")))
+    assert read(calls, grow(entry("f", '{"x', "a"))) == []
+    assert read(calls, grow(entry("f", '{"x":1', "a"))) == []
+    assert read(calls, deliver(entry("f", '{"y":2}', "a"))) == [
         ArgumentsReceived(A, '{"y":2}'),
         ToolCallCompleted(A),
     ]
@@ -55,26 +61,26 @@ def test_the_delivery_decides_about_the_arguments():
 
 def test_an_announcement_without_an_id_waits_for_the_call():
     calls = Calls(0)
-    assert calls.read(begin(entry("g"), entry("f")), "") == []
+    assert read(calls, begin(entry("g"), entry("f"))) == []
     assert not calls.are_any
-    events = calls.read(deliver(entry("f", "1", "a"), entry("f", "2", "b")), "")
+    events = read(calls, deliver(entry("f", "1", "a"), entry("f", "2", "b")))
     assert [event.id for event in events if isinstance(event, ToolCallBegun)] == ["a", "b"]
     assert calls.finish() == [FieldReceived("/beginToolCalls/0", {"name": "g"})]
 
 
 def test_growing_arguments_begin_a_call_that_nobody_announced():
     calls = Calls(1)
-    assert calls.read(grow(entry("f", "x")), "/d") == [
+    assert read(calls, grow(entry("f", "x")), "/d") == [
         ToolCallBegun(A, "call_0", "f", 1, at="/d/copilotToolCallStreamUpdates/0")
     ]
-    assert calls.read(grow(entry("f", "xy")), "/d") == []
+    assert read(calls, grow(entry("f", "xy")), "/d") == []
     assert calls.finish() == [ArgumentsReceived(A, "xy", 1), ToolCallCompleted(A, 1)]
 
 
 def test_a_call_that_is_never_delivered_has_what_was_shown():
     calls = Calls(0)
-    calls.read(begin(entry(call_id="a"), entry(call_id="b")), "")
-    calls.read(grow(entry("f", "half", "b")), "")
+    read(calls, begin(entry(call_id="a"), entry(call_id="b")))
+    read(calls, grow(entry("f", "half", "b")))
     assert calls.left() == [ArgumentsReceived(B, "half")]
     assert calls.left() == []
     assert calls.finish() == [ToolCallCompleted(A), ToolCallCompleted(B)]
@@ -82,8 +88,8 @@ def test_a_call_that_is_never_delivered_has_what_was_shown():
 
 def test_a_number_tells_calls_apart_whatever_their_ids():
     calls = Calls(0)
-    calls.read(begin(entry(call_id="", part=5), entry(call_id="", part=3)), "")
-    events = calls.read(deliver(entry("f", "three", "", part=3), entry("f", "five", "", part=5)), "")
+    read(calls, begin(entry(call_id="", part=5), entry(call_id="", part=3)))
+    events = read(calls, deliver(entry("f", "three", "", part=3), entry("f", "five", "", part=5)))
     assert events == [
         ArgumentsReceived(FIRST_CALL + 3, "three"),
         ToolCallCompleted(FIRST_CALL + 3),
@@ -93,25 +99,25 @@ def test_a_number_tells_calls_apart_whatever_their_ids():
 
 
 def test_calls_without_ids_get_some_legacy_ones_too():
-    events = Calls(0).read(deliver(entry("f", ""), entry("f", "")), "")
+    events = read(Calls(0), deliver(entry("f"), entry("f")))
     assert [event.id for event in events if isinstance(event, ToolCallBegun)] == ["call_0", "call_1"]
-    events = Calls(0).read({"_deprecatedCopilotFunctionCalls": [entry("f", "{}")]}, "")
+    events = read(Calls(0), {"_deprecatedCopilotFunctionCalls": [entry("f", "{}")]})
     assert [event.id for event in events if isinstance(event, ToolCallBegun)] == ["call_0"]
 
 
 def test_a_call_that_was_delivered_is_not_delivered_again():
     calls = Calls(0)
-    calls.read(deliver(entry("f", "{}", "a")), "")
+    read(calls, deliver(entry("f", "{}", "a")))
     again = entry("f", "{}", "a")
-    assert calls.read(deliver(again), "") == [FieldReceived("/copilotToolCalls/0", again)]
-    assert calls.read(grow(again), "") == [FieldReceived("/copilotToolCallStreamUpdates/0", again)]
+    assert read(calls, deliver(again)) == [FieldReceived("/copilotToolCalls/0", again)]
+    assert read(calls, grow(again)) == [FieldReceived("/copilotToolCallStreamUpdates/0", again)]
 
 
 def test_signature_and_item_come_beside():
     calls = Calls(0)
-    (begun,) = calls.read(begin(entry(call_id="a", sightline={"item": "i"})), "")
+    (begun,) = read(calls, begin(entry(call_id="a", sightline={"item": "i"})))
     assert begun.item == "i"
-    events = calls.read(deliver(entry("f", "{}", "a", sightline={"signature": "s", "signed_by": "gemini"})), "")
+    events = read(calls, deliver(entry("f", "{}", "a", sightline={"signature": "s", "signed_by": "gemini"})))
     assert events[0] == SignatureReceived(A, "s", "gemini")
 
 
@@ -127,5 +133,12 @@ def test_signature_and_item_come_beside():
 )
 def test_a_broken_entry_is_named(delta, pointer):
     with pytest.raises(Fault) as caught:
-        Calls(0).read(delta, "")
+        read(Calls(0), delta)
     assert caught.value.pointer == pointer
+
+
+def test_what_stands_before_a_broken_entry_is_told():
+    events: list = []
+    with pytest.raises(Fault):
+        Calls(0).read({**begin(entry(call_id="a")), **deliver(7)}, "", events)
+    assert events == [ToolCallBegun(A, "a", "f", at="/beginToolCalls/0")]

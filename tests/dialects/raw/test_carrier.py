@@ -76,6 +76,8 @@ def test_a_carried_part_knows_where_it_stands_and_what_stood_beside_it():
         {"type": "sightline", "part": {"type": "refusal"}, "more": 1},
         {"type": "sightline", "part": {"type": "text", "text": "the schema says texts itself"}},
         {"type": "sightline", "part": {"type": "opaque", "dialect": "raw", "value": 1}},
+        {"type": "sightline", "part": {"type": "\ud800"}},
+        {"type": "sightline", "part": {"\ud800": "refusal"}},
     ],
 )
 def test_what_we_would_not_have_carried_so_is_not_ours(value):
@@ -130,7 +132,7 @@ def test_fields_that_a_known_kind_lacks_stand_beside_it():
     assert read_beside({}) == NOTHING
 
 
-@pytest.mark.parametrize("value", [1, {"unknown": 1}, {"signature": 5}, {"signature": None}])
+@pytest.mark.parametrize("value", [1, {"unknown": 1}, {"signature": 5}, {"signature": None}, {"\ud800": 1}])
 def test_a_member_of_that_name_that_is_not_ours_is_left_alone(value):
     assert read_beside({"sightline": value}) is None
 

@@ -74,16 +74,16 @@ def test_unknown_fields_go_back_to_their_own_dialect_only():
 
 def test_calls_are_functions_whatever_they_were():
     writer = ContentWriter(Report(), same=False)
-    assert writer.call(ToolCall("a", "f", "", namespace="ns", item="i", extras={"x": 1})) == {
+    assert writer.call(ToolCall("a", "f", "", namespace="ns", item="i", extras={"x": 1}), "a") == {
         "id": "a",
         "type": "function",
         "function": {"name": "ns__f", "arguments": "{}"},
         "sightline": {"item": "i"},
     }
-    custom = writer.call(ToolCall("a", "f", "words", kind="custom"))
+    custom = writer.call(ToolCall("a", "f", "words", kind="custom"), "a")
     assert custom["function"] == {"name": "f", "arguments": '{"input":"words"}'}
 
 
 def test_a_call_of_our_own_keeps_even_empty_arguments():
-    call = ContentWriter(Report(), same=True).call(ToolCall("a", "f", "", extras={"x": 1}))
+    call = ContentWriter(Report(), same=True).call(ToolCall("a", "f", "", extras={"x": 1}), "a")
     assert call == {"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}, "x": 1}

@@ -90,12 +90,18 @@ def test_nothing_asked_is_nothing_written():
 
 def test_top_k_is_carried_and_what_chat_lacks_is_lost():
     options = Options(
-        top_k=5, stream=True, max_tokens=9, safety_settings=[{}], places={"safety_settings": "/safetySettings"}
+        top_k=5,
+        stop=("a", "b", "c", "d", "e"),
+        stream=True,
+        max_tokens=9,
+        safety_settings=[{}],
+        places={"safety_settings": "/safetySettings"},
     )
     report = Report()
     assert write_settings(Request(options=options, dialect="gemini"), report, same=False) == {
         "max_completion_tokens": 9,
         "top_k": 5,
+        "stop": ["a", "b", "c", "d", "e"],
         "stream": True,
     }
     assert report.additions == ()

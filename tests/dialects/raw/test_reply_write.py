@@ -14,7 +14,7 @@ from sightline.model.reply import Choice, Reply, TokenLogprob
 from sightline.model.report import Report
 
 CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "raw").glob("*/reply.json"))
-PLACES = {"at", "finish_at", "stop_at", "logprobs_at"}
+PLACES = {"at", "places", "finish_at", "stop_at", "logprobs_at"}
 
 
 def without_places(value):
@@ -61,6 +61,22 @@ def test_words_behind_a_call_move_before_it_and_that_is_said():
         {"type": "mcp"},
     ]
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/x", "content")]
+
+
+def test_calls_without_ids_get_different_ones_that_are_listed():
+    choice = Choice(parts=(ToolCall("", "f", "{}"), ToolCall("known", "f", "{}"), ToolCall("", "f", "{}")))
+    report = Report()
+    document = write_reply(Reply(choices=(choice, choice), id="rid"), Client(), report)
+    assert [call["id"] for call in document["toolCalls"]] == ["call_rid_0", "known", "call_rid_2"]
+    assert [call["id"] for call in document["others"][0]["toolCalls"]] == ["call_rid_1_0", "known", "call_rid_1_2"]
+    assert [(addition.pointer, addition.severity) for addition in report.additions] == [
+        ("/toolCalls/0/id", "identity"),
+        ("/toolCalls/2/id", "identity"),
+        ("/others/0/toolCalls/0/id", "identity"),
+        ("/others/0/toolCalls/2/id", "identity"),
+    ]
+    unnamed = write_reply(Reply(choices=(choice,)), Client(), Report())
+    assert [call["id"] for call in unnamed["toolCalls"]] == ["call_0", "known", "call_2"]
 
 
 def test_a_foreign_seal_travels_wrapped():

@@ -140,6 +140,24 @@ def test_items_of_one_turn_are_one_message_and_their_ids_are_lost():
     ]
 
 
+def test_an_item_that_only_its_dialect_knows_stays_a_message_of_its_own():
+    search = Opaque("openai-responses", {"type": "web_search_call", "id": "ws"}, at="/input/1")
+    tools = Opaque("openai-responses", {"type": "additional_tools"}, mirrored=True, at="/input/4")
+    messages, report = messages_of(
+        Message("assistant", (Thinking("hm"),), at="/input/0"),
+        Message("assistant", (search,), at="/input/1"),
+        Message("assistant", (Thinking("so"),), at="/input/2"),
+        Message("assistant", (Text("w"),), at="/input/3"),
+        Message("system", (tools,), at="/input/4"),
+    )
+    assert [len(message["content"]) for message in messages] == [1, 1, 2, 1]
+    again = read_request({"messages": messages}).messages
+    assert [msgspec.structs.replace(again[index].parts[0], at="") for index in (1, 3)] == [
+        msgspec.structs.replace(part, at="") for part in (search, tools)
+    ]
+    assert report.losses == ()
+
+
 def test_what_stands_behind_a_call_moves_before_it_and_that_is_said():
     call = ToolCall("a", "f", "{}")
     messages, report = messages_of(

@@ -167,10 +167,22 @@ def test_identity_counts_and_likelihoods_are_heard():
         delta("a", logprobs={"content": [{"token": "a", "logprob": -1}]}),
         {"index": 0, "finishReason": "length", "usage": {"prompt_tokens": 1}},
     )
-    assert events[0] == Started("i", "m", 3)
+    assert events[0] == Started("i", "m", 3, {"id": "/0/id", "model": "/0/model", "created": "/0/created"})
     assert isinstance(events[2], LogprobsReceived)
     assert events[3] == UsageReceived(Usage(input_tokens=1, at="/2/usage"))
     assert events[4] == Finished("length", at="/2/finishReason")
+
+
+def test_what_stands_before_the_fault_of_a_frame_is_told():
+    begun = delta(beginToolCalls=[{"name": "f", "id": "a"}])
+    events = read(
+        {**begun, "usage": 7},
+        delta(copilotToolCalls=[{"name": "f", "arguments": "{}", "id": "a"}], logprobs=[]),
+        {"index": 0, "finishReason": "stop"},
+    )
+    assert [event.at for event in events if isinstance(event, FrameBroken)] == ["/0/usage"]
+    [call] = fold(events).choice.tool_calls
+    assert (call.id, call.name, call.arguments) == ("a", "f", "{}")
 
 
 def test_unknown_fields_are_told_once():

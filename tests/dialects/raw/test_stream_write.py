@@ -151,13 +151,32 @@ def test_seals_and_citations_reach_their_parts():
 
 def test_calls_that_begin_out_of_order_are_put_in_order():
     assert_same(
-        ToolCallBegun(5, "", "f"),
-        ToolCallBegun(4, "", "f"),
+        ToolCallBegun(5, "five", "f"),
+        ToolCallBegun(4, "four", "f"),
         ArgumentsReceived(5, "five"),
         ArgumentsReceived(4, "four"),
         Finished("tool_calls"),
         Ended(),
     )
+
+
+def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply_and_they_are_listed():
+    events = (
+        Started("rid"),
+        ToolCallBegun(4, "", "f"),
+        ToolCallBegun(5, "", "f"),
+        Finished("tool_calls"),
+        ToolCallBegun(4, "", "f", 1),
+        Finished("tool_calls", 1),
+        Ended(),
+    )
+    report = assert_same(*events)
+    assert [frame["delta"]["beginToolCalls"][0]["id"] for frame in frames(*events)[1:3]] == ["call_rid_0", "call_rid_1"]
+    assert [addition.pointer for addition in report.additions] == [
+        "/toolCalls/0/id",
+        "/toolCalls/1/id",
+        "/others/0/toolCalls/0/id",
+    ]
 
 
 def test_words_behind_a_call_move_before_it_and_that_is_said():
@@ -197,7 +216,15 @@ def test_choices_likelihoods_and_counts():
 
 def test_who_answers_is_completed_as_it_becomes_known_and_at_last_from_the_client():
     client = Client(id="c", model="cm", created=5)
-    written = frames(Started(id="i"), Started(id="j", created=3), Started(), TextReceived(0, "a"), *STOP, client=client)
+    places = {"id": "/0/id"}
+    written = frames(
+        Started(id="i", places=places),
+        Started(id="j", created=3),
+        Started(),
+        TextReceived(0, "a"),
+        *STOP,
+        client=client,
+    )
     assert written[:2] == [{"id": "i"}, {"created": 3}]
     assert written[-1] == {"index": 0, "finishReason": "stop", "model": "cm"}
 

@@ -8,7 +8,7 @@ from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.conversation import safe_id
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.seals import NEXT
-from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
+from sightline.dialects.tool_names import INPUT, as_function_arguments
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
@@ -34,7 +34,8 @@ _UNMARKABLE = ("thinking", "redacted_thinking")
 class BlockWriter:
     """Writes the blocks of one document in order. `same` says that the parts were read from this dialect.
 
-    It remembers the last block, whichever message it stands in: a cache mark belongs to the block before it.
+    It remembers the last block, whichever message it stands in: a cache mark belongs to the block before it, and the
+    words that an answer is to begin with must not end in white space.
     """
 
     def __init__(self, report: Report, names: dict[str, str], *, same: bool) -> None:
@@ -42,6 +43,7 @@ class BlockWriter:
         self._names = names
         self._same = same
         self._last: JsonObject | None = None
+        self._last_at = ""
 
     def write(self, parts: tuple[Part, ...]) -> list[Json]:
         """The blocks of these parts."""
@@ -54,17 +56,29 @@ class BlockWriter:
             if block is not None:
                 if self._same:
                     merge(block, part.extras)
-                self._last = block
+                self._last, self._last_at = block, part.at
                 blocks.append(block)
         return blocks
 
     def write_words(self, parts: tuple[Part, ...]) -> list[Json]:
         """The blocks of a system prompt, which takes words only."""
+        if self._same:
+            return self.write(parts)
+        taken: list[Part] = []
         for part in parts:
-            if not self._same and not isinstance(part, (Text, Refusal, CacheBreakpoint, Thinking)):
+            if isinstance(part, (Text, Refusal, CacheBreakpoint, Thinking)):
+                taken.append(part)
+            elif not isinstance(part, Opaque) or not part.mirrored:
                 self._report.lose(part.at, f"a {_kind(part)} in a system message", "it takes text only", "content")
-        taken = (Text, Refusal, CacheBreakpoint, Thinking)
-        return self.write(tuple(part for part in parts if self._same or isinstance(part, taken)))
+        return self.write(tuple(taken))
+
+    def trim_end(self) -> None:
+        """Take the white space from the end of the last block, with which the answer is to begin."""
+        last = self._last
+        text = None if last is None else last.get("text")
+        if last is not None and isinstance(text, str) and text != text.rstrip():
+            self._report.lose(self._last_at, "trailing white space", f"{NAME} rejects it at the end", "content")
+            last["text"] = text.rstrip()
 
     def _block(self, part: Part) -> JsonObject | None:
         match part:
@@ -163,7 +177,7 @@ class BlockWriter:
         return {
             "type": "tool_use",
             "id": part.id if self._same else safe_id(part.id, part.at, self._report, NAME),
-            "name": flat_name(part.name, part.namespace),
+            "name": part.name,
             "input": self._input(arguments, part.at),
         }
 

@@ -4,14 +4,17 @@ from collections.abc import Mapping
 
 from sightline.dialects.faults import provider_fault, status_of
 from sightline.errors import Code, Fault
+from sightline.model.events import FieldReceived, StreamEvent
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import encode
+from sightline.wire.pointer import join
 
+_NOT_FOUND = "not_found_error"
 _TYPES: Mapping[Code, str] = {
     Code.INVALID_REQUEST: "invalid_request_error",
     Code.AUTH: "authentication_error",
     Code.PERMISSION: "permission_error",
-    Code.MODEL_UNKNOWN: "not_found_error",
+    Code.MODEL_UNKNOWN: _NOT_FOUND,
     Code.CONTEXT_OVERFLOW: "invalid_request_error",
     Code.REQUEST_TOO_LARGE: "request_too_large",
     Code.REQUEST_TOO_LARGE_FOR_RATE: "rate_limit_error",
@@ -57,6 +60,22 @@ def frame_fault(frame: JsonObject) -> Fault:
     return read_error(200, frame, {})
 
 
+def error_fields(body: JsonObject, at: str) -> list[StreamEvent]:
+    """What an error says besides its kind and its words."""
+    error = body.get("error")
+    fields = unmodelled(body, at, frozenset({"type", "error"}))
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
+        fields += unmodelled(error, f"{at}/error", frozenset({"type", "message"}))
+    return fields
+
+
+def unmodelled(holder: JsonObject, at: str, known: frozenset[str]) -> list[StreamEvent]:
+    """The fields that we do not model and that say something."""
+    return [
+        FieldReceived(join(at, key), value) for key, value in holder.items() if key not in known and value is not None
+    ]
+
+
 def is_error(body: JsonObject) -> bool:
     """Whether this is an error and not an answer."""
     return body.get("type") == "error" or (body.get("type") is None and isinstance(body.get("error"), dict))
@@ -73,7 +92,8 @@ def error_body(fault: Fault) -> JsonObject:
     message = fault.message
     if fault.code is Code.CONTEXT_OVERFLOW and _OVERFLOW not in message.lower():
         message = f"{_OVERFLOW}: {message}"
-    error: JsonObject = {"type": _TYPES[fault.code], "message": message}
+    kind = _NOT_FOUND if status_of(fault) == 404 else _TYPES[fault.code]
+    error: JsonObject = {"type": kind, "message": message}
     own = fault.details
     if isinstance(own, dict) and isinstance(finer := own.get("details"), dict) and "error_code" in finer:
         error["details"] = finer

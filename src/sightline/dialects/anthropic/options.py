@@ -1,9 +1,11 @@
 """The settings of a request, both ways: plain options by table, structured output, and how much the model thinks."""
 
+from collections.abc import Mapping
 from typing import assert_never
 
 import msgspec
 
+from sightline.dialects.anthropic.schema import closed
 from sightline.dialects.anthropic.thinking import read_reasoning, write_reasoning
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.dialect import Target
@@ -45,7 +47,16 @@ _NESTED = frozenset({"metadata", "thinking", "output_config"})
 MODELLED = known_keys(TABLE) | _NESTED | {"output_format"}
 """The top-level fields that this module accounts for, extras of theirs included."""
 
-_AS_IT_IS = {"n": 1, "logprobs": False, "presence_penalty": 0, "frequency_penalty": 0}
+_AS_IT_IS: Mapping[str, object] = {
+    "n": 1,
+    "logprobs": False,
+    "top_logprobs": 0,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+    "logit_bias": {},
+    "safety_settings": [],
+    "verbosity": "medium",
+}
 """Settings that say what happens here anyway: losing them changes no answer."""
 
 
@@ -156,7 +167,11 @@ def _drop_sampling(options: Options, body: JsonObject, report: Report) -> None:
 def _write_format(output: OutputFormat, body: JsonObject, report: Report, *, same: bool) -> None:
     match output:
         case SchemaFormat(schema):
-            written: JsonObject = {"type": "json_schema", "schema": schema}
+            at = "/output_config/format/schema"
+            written: JsonObject = {
+                "type": "json_schema",
+                "schema": schema if same else closed(schema, output.at, at, report),
+            }
             if same:
                 merge(written, output.extras)
             path = ("output_format",) if same and output.at == _FORMATS[1] else ("output_config", "format")
@@ -177,4 +192,4 @@ def _lose_format_members(output: SchemaFormat, report: Report) -> None:
             report.lose(output.at, f"{name} of the output format", why, "identity")
     if output.strict is not None:
         why = f"{NAME} always keeps to the schema"
-        report.lose(output.at, "strict of the output format", why, "identity" if output.strict else "option")
+        report.lose(output.at, "strict of the output format", why, "identity")

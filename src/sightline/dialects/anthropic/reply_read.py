@@ -1,9 +1,9 @@
 """A whole Messages reply to the events that a stream of it would have been."""
 
 from sightline.dialects.anthropic.blocks_read import read_content
-from sightline.dialects.anthropic.errors import frame_fault, is_error
+from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled
 from sightline.dialects.anthropic.usage import Counter
-from sightline.dialects.anthropic.words import finish_of
+from sightline.dialects.anthropic.words import STOP_DETAILS, finish_of
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, str_of
 from sightline.dialects.streaming import settled
 from sightline.model.events import (
@@ -11,9 +11,9 @@ from sightline.model.events import (
     CitationReceived,
     Ended,
     Failed,
-    FieldReceived,
     Finished,
     PartReceived,
+    RefusalReceived,
     SignatureReceived,
     Started,
     StreamEvent,
@@ -25,7 +25,7 @@ from sightline.model.events import (
 )
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Part, Text, Thinking, ToolCall
-from sightline.wire.pointer import join
+from sightline.model.reply import Finish
 
 KNOWN = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"})
 
@@ -34,19 +34,20 @@ def read_reply(document: Json) -> list[StreamEvent]:
     """The events of this body."""
     body = as_object(document, "")
     if is_error(body):
-        return [Failed(frame_fault(body)), Ended()]
+        return [*error_fields(body, ""), Failed(frame_fault(body)), Ended()]
     parts, _ = read_content(as_list(body.get("content"), "/content"), "/content")
     parts = tuple(part for part in parts if not isinstance(part, CacheBreakpoint))
     events: list[StreamEvent] = [started_of(body, "")]
     for number, part in enumerate(parts):
         events += events_of(number, part)
-    events += fields_of(body, "", KNOWN)
+    events += unmodelled(body, "", KNOWN | {STOP_DETAILS})
     usage = opt_object(body, "usage", "")
     if usage is not None:
         events.append(UsageReceived(Counter().read(usage, "/usage")))
     stop_sequence = opt_str(body, "stop_sequence", "")
     finish, detail = finish_of(str_of(body, "stop_reason", ""), stop_sequence)
     finish = settled(finish, has_calls=any(isinstance(part, ToolCall) for part in parts))
+    events += details_of(body, "", len(parts), finish)
     return [*events, Finished(finish, 0, detail, stop_sequence, "/stop_reason", "/stop_sequence"), Ended()]
 
 
@@ -71,7 +72,7 @@ def events_of(number: int, part: Part) -> list[StreamEvent]:
             events += [ArgumentsReceived(number, arguments), ToolCallCompleted(number)]
         case _:
             return [PartReceived(number, part)]
-    return [*events, *fields_of(part.extras, part.at, frozenset())]
+    return [*events, *unmodelled(part.extras, part.at, frozenset())]
 
 
 def seal_of(number: int, part: Thinking) -> list[StreamEvent]:
@@ -81,8 +82,12 @@ def seal_of(number: int, part: Thinking) -> list[StreamEvent]:
     return [SignatureReceived(number, part.signature, part.signed_by, id=part.id)]
 
 
-def fields_of(holder: JsonObject, at: str, known: frozenset[str]) -> list[StreamEvent]:
-    """The fields that we do not model and that say something."""
-    return [
-        FieldReceived(join(at, key), value) for key, value in holder.items() if key not in known and value is not None
-    ]
+def details_of(holder: JsonObject, at: str, number: int, finish: Finish) -> list[StreamEvent]:
+    """The `stop_details` of a holder: the explanation of a refusal is a part of its own, behind all blocks."""
+    details = holder.get(STOP_DETAILS)
+    text = details.get("explanation") if isinstance(details, dict) and finish == "refusal" else None
+    if not isinstance(details, dict) or not isinstance(text, str) or not text:
+        return unmodelled({STOP_DETAILS: details}, at, frozenset())
+    place = f"{at}/{STOP_DETAILS}"
+    refusal = RefusalReceived(number, text, at=f"{place}/explanation")
+    return [refusal, *unmodelled(details, place, frozenset({"explanation"}))]

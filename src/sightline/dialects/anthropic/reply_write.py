@@ -7,7 +7,7 @@ from sightline.dialects.anthropic.blocks_write import arguments_object
 from sightline.dialects.anthropic.citations import write_citation
 from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.usage import write_usage
-from sightline.dialects.anthropic.words import NAME, stop_reason_of
+from sightline.dialects.anthropic.words import NAME, STOP_DETAILS, stop_reason_of
 from sightline.dialects.dialect import Client
 from sightline.dialects.losses import lose_choices, lose_partial
 from sightline.dialects.seals import NEXT, wrap
@@ -30,14 +30,19 @@ from sightline.model.parts import (
 )
 from sightline.model.reply import Reply
 from sightline.model.report import Report
+from sightline.model.usage import Usage
+from sightline.wire.pointer import split
 
 UNSIGNED = "unsigned"
 """The maker of thinking that nobody has signed, so that we know it again when the client sends it back."""
 
 DEFAULT_ID = "msg_0"
 
-KEPT = ("stop_details", "container", "context_management")
+KEPT = (STOP_DETAILS, "container", "context_management")
 """Unmodelled fields of a reply that only this API has; they are written back."""
+
+_EXPLANATION = f"/{STOP_DETAILS}/explanation"
+_INVENTED = f"{NAME} demands it and nobody told it"
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
@@ -53,21 +58,63 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     lose_created(reply.created, reply.places, report)
     if choice.logprobs:
         lose_logprobs(choice.logprobs_at, report)
-    identity = reply.id or client.id or DEFAULT_ID
+    identity, model = identity_of(reply.id, reply.model, client, report)
+    kept: JsonObject = {}
+    for field in reply.unmodelled:
+        keep(kept, field.at, field.value)
     content: list[Json] = []
     for part in choice.parts:
-        content += reply_blocks(part, identity, len(content), report)
+        if isinstance(part, Refusal) and is_explanation(part.at):
+            keep(kept, part.at, part.text)
+        else:
+            content += reply_blocks(part, identity, len(content), report)
+    add_uncounted(reply.usage, client, report)
     body: JsonObject = {
         "id": identity,
         "type": "message",
         "role": "assistant",
-        "model": reply.model or client.model,
+        "model": model,
         "content": content,
         "stop_reason": stop_reason,
         "stop_sequence": choice.stop_sequence,
         "usage": write_usage(reply.usage, client.input_tokens),
     }
-    return body | {key: field.value for field in reply.unmodelled if (key := field.at.rpartition("/")[2]) in KEPT}
+    return body | kept
+
+
+def keep(kept: JsonObject, at: str, value: Json) -> None:
+    """Collect a field that only this API has under the name that it has here; any other is left out."""
+    *_, holder, key = ("", "", *split(at))
+    if key in KEPT:
+        kept[key] = value
+    elif holder == STOP_DETAILS:
+        details = kept.setdefault(STOP_DETAILS, {})
+        if isinstance(details, dict):
+            details[key] = value
+
+
+def is_explanation(at: str) -> bool:
+    """Whether a refusal that stood here explains the end of the message and is no block of it."""
+    return at.endswith(_EXPLANATION)
+
+
+def identity_of(reply_id: str | None, model: str | None, client: Client, report: Report) -> tuple[str, str]:
+    """The id and the model that a message names; what nobody told is listed."""
+    reply_id, model = reply_id or client.id, model or client.model
+    if not reply_id:
+        report.add("/id", "id of the reply", _INVENTED, "identity")
+    if not model:
+        report.add("/model", "an empty name of the model", _INVENTED, "identity")
+    return reply_id or DEFAULT_ID, model
+
+
+def add_uncounted(usage: Usage | None, client: Client, report: Report) -> None:
+    """List the counts that are zero because nobody counted."""
+    usage = usage or Usage()
+    if usage.input_tokens is None and not client.input_tokens:
+        report.add("/usage/input_tokens", "a count of 0", _INVENTED, "identity")
+    if usage.output_tokens is None:
+        report.add("/usage/output_tokens", "a count of 0", _INVENTED, "identity")
 
 
 def lose_created(created: int | None, places: dict[str, str], report: Report) -> None:

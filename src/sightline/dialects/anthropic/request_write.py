@@ -5,21 +5,25 @@ from sightline.dialects.anthropic.options import write_settings
 from sightline.dialects.anthropic.tools import write_choice, write_tools
 from sightline.dialects.anthropic.turns import with_turns
 from sightline.dialects.anthropic.words import NAME
-from sightline.dialects.conversation import SYSTEM_ROLES, call_names, leading_count, with_policy
+from sightline.dialects.conversation import SYSTEM_ROLES, call_names, leading_count, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
-from sightline.model.report import Report, Severity
+from sightline.model.parts import Opaque
+from sightline.model.report import Report
 from sightline.model.request import Request
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:
     """The body that asks the same."""
     same = request.dialect == NAME
-    messages = with_policy(request.messages, target.system, report)
+    messages = request.messages
     if not same:
-        _lose_identity(request.messages, report)
+        _lose_identity(messages, report)
+        messages = tuple(message for message in messages if not _is_mirrored(message))
+    messages = with_policy(messages, target.system, report)
+    if not same:
         messages = with_turns(messages, report)
     body: JsonObject = {"model": request.model} if request.model else {}
     _Conversation(messages, report, same=same).write(body, keep_places=same and target.system == "in_place")
@@ -32,12 +36,17 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
 def _lose_identity(messages: tuple[Message, ...], report: Report) -> None:
     """Report what a message of this API does not say about itself, before messages are joined."""
     for message in messages:
-        if message.role == "developer":
+        if message.role == "developer" and not _is_mirrored(message):
             report.lose(message.at, "role developer", f"{NAME} calls it system", "identity")
         if message.id is not None:
             report.lose(message.at, "id of the message", f"{NAME} has no such field", "identity")
         if message.name is not None:
-            report.lose(f"{message.at}/name", "name of the speaker", f"{NAME} has no such field", "content")
+            report.lose(f"{message.at}/name", "name of the speaker", f"{NAME} has no such field", "option")
+
+
+def _is_mirrored(message: Message) -> bool:
+    """Whether everything in this message also stands elsewhere in the request."""
+    return bool(message.parts) and all(isinstance(part, Opaque) and part.mirrored for part in message.parts)
 
 
 class _Conversation:
@@ -51,27 +60,30 @@ class _Conversation:
 
     def write(self, body: JsonObject, *, keep_places: bool) -> None:
         """Fill in `system` and `messages`. `keep_places`: a system message among the messages stays there."""
-        count = leading_count(self._messages)
+        written = [(message, blocks) for message in self._messages if (blocks := self._content(message)) is not None]
+        messages = tuple(message for message, _ in written)
+        if not self._same:
+            messages = with_somebody(messages, self._report, NAME)
+            if messages and messages[-1].role == "assistant":
+                self._blocks.trim_end()
+        count = leading_count(messages)
         if keep_places:
-            count = next((i for i, m in enumerate(self._messages[:count]) if m.at.startswith("/messages")), count)
-        leading, others = self._messages[:count], self._messages[count:]
-        written = [(message, blocks) for message in leading if (blocks := self._content(message)) is not None]
-        spoken = [(message, blocks) for message in others if (blocks := self._content(message)) is not None]
+            count = next((i for i, m in enumerate(messages[:count]) if m.at.startswith("/messages")), count)
         # Only now: a cache mark may have been put on a block of an earlier message.
-        if written:
-            joined = [block for _, blocks in written for block in blocks]
-            bare = bare_text(joined) if len(written) == 1 and written[0][0].bare else None
+        if count:
+            joined = [block for _, blocks in written[:count] for block in blocks]
+            bare = bare_text(joined) if count == 1 and messages[0].bare else None
             body["system"] = joined if bare is None else bare
-        body["messages"] = [self._message(message, blocks) for message, blocks in spoken]
+        spoken = zip(messages[count:], written[count:], strict=True)
+        body["messages"] = [self._message(message, blocks) for message, (_, blocks) in spoken]
 
     def _content(self, message: Message) -> list[Json] | None:
         """The blocks of a message; None if it comes to nothing and so cannot be sent."""
-        refusals = self._report.refusal_count
         is_system = message.role in SYSTEM_ROLES
         blocks = self._blocks.write_words(message.parts) if is_system else self._blocks.write(message.parts)
         if not self._same and not blocks:
-            severity: Severity = "content" if self._report.refusal_count > refusals else "identity"
-            self._report.lose(message.at, "a message", "nothing in it can be sent", severity)
+            # What it held is reported part by part; this is for the message itself, its role and its place.
+            self._report.lose(message.at, "a message of which nothing is left", f"{NAME} rejects it", "identity")
             return None
         return blocks
 

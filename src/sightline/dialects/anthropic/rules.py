@@ -6,11 +6,13 @@ from collections.abc import Iterator
 import msgspec
 
 from sightline.dialects.anthropic.options import LEAST_TOP_P, SERVICE_TIERS
+from sightline.dialects.anthropic.schema import open_objects
 from sightline.dialects.anthropic.sources import IMAGE_TYPES
 from sightline.dialects.anthropic.thinking import LEAST_BUDGET
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.conversation import leading_count
 from sightline.dialects.dialect import Problem
+from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import (
     argument_problems,
     empty_problems,
@@ -19,11 +21,12 @@ from sightline.dialects.validity import (
     tool_problems,
 )
 from sightline.model.message import Message
+from sightline.model.options import SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.request import Request
-from sightline.model.tools import OpaqueTool
+from sightline.model.tools import FunctionTool, OpaqueTool
 
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), 128)
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _MOST_BREAKPOINTS = 4
 
@@ -36,11 +39,12 @@ def problems(request: Request) -> list[Problem]:
         *_pairing_problems(request),
         *_empty_problems(request),
         *argument_problems(request),
-        *tool_problems(request, _TOOL_NAME),
+        *tool_problems(request, NAMES),
         *(problem for message in request.messages for part in message.parts for problem in _part_problems(part)),
         *_end_problems(request),
         *_breakpoint_problems(request),
         *_option_problems(request),
+        *_schema_problems(request),
         *_thinking_problems(request),
     ]
 
@@ -169,6 +173,21 @@ def _option_problems(request: Request) -> Iterator[Problem]:
         yield Problem("/service_tier", f"service_tier is one of {', '.join(sorted(SERVICE_TIERS))}")
     if request.tool_choice is not None and not request.tools:
         yield Problem(request.tool_choice.at, "a tool choice needs tools")
+
+
+def _schema_problems(request: Request) -> Iterator[Problem]:
+    """Where the API keeps the model to a schema, every object of it must be closed."""
+    kept = [
+        (f"{tool.at}/input_schema", tool.schema)
+        for tool in request.tools
+        if isinstance(tool, FunctionTool) and tool.strict and tool.schema is not None
+    ]
+    output = request.options.format
+    if isinstance(output, SchemaFormat):
+        kept.append((f"{output.at}/schema", output.schema))
+    for at, schema in kept:
+        for path in open_objects(schema):
+            yield Problem(f"{at}{path}", "this object must have additionalProperties false")
 
 
 def _thinking_problems(request: Request) -> Iterator[Problem]:

@@ -65,18 +65,28 @@ def foreign_source(part: Image | Document, report: Report) -> JsonObject | None:
         case PlainText():
             report.lose(part.at, what, "a picture cannot be text", "content")
             return None
-        case source:
-            if isinstance(source, Link) and source.media_type:
+        case Inline(media_type, data):
+            kind = _kind_of(media_type)
+            if kind not in IMAGE_TYPES:
+                report.lose(part.at, f"a picture of type {media_type!r}", f"{NAME} does not take it", "content")
+                return None
+            if kind != media_type:
+                report.lose(part.at, f"media type {media_type!r}", f"{NAME} calls it {kind}", "identity")
+            return own_source(Inline(kind, data))
+        case Link() as source:
+            if source.media_type:
                 report.lose(part.at, "media type of a link", f"{NAME} finds it out itself", "identity")
             return own_source(source)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _document_source(part: Document, source: Inline | PlainText, report: Report) -> JsonObject | None:
     if isinstance(source, PlainText):
         _lose_kind_of_text(part, source.media_type, report)
         return own_source(PlainText(source.text))
-    if source.media_type == PDF:
-        return own_source(source)
+    if _kind_of(source.media_type) == PDF:
+        return own_source(Inline(PDF, source.data))
     if source.media_type.startswith("text/"):
         text = _decoded(source.data)
         if text is not None:
@@ -84,6 +94,12 @@ def _document_source(part: Document, source: Inline | PlainText, report: Report)
             return own_source(PlainText(text))
     report.lose(part.at, f"a document of type {source.media_type!r}", f"{NAME} takes PDF and plain text", "content")
     return None
+
+
+def _kind_of(media_type: str) -> str:
+    """A media type without its parameters, under its registered name."""
+    kind = media_type.partition(";")[0].strip().lower()
+    return "image/jpeg" if kind == "image/jpg" else kind
 
 
 def _decoded(data: str) -> str | None:

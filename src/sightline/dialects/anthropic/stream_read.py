@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from sightline.dialects.anthropic.blocks_read import BLOCKS
 from sightline.dialects.anthropic.citations import read_citation
-from sightline.dialects.anthropic.errors import frame_fault, is_error
-from sightline.dialects.anthropic.reply_read import KNOWN, events_of, fields_of, started_of
+from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled
+from sightline.dialects.anthropic.reply_read import KNOWN, details_of, events_of, started_of
 from sightline.dialects.anthropic.usage import Counter
-from sightline.dialects.anthropic.words import NAME, finish_of
+from sightline.dialects.anthropic.words import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.fields import as_object, opt_object, opt_str, str_of, wrong
 from sightline.dialects.seals import unwrap
 from sightline.dialects.streaming import StreamReader, settled
@@ -38,7 +38,7 @@ _TOOL_USE = frozenset({"type", "id", "name", "input"})
 _BLOCK_DELTA = frozenset({"type", "index", "delta"})
 _DELTA = frozenset({"type", "text", "thinking", "signature", "partial_json", "citation"})
 _MESSAGE_DELTA = frozenset({"type", "delta", "usage"})
-_STOP = frozenset({"stop_reason", "stop_sequence"})
+_STOP = frozenset({"stop_reason", "stop_sequence", STOP_DETAILS})
 _NOTHING = ("", "")
 _GROWING: Mapping[str, tuple[str, str]] = {
     "text": ("text_delta", "text"),
@@ -104,7 +104,7 @@ class MessagesMachine:
                     return [ArgumentsReceived(number, text)]
         at = f"/{index}"
         if is_error(document):
-            return [Failed(frame_fault(document))]
+            return [*error_fields(document, at), Failed(frame_fault(document))]
         kind = str_of(document, "type", at)
         handler = self._handlers.get(kind)
         return self._once(kind, at, document) if handler is None else handler(document, at)
@@ -196,7 +196,7 @@ class MessagesMachine:
         events += self._unknown(delta, _STOP, place) + self._unknown(document, _MESSAGE_DELTA, at)
         word = opt_str(delta, "stop_reason", place)
         if word is None or self._has_finished:
-            return events
+            return events + self._unknown(delta, _STOP - {STOP_DETAILS}, place)
         self._has_finished = True
         stop_sequence = opt_str(delta, "stop_sequence", place)
         finish, detail = finish_of(word, stop_sequence)
@@ -205,6 +205,7 @@ class MessagesMachine:
         return [
             *closed,
             *events,
+            *details_of(delta, place, max(self._used, default=-1) + 1, finish),
             Finished(finish, 0, detail, stop_sequence, f"{place}/stop_reason", f"{place}/stop_sequence"),
         ]
 
@@ -226,9 +227,10 @@ class MessagesMachine:
         """The unmodelled fields of this object, each name once in a stream."""
         if holder.keys() <= known:
             return []
-        fresh = {key: value for key, value in holder.items() if key not in known and key not in self._noted}
+        known |= self._noted
+        fresh: JsonObject = {key: value for key, value in holder.items() if key not in known and value is not None}
         self._noted |= fresh.keys()
-        return fields_of(fresh, at, frozenset())
+        return unmodelled(fresh, at, frozenset())
 
     def _once(self, kind: str, at: str, value: Json) -> list[StreamEvent]:
         if kind in self._noted:

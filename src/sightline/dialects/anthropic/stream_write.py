@@ -7,9 +7,11 @@ from sightline.dialects.anthropic.blocks_write import arguments_object
 from sightline.dialects.anthropic.citations import write_citation
 from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.reply_write import (
-    DEFAULT_ID,
-    KEPT,
+    add_uncounted,
     call_id_for,
+    identity_of,
+    is_explanation,
+    keep,
     lose_arguments,
     lose_call_form,
     lose_created,
@@ -85,6 +87,8 @@ class MessagesWriter:
         self._index = -1
         self._block: _Block | None = None
         self._has_calls = False
+        self._has_logprobs = False
+        self._is_dated = False
         self._finished: Finished | None = None
         self._kept: JsonObject = {}
         self._is_over = False
@@ -110,9 +114,8 @@ class MessagesWriter:
                 return self._thinking(event)
             case ArgumentsReceived(part, fragment):
                 return self._arguments(part, fragment)
-            case RefusalReceived(part, text):
-                lose_refusal(event.at, self._report)
-                return self._text(part, text)
+            case RefusalReceived():
+                return self._refuse(event)
             case ToolCallBegun(part):
                 lose_call_form(event.at, event.item, event.kind, self._report)
                 self._has_calls = True
@@ -133,10 +136,11 @@ class MessagesWriter:
             case UsageReceived(usage):
                 self._usage = usage if self._usage is None else updated(self._usage, usage)
             case FieldReceived(at, value):
-                if (key := at.rpartition("/")[2]) in KEPT:
-                    self._kept[key] = value
+                keep(self._kept, at, value)
             case LogprobsReceived():
-                lose_logprobs(event.at, self._report)
+                if not self._has_logprobs:
+                    lose_logprobs(event.at, self._report)
+                self._has_logprobs = True
             case Finished():
                 self._finished = event
                 return self._close()
@@ -155,15 +159,17 @@ class MessagesWriter:
     def _begin(self, started: Started | None = None) -> bytes:
         """message_start, once."""
         started = started or Started()
-        lose_created(started.created, started.places, self._report)
+        if not self._is_dated:
+            lose_created(started.created, started.places, self._report)
+        self._is_dated = self._is_dated or started.created is not None
         if self._id:
             return b""
-        self._id = started.id or self._client.id or DEFAULT_ID
+        self._id, model = identity_of(started.id, started.model, self._client, self._report)
         message: JsonObject = {
             "id": self._id,
             "type": "message",
             "role": "assistant",
-            "model": started.model or self._client.model,
+            "model": model,
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
@@ -182,6 +188,7 @@ class MessagesWriter:
             return self._fail(cut())
         begun = self._begin()
         self._is_over = True
+        add_uncounted(self._usage, self._client, self._report)
         delta: JsonObject = {"stop_reason": reason, "stop_sequence": finished.stop_sequence}
         message_delta: JsonObject = {
             "type": "message_delta",
@@ -242,6 +249,14 @@ class MessagesWriter:
         if not text:
             return b"" if self._is_open(part) else self._open(_Block(part, "text"))
         return self._text_start(part) + self._delta({"type": "text_delta", "text": text})
+
+    def _refuse(self, event: RefusalReceived) -> bytes:
+        if is_explanation(event.at):
+            keep(self._kept, event.at, event.text)
+            return b""
+        if not self._is_open(event.part):
+            lose_refusal(event.at, self._report)
+        return self._text(event.part, event.text)
 
     def _text_start(self, part: int) -> bytes:
         block = self._block

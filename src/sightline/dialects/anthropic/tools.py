@@ -2,8 +2,10 @@
 
 from sightline.dialects.anthropic.blocks_read import read_cache
 from sightline.dialects.anthropic.blocks_write import write_cache
+from sightline.dialects.anthropic.schema import any_open, closed
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.fields import (
+    as_list,
     as_object,
     compact,
     merge,
@@ -14,7 +16,7 @@ from sightline.dialects.fields import (
     rest,
     str_of,
 )
-from sightline.dialects.tool_names import flat_name, flat_names, function_for
+from sightline.dialects.tool_names import function_for
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -69,8 +71,6 @@ def _foreign_tool(tool: Tool, place: str, report: Report) -> Json:
             return tool.value
         report.lose(tool.at, f"a tool of {tool.dialect}", f"{NAME} does not know it", "option")
         return None
-    if tool.namespace is not None:
-        report.lose(tool.at, "namespace of a tool", f"{NAME} has none: it became part of the name", "identity")
     if isinstance(tool, CustomTool):
         report.lose(tool.at, "that the tool takes free text", "it became a function of one string", "identity")
         if tool.grammar is not None:
@@ -81,6 +81,11 @@ def _foreign_tool(tool: Tool, place: str, report: Report) -> Json:
     if tool.schema is None or "type" not in schema:
         report.add(f"{place}/input_schema", "input_schema of an object", f"{NAME} demands one")
         schema.setdefault("type", "object")
+    if tool.strict and any_open(schema):
+        report.lose(tool.at, "strict", f"{NAME} keeps to a schema only where every object of it is closed", "option")
+        del written["strict"]
+    elif tool.strict:
+        schema = closed(schema, tool.at, f"{place}/input_schema", report)
     written["input_schema"] = schema
     return written
 
@@ -88,7 +93,7 @@ def _foreign_tool(tool: Tool, place: str, report: Report) -> Json:
 def _function(tool: FunctionTool, *, same: bool) -> JsonObject:
     return compact(
         {
-            "name": flat_name(tool.name, tool.namespace),
+            "name": tool.name,
             "description": tool.description,
             "input_schema": tool.schema,
             "strict": tool.strict,
@@ -122,7 +127,7 @@ def write_choice(request: Request, body: JsonObject, report: Report, *, same: bo
     elif "tools" not in body:
         _lose_without_tools(request, report)
     else:
-        written = None if choice is None else _foreign_choice(choice, request, report)
+        written = None if choice is None else _foreign_choice(choice, _names(body["tools"]), report)
         if parallel is not None and written is not None and written["type"] == "none":
             report.lose(request.parallel_at, "whether calls may be parallel", "no call is allowed at all", "identity")
         elif parallel is False:
@@ -153,12 +158,21 @@ def _lose_without_tools(request: Request, report: Report) -> None:
         report.lose(request.parallel_at, "whether calls may be parallel", why, "identity")
 
 
-def _foreign_choice(choice: ToolChoice, request: Request, report: Report) -> JsonObject | None:
+def _names(tools: Json) -> list[Json]:
+    """The names of the tools that were written."""
+    return [tool.get("name") for tool in as_list(tools, "/tools") if isinstance(tool, dict)]
+
+
+def _foreign_choice(choice: ToolChoice, known: list[Json], report: Report) -> JsonObject | None:
     if choice.mode == "opaque":
         report.lose(choice.at, "tool choice", f"{NAME} does not know this one", "option")
         return None
-    flat = flat_names(request)
-    names = [flat.get(name, name) for name in choice.names]
+    names = [name for name in choice.names if name in known]
+    for name in choice.names:
+        if name not in known:
+            report.lose(choice.at, f"choice of {name!r}", "no such tool is sent", "option")
+    if choice.names and not names:
+        return None
     if len(names) == 1 and choice.mode in ("named", "required"):
         return {"type": "tool", "name": names[0]}
     if names:

@@ -8,6 +8,9 @@ from sightline.model.reply import Finish
 
 NAME = "anthropic"
 
+STOP_DETAILS = "stop_details"
+"""What a reply says of its stop reason."""
+
 ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 FINISHES: Mapping[str, Finish] = {

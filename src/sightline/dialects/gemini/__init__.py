@@ -10,7 +10,7 @@ from sightline.dialects.gemini.reply_read import read_reply
 from sightline.dialects.gemini.reply_write import write_reply
 from sightline.dialects.gemini.request_read import read_request
 from sightline.dialects.gemini.request_write import write_request
-from sightline.dialects.gemini.rules import problems
+from sightline.dialects.gemini.rules import NAMES, problems
 from sightline.dialects.gemini.spelling import NAME
 from sightline.dialects.gemini.stream_read import stream_reader
 from sightline.dialects.gemini.stream_write import StreamWriter
@@ -26,11 +26,13 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    names=NAMES,
     model_in_path=True,
     bookkeeping=frozenset(
         {
             "avgLogprobs",
             "createTime",
+            "details",
             "displayName",
             "display_name",
             "labels",

@@ -11,11 +11,12 @@ from sightline.model.json import Json, JsonObject
 _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _OVERFLOW = "The input token count exceeds the maximum number of tokens allowed"
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+_NOT_FOUND = "NOT_FOUND"
 _STATUS: Mapping[Code, str] = {
     Code.INVALID_REQUEST: "INVALID_ARGUMENT",
     Code.AUTH: "UNAUTHENTICATED",
     Code.PERMISSION: "PERMISSION_DENIED",
-    Code.MODEL_UNKNOWN: "NOT_FOUND",
+    Code.MODEL_UNKNOWN: _NOT_FOUND,
     Code.CONTEXT_OVERFLOW: "INVALID_ARGUMENT",
     Code.REQUEST_TOO_LARGE: "INVALID_ARGUMENT",
     Code.REQUEST_TOO_LARGE_FOR_RATE: "RESOURCE_EXHAUSTED",
@@ -65,7 +66,8 @@ def write_error(fault: Fault) -> tuple[int, JsonObject]:
     message = fault.message
     if fault.code is Code.CONTEXT_OVERFLOW and provider_fault(status, message).code is not Code.CONTEXT_OVERFLOW:
         message = f"{_OVERFLOW}: {message}"
-    error: JsonObject = {"code": status, "message": message, "status": _STATUS[fault.code]}
+    word = _NOT_FOUND if status == 404 else _STATUS[fault.code]
+    error: JsonObject = {"code": status, "message": message, "status": word}
     details: list[Json] = []
     if isinstance(fault.details, dict):
         details.extend(_details(fault.details))

@@ -43,6 +43,7 @@ CONFIG_KEYS = both("thinkingConfig") | {path[1] for paths in TABLE.values() for 
 _FORMAT = both("responseMimeType", "responseSchema", "responseJsonSchema")
 _ELSEWHERE = frozenset({"stream"})
 """The URL asks for a stream."""
+_AS_IT_IS: Mapping[str, object] = {"logit_bias": {}, "verbosity": "medium", "service_tier": "auto"}
 _TIERS: Mapping[str, str] = {"flex": "flex", "priority": "priority", "standard": "standard", "default": "standard"}
 
 _THINKING = both("includeThoughts", "thinkingBudget", "thinkingLevel")
@@ -120,7 +121,7 @@ def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
 def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
     """Put every option into the document, in the one place and spelling that we write."""
     if not same:
-        options = _fitted(options, report)
+        options = _fitted(_without_defaults(options, report), report)
     write_options(options, TABLE, document, report, dialect=NAME, same=False, skip=_ELSEWHERE)
     if options.format is not None:
         _write_format(options, options.format, document, report, same=same)
@@ -128,6 +129,15 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
         thinking = _thinking_as_it_stood(options.reasoning) if same else _thinking(options.reasoning, report)
         if same or thinking:
             put(document, (_CONFIG, "thinkingConfig"), thinking)
+
+
+def _without_defaults(options: Options, report: Report) -> Options:
+    """Foreign settings without those that say what happens here anyway: losing them changes no answer."""
+    for name, value in _AS_IT_IS.items():
+        if getattr(options, name) == value:
+            report.lose(options.places.get(name, f"/{name}"), name, "gemini does so without being told", "identity")
+            options = msgspec.structs.replace(options, **{name: None})
+    return options
 
 
 def _fitted(options: Options, report: Report) -> Options:
@@ -164,7 +174,7 @@ def _write_format(options: Options, chosen: OutputFormat, document: JsonObject, 
     if chosen.description is not None:
         report.lose(at, "description of the schema", "gemini has none beside a schema", "option")
     if chosen.strict is not None:
-        report.lose(at, "strict", "gemini always keeps to the schema", "identity" if chosen.strict else "option")
+        report.lose(at, "strict", "gemini always keeps to the schema", "identity")
 
 
 def _thinking_as_it_stood(reasoning: Reasoning) -> JsonObject:

@@ -38,6 +38,13 @@ MEDIA_TYPES: Mapping[str, str] = {
 """The media type of a link by the end of its path, where nothing else says it."""
 
 
+_ANYTHING = "application/octet-stream"
+"""A media type that says nothing."""
+
+FETCHED = ("https://", "http://", "gs://")
+"""How the address of something begins that the API can fetch; uploaded files have a web address too."""
+
+
 def call_part(call: ToolCall, report: Report) -> JsonObject:
     """A call of a function; its arguments are an object here."""
     if call.item is not None:
@@ -63,8 +70,10 @@ def arguments_object(call: ToolCall, report: Report) -> JsonObject:
     return {INPUT: text}
 
 
-def media_part(part: Image | Audio | Document, place: str, report: Report) -> JsonObject | None:
-    """A picture, sound or file; None if its bytes are where gemini cannot get them. `place` is where it goes."""
+def media_part(part: Image | Audio | Document, place: str, report: Report, *, same: bool) -> JsonObject | None:
+    """A picture, sound or file; None if gemini cannot get or read its bytes. `place` is where it goes."""
+    if same and isinstance(part.source, (Inline, Link)):
+        return _as_it_stood(part.source)
     if isinstance(part, Image) and part.detail is not None:
         report.lose(part.at, "detail", "gemini has no detail on a picture", "option")
     elif isinstance(part, Document):
@@ -72,8 +81,8 @@ def media_part(part: Image | Audio | Document, place: str, report: Report) -> Js
     elif isinstance(part, Audio):
         if part.id is not None:
             report.lose(part.at, "id of spoken sound", "only its provider has it", "identity")
-        if part.transcript is not None and part.source is None:
-            report.lose(part.at, "spoken sound", "only its provider has it; its words are carried", "content")
+        if part.transcript is not None and (part.source is None or _is_untyped(part.source)):
+            report.lose(part.at, "spoken sound", "gemini cannot get or read it; its words are carried", "content")
             return {"text": part.transcript}
         if part.transcript is not None:
             report.lose(part.at, "transcript", "gemini has no transcript on sound", "content")
@@ -89,13 +98,33 @@ def _lose_about_document(part: Document, report: Report) -> None:
         report.lose(part.at, "citations", "gemini cannot be asked to cite a file", "option")
 
 
+def _as_it_stood(source: Inline | Link) -> JsonObject:
+    kind = source.media_type or None
+    if isinstance(source, Inline):
+        return {"inlineData": compact({"mimeType": kind, "data": source.data})}
+    return {"fileData": compact({"fileUri": source.url, "mimeType": kind})}
+
+
+def _is_untyped(source: Source) -> bool:
+    """Whether nobody says what kind of bytes these are."""
+    return isinstance(source, Inline) and ("/" not in source.media_type or source.media_type == _ANYTHING)
+
+
 def _source_part(source: Source | None, at: str, place: str, report: Report) -> JsonObject | None:
     match source:
-        case Inline(media_type, data):
-            return {"inlineData": compact({"mimeType": media_type or None, "data": data})}
+        case Inline():
+            if _is_untyped(source):
+                report.lose(
+                    at, "bytes of an unknown kind", "gemini reads bytes only of a kind that it is told", "content"
+                )
+                return None
+            return _as_it_stood(source)
         case PlainText(text, media_type):
             data = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
             return {"inlineData": {"mimeType": media_type, "data": data}}
+        case Link(url) if not url.lower().startswith(FETCHED):
+            report.lose(at, "bytes behind a link", "gemini fetches web addresses and its own storage only", "content")
+            return None
         case Link(url, media_type):
             return {"fileData": compact({"fileUri": url, "mimeType": media_type or _guessed(url, place, report)})}
         case FileId() | None:

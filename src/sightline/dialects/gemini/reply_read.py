@@ -46,18 +46,20 @@ _QUIET = frozenset({"content", "index"})
 _CONTENT = frozenset({"parts", "role"})
 _CANDIDATE = _QUIET | both("finishReason", "finishMessage", "citationMetadata", "logprobsResult")
 _FEEDBACK = both("blockReason")
+_ERROR = frozenset({"code", "message", "status"})
 _MOST_CHOICES = 128
 _CONTENT_EVENTS = (TextReceived, ThinkingReceived, ToolCallBegun, PartReceived)
 
 
 def read_reply(body: Json) -> list[StreamEvent]:
     """The events of a whole reply, an error body included."""
+    at = ""
     if type(body) is list and len(body) == 1:
-        body = body[0]
-    document = as_object(body, "")
+        body, at = body[0], "/0"
+    document = as_object(body, at)
     if not document.keys() & _REPLY:
-        raise wrong(None, "/candidates", "a list")
-    events = ReplyReading(is_stream=False).read(document, "")
+        raise wrong(None, f"{at}/candidates", "a list")
+    events = ReplyReading(is_stream=False).read(document, at)
     for index, event in enumerate(events):
         if type(event) is Failed:
             return [*events[: index + 1], Ended()]
@@ -139,7 +141,7 @@ class ReplyReading:
     def _others(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
         """What an ordinary frame does not have: an error, a blocked prompt, unknown fields, the other spelling."""
         if document.get("error") is not None:
-            events.append(Failed(read_error(0, document, {})))
+            self._fail(document, at, events)
             return
         counts = document.get("usage_metadata")
         if counts != self._usage:
@@ -152,6 +154,15 @@ class ReplyReading:
                 self._feedback(value, f"{at}/{key}", events, is_alone=not document.get("candidates"))
             elif key not in _FRAME:
                 self._note(0, join(at, key), value, events)
+
+    def _fail(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
+        """An error, before it what it says besides its kind and its words."""
+        error = document["error"]
+        self._unknown(document, _FRAME | {"error"}, 0, at, events)
+        if type(error) is dict:
+            known = _ERROR if type(error.get("message")) is str else _ERROR - {"message"}
+            self._unknown(error, known, 0, f"{at}/error", events)
+        events.append(Failed(read_error(0, document, {})))
 
     def _feedback(self, feedback: JsonObject, at: str, events: list[StreamEvent], *, is_alone: bool) -> None:
         key = spelled(feedback, "blockReason")

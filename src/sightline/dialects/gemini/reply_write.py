@@ -13,6 +13,7 @@ from sightline.dialects.gemini.parts_write import call_part, media_part
 from sightline.dialects.gemini.signatures import REDACTED, for_client
 from sightline.dialects.gemini.spelling import NAME, put_back
 from sightline.dialects.gemini.usage import write_usage
+from sightline.dialects.losses import lose_partial
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,
@@ -38,8 +39,7 @@ _LAST_SECOND = 253_402_300_800
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     """The body of a reply. One that failed has no form here but the error."""
     if reply.fault is not None:
-        if any(choice.parts for choice in reply.choices):
-            report.lose("", "the answer so far", "gemini has no answer beside an error", "content")
+        lose_partial(reply, NAME, report)
         return write_error(reply.fault)[1]
     same = reply.dialect == NAME
     body: JsonObject = {
@@ -76,11 +76,11 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
         case ToolCall():
             wire = signed(call_part(part, report), for_client(part.signature, part.signed_by))
         case Image():
-            wire = media_part(part, "", report)
+            wire = media_part(part, "", report, same=same)
             if wire is not None:
                 wire = signed(wire, for_client(part.signature, part.signed_by))
         case Document() | Audio():
-            wire = media_part(part, "", report)
+            wire = media_part(part, "", report, same=same)
         case Refusal():
             report.lose(part.at, "that it is a refusal", "gemini has only text for it", "identity")
             wire = {"text": part.text} if part.text else None

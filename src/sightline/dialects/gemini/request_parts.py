@@ -6,7 +6,6 @@ from sightline.dialects import seals
 from sightline.dialects.conversation import SYSTEM_ROLES, plain_text
 from sightline.dialects.gemini.parts_write import call_part, media_part
 from sightline.dialects.gemini.spelling import NAME, put_back
-from sightline.dialects.tool_names import flat_name
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import (
@@ -35,15 +34,11 @@ class ContentWriter:
             part.id: part for message in messages for part in message.parts if isinstance(part, ToolCall) and part.id
         }
 
-    def content(self, message: Message, place: str) -> JsonObject | None:
-        """One content at this place of the target; None if nothing is left to say."""
-        parts = self.parts(message, f"{place}/parts")
+    def content(self, message: Message, parts: list[Json]) -> JsonObject:
+        """The content of a message that comes to these parts."""
         if self._same:
             role = "model" if message.role == "assistant" else "user"
             return put_back({"role": role, "parts": parts}, message.extras)
-        if not parts:
-            self._report.lose(message.at, "a message without content", "gemini refuses an empty content", "identity")
-            return None
         if message.role in SYSTEM_ROLES:
             why = "gemini has none after the beginning: demoted to user"
             self._report.lose(message.at, f"role of a {message.role} message", why, "content")
@@ -66,6 +61,9 @@ class ContentWriter:
             out.append(put_back(wire, part.extras) if self._same and part.extras else wire)
         if seal is not None:
             out.append({"text": "", "thoughtSignature": seal})
+        if not out and not self._same:
+            # What it held is reported part by part; this is for the message itself, its role and its place.
+            self._report.lose(message.at, "a message without content", "gemini refuses an empty content", "identity")
         return out
 
     def _part(self, part: Part, place: str) -> JsonObject | None:
@@ -79,11 +77,11 @@ class ContentWriter:
             case ToolResult():
                 return self._result(part, place)
             case Image() | Document() | Audio():
-                media = media_part(part, place, self._report)
+                media = media_part(part, place, self._report, same=self._same)
                 return self._signed(media, part) if media is not None and isinstance(part, Image) else media
             case Refusal():
                 self._report.lose(part.at, "that it is a refusal", "gemini has only text for it", "identity")
-                return {"text": part.text}
+                return {"text": part.text} if part.text else None
             case CacheBreakpoint():
                 self._report.lose(part.at, "cache breakpoint", "gemini has no cache breakpoints", "option")
                 return None
@@ -143,7 +141,7 @@ class ContentWriter:
         if call is not None:
             if result.name not in (None, call.name):
                 self._report.lose(result.at, "name on a result", "it is not the name of its call", "identity")
-            return flat_name(call.name, call.namespace)
+            return call.name
         if result.name is not None:
             return result.name
         name = result.id or "unknown"

@@ -1,6 +1,6 @@
 """A canonical request as a generateContent body."""
 
-from sightline.dialects.conversation import as_turns, leading_count, plain_text, with_policy
+from sightline.dialects.conversation import as_turns, leading_count, plain_text, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.gemini.options import write_all
 from sightline.dialects.gemini.request_parts import ContentWriter
@@ -10,16 +10,19 @@ from sightline.dialects.gemini.tools import write_choice, write_tools
 from sightline.dialects.option_table import put
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
-from sightline.model.report import Report
+from sightline.model.parts import Opaque
+from sightline.model.report import Report, Severity
 from sightline.model.request import Request
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:
     """The body, and in the report what it does not say."""
     same = request.dialect == NAME
+    messages = request.messages
     if not same:
-        _lose_labels(request.messages, report)
-    messages = with_policy(request.messages, target.system, report)
+        _lose_labels(messages, report)
+        messages = tuple(message for message in messages if not _is_mirrored(message))
+    messages = with_policy(messages, target.system, report)
     if not same:
         messages = as_turns(messages)
     document: JsonObject = {}
@@ -31,12 +34,8 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if choice is not None:
         put(document, ("toolConfig", "functionCallingConfig"), choice)
     if request.parallel_tool_calls is False:
-        report.lose(
-            request.parallel_at,
-            "one call at a time",
-            "gemini cannot be asked for it",
-            "option",
-        )
+        severity: Severity = "option" if tools else "identity"
+        report.lose(request.parallel_at, "one call at a time", "gemini cannot be asked for it", severity)
     write_all(request.options, document, report, same=same)
     return _with_extras(document, request, tools) if same else document
 
@@ -61,21 +60,31 @@ def _lose_labels(messages: tuple[Message, ...], report: Report) -> None:
 def _write_messages(messages: tuple[Message, ...], document: JsonObject, report: Report, *, same: bool) -> None:
     writer = ContentWriter(messages, report, same=same)
     count = leading_count(messages)
-    instruction: list[Json] = []
-    for message in messages[:count]:
-        if message.role == "developer":
+    written: list[tuple[Message, list[Json]]] = []
+    spoken = 0
+    for index, message in enumerate(messages):
+        if index < count and message.role == "developer":
             report.lose(message.at, "role developer", "gemini has only a system instruction", "identity")
-        instruction.extend(writer.parts(message, "/systemInstruction/parts"))
+        parts = writer.parts(message, "/systemInstruction/parts" if index < count else f"/contents/{spoken}/parts")
+        if parts or same:
+            written.append((message, parts))
+            spoken += index >= count
+    messages = tuple(message for message, _ in written)
+    if not same:
+        messages = with_somebody(messages, report, NAME)
+    count = leading_count(messages)
+    instruction = [part for _, parts in written[:count] for part in parts]
     if same and count:
         document["systemInstruction"] = _as_it_stood(messages[0], instruction)
-    elif instruction:
+    elif count:
         document["systemInstruction"] = {"parts": instruction}
-    contents: list[Json] = []
-    for message in messages[count:]:
-        content = writer.content(message, f"/contents/{len(contents)}")
-        if content is not None:
-            contents.append(content)
-    document["contents"] = contents
+    pairs = zip(messages[count:], written[count:], strict=True)
+    document["contents"] = [writer.content(message, parts) for message, (_, parts) in pairs]
+
+
+def _is_mirrored(message: Message) -> bool:
+    """Whether everything in this message also stands elsewhere in the request."""
+    return bool(message.parts) and all(isinstance(part, Opaque) and part.mirrored for part in message.parts)
 
 
 def _as_it_stood(message: Message, parts: list[Json]) -> Json:

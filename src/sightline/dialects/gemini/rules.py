@@ -5,6 +5,7 @@ import re
 from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
 from sightline.dialects.gemini.options import STOP_LIMIT
+from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, tool_problems
 from sightline.model.message import Message
 from sightline.model.options import SchemaFormat
@@ -12,7 +13,7 @@ from sightline.model.parts import Text, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool
 
-_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
+NAMES = NameRule(re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"), 128)
 
 
 def problems(request: Request) -> list[Problem]:
@@ -23,7 +24,7 @@ def problems(request: Request) -> list[Problem]:
         *_empty(request.messages),
         *_pairing(contents),
         *_order(contents),
-        *tool_problems(request, _NAME),
+        *tool_problems(request, NAMES),
         *_schemas(request),
         *_settings(request),
     ]

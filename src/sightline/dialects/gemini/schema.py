@@ -38,7 +38,6 @@ _REFUSED: Mapping[str, Severity] = {
     "enumDescriptions": "option",
 }
 """Keywords for which the API refuses a schema; the first two say nothing about what fits it."""
-_BESIDE_REF = frozenset({"description", "default"})
 _DEPTH = 100
 """A schema nested deeper than this is left as it is below that level."""
 
@@ -77,14 +76,17 @@ def accepted(schema: JsonObject, at: str, place: str, report: Report) -> JsonObj
             if key in node:
                 report.lose(at, f"{key} at {path or 'the root'} of the schema", "gemini refuses the keyword", severity)
         kept = {key: value for key, value in node.items() if key not in _REFUSED}
-        if "$ref" in kept and not all(key[:1] == "$" or key in _BESIDE_REF for key in kept) and "anyOf" not in kept:
+        if "$ref" in kept and not all(key[:1] == "$" for key in kept):
+            if "anyOf" in kept:
+                what = f"anyOf at {path or 'the root'} of the schema"
+                report.lose(at, what, "gemini takes it or the $ref beside it, not both", "option")
             kept["anyOf"] = [{"$ref": kept.pop("$ref")}]  # the same schema, in the form that may have neighbours
         return kept
 
     cleaned = _walked(schema, clean, "", 0)
     if "type" not in cleaned:
         report.add(f"{place}/type", "object", "gemini wants a type at the root of a schema")
-        cleaned = {"type": "object", **cleaned}
+        cleaned = clean({"type": "object", **cleaned}, "")
     return cleaned
 
 

@@ -10,7 +10,7 @@ from typing import assert_never
 from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_object, opt_str, rest, str_of
 from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
 from sightline.dialects.gemini.spelling import NAME, both, either, put_back, spelled
-from sightline.dialects.tool_names import flat_name, flat_names, function_for
+from sightline.dialects.tool_names import function_for
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -80,7 +80,7 @@ def write_tools(request: Request, report: Report) -> list[Json]:
 
 
 def _declared(tool: FunctionTool, index: int, report: Report) -> JsonObject:
-    entry: JsonObject = {"name": flat_name(tool.name, tool.namespace)}
+    entry: JsonObject = {"name": tool.name}
     if tool.description is not None:
         entry["description"] = tool.description
     if tool.schema is not None:
@@ -145,10 +145,16 @@ def write_choice(request: Request, declared: list[Json], report: Report) -> Json
         trivial = choice.mode in ("auto", "none")
         report.lose(at, "tool choice", "there is no function to choose", "identity" if trivial else "option")
         return None
-    flat = flat_names(request)
+    known = {tool.name for tool in request.tools if not isinstance(tool, OpaqueTool)}
+    names = tuple(name for name in choice.names if name in known)
+    for name in choice.names:
+        if name not in known:
+            report.lose(at, f"choice of {name!r}", "no such function is sent", "option")
+    if choice.names and not names:
+        return None
     # Where calls are free and the names limited, only VALIDATED takes names.
-    word = "VALIDATED" if choice.mode == "auto" and choice.names else _WORDS[choice.mode]
-    return _config(word, tuple(flat.get(name, name) for name in choice.names))
+    word = "VALIDATED" if choice.mode == "auto" and names else _WORDS[choice.mode]
+    return _config(word, names)
 
 
 def _config(word: str, names: tuple[str, ...]) -> JsonObject:

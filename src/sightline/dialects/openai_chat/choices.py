@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, wrong
+from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, wrong
 from sightline.dialects.openai_chat.names import (
     NAME,
     SEAL,
@@ -16,6 +16,7 @@ from sightline.dialects.seals import unwrap
 from sightline.model.events import (
     CitationReceived,
     FieldReceived,
+    LogprobsReceived,
     SignatureReceived,
     StreamEvent,
     TextReceived,
@@ -24,6 +25,7 @@ from sightline.model.events import (
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation, Refusal
 from sightline.model.reply import Choice, Finish, TokenLogprob
+from sightline.wire.pointer import join
 
 FINISHES: Mapping[str, Finish] = {
     "stop": "stop",
@@ -40,6 +42,7 @@ FAILURES = frozenset({"error", "network_error", "insufficient_system_resource", 
 """Finish words of some servers that say: this answer is not whole."""
 
 _HUGE = 1e300
+_LOGPROBS = ("content", "refusal")
 
 MOST_CHOICES = 128
 """The API makes no more; a greater number is no choice but a mistake."""
@@ -181,14 +184,18 @@ def write_citation(citation: Citation, offset: int) -> JsonObject | None:
     return {"type": "url_citation", "url_citation": inner}
 
 
-def read_logprobs(value: Json, at: str) -> tuple[TokenLogprob, ...]:
-    """The tokens of a choice's `logprobs`, those of a refusal behind those of the content."""
-    holder = as_object(value, at)
-    return tuple(
+def read_logprobs(value: Json, choice: int, at: str) -> list[StreamEvent]:
+    """A choice's `logprobs`, those of a refusal behind those of the content; other forms are not modelled."""
+    if type(value) is not dict:
+        return [FieldReceived(at, value)] if value else []
+    tokens = tuple(
         read_token(token, f"{at}/{key}/{index}")
-        for key in ("content", "refusal")
-        for index, token in enumerate(as_list(holder.get(key) or [], f"{at}/{key}"))
+        for key in _LOGPROBS
+        for index, token in enumerate(as_list(value.get(key) or [], f"{at}/{key}"))
     )
+    unread = rest(value, frozenset(_LOGPROBS))
+    events: list[StreamEvent] = [LogprobsReceived(tokens, choice, at=at)]
+    return events + [FieldReceived(join(at, key), inner) for key, inner in unread.items()]
 
 
 def read_token(value: Json, at: str, *, nested: bool = True) -> TokenLogprob:

@@ -31,6 +31,12 @@ def is_media(part: Part) -> bool:
     return isinstance(part, (Image, Audio)) or (isinstance(part, Document) and not isinstance(part.source, PlainText))
 
 
+def _was_bare(part: Document) -> bool:
+    """Whether the bytes of a file stood in the request without the beginning of a data URL."""
+    file = part.extras.get("file")
+    return isinstance(file, dict) and "file_data" in file
+
+
 class ContentWriter:
     """Turns canonical parts into content; what has no place in a message is reported."""
 
@@ -42,13 +48,13 @@ class ContentWriter:
     def write(self, parts: tuple[Part, ...], *, bare: bool, words_only: bool = False) -> Json:
         """The content of a message: a string where it was one, or where one text is all there is.
 
-        `words_only` is for roles that take nothing else.
+        `words_only` is for roles that take nothing else. None says that nothing of it can be said.
         """
         if words_only and not self._same:
             parts = tuple(part for part in parts if not self._is_lost_media(part))
         written = self.parts(parts)
         if not written:
-            return [] if self._same and not bare else None if self._same else ""
+            return [] if self._same and not bare else None
         if bare or not self._same:
             only = written[0]
             if len(written) == 1 and isinstance(only, dict) and only.keys() == {"type", "text"}:
@@ -127,8 +133,8 @@ class ContentWriter:
         if part.cite is not None:
             self._lose(part, "wish for citations", f"{NAME} has no such setting", "option")
         match part.source:
-            case Inline():
-                file: JsonObject = {"file_data": to_url(part.source)}
+            case Inline(_, data):
+                file: JsonObject = {"file_data": data if self._same and _was_bare(part) else to_url(part.source)}
             case Link(url) if self._same:
                 file = {"file_data": url}
             case FileId(file_id) if self._shares_files:

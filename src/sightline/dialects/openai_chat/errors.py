@@ -58,4 +58,5 @@ def write_error(fault: Fault) -> tuple[int, JsonObject]:
 def error_object(fault: Fault) -> JsonObject:
     """The object that says what went wrong, in a body or in a stream."""
     kind, code = _WORDS.get(fault.code, ("server_error", fault.code.value))
-    return {"message": fault.message, "type": kind, "param": fault.pointer or None, "code": code}
+    param = fault.details.get("param") if isinstance(fault.details, dict) else None
+    return {"message": fault.message, "type": kind, "param": param if isinstance(param, str) else None, "code": code}

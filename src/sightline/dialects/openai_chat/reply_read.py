@@ -1,7 +1,7 @@
 """Reading a whole Chat Completions reply as the events that it amounts to."""
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_object, opt_str, rest, wrong
-from sightline.dialects.openai_chat.assembly import invented_id
+from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
     finish_detail,
@@ -23,7 +23,6 @@ from sightline.model.events import (
     Failed,
     FieldReceived,
     Finished,
-    LogprobsReceived,
     PartReceived,
     RefusalReceived,
     SignatureReceived,
@@ -40,6 +39,8 @@ from sightline.wire.pointer import join
 BODY = frozenset({"id", "created", "model", "choices", "usage", "error"})
 CHOICE = frozenset({"index", "message", "logprobs", "finish_reason", "text", "error"})
 MESSAGE = THINKING | {"role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio"}
+_SOUNDS = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "ZkxhQ": "audio/flac", "T2dnU": "audio/ogg"}
+"""Kinds of sound by how their files begin, in base64: RIFF, ID3, fLaC, OggS."""
 
 
 def read_reply(document: Json) -> list[StreamEvent]:
@@ -50,23 +51,26 @@ def read_reply(document: Json) -> list[StreamEvent]:
     choices = as_list(body.get("choices"), "/choices")
     if not choices:
         raise wrong(body.get("choices"), "/choices", "at least one choice")
-    events: list[StreamEvent] = [read_started(body)]
+    started = read_started(body, "")
+    events: list[StreamEvent] = [started]
     events += fields(body, BODY, "")
-    for index, value in enumerate(choices):
-        events += _read_choice(as_object(value, f"/choices/{index}"), index, f"/choices/{index}")
-        if isinstance(events[-1], Failed):
-            return [*events, Ended()]
     if body.get("usage") is not None:
         events.append(UsageReceived(read_usage(body["usage"], "/usage")))
-    events.append(Ended())
-    return events
+    for index, value in enumerate(choices):
+        events += _read_choice(as_object(value, f"/choices/{index}"), index, f"/choices/{index}", started.id)
+        if isinstance(events[-1], Failed):
+            break
+    return [*events, Ended()]
 
 
-def read_started(body: JsonObject) -> Started:
+def read_started(body: JsonObject, at: str) -> Started:
     """Who answers; servers that do not know send an empty string or 0, and some send a fraction of a second."""
     created = body.get("created")
     seconds = int(created) if isinstance(created, (int, float)) else 0
-    return Started(opt_str(body, "id", "") or None, opt_str(body, "model", "") or None, seconds or None)
+    reply_id, model = opt_str(body, "id", at), opt_str(body, "model", at)
+    told = {"id": reply_id, "model": model, "created": seconds}
+    places = {key: f"{at}/{key}" for key, value in told.items() if value}
+    return Started(reply_id or None, model or None, seconds or None, places)
 
 
 def fields(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:
@@ -74,16 +78,14 @@ def fields(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEve
     return [FieldReceived(join(at, key), value) for key, value in rest(holder, known).items()]
 
 
-def _read_choice(holder: JsonObject, position: int, at: str) -> list[StreamEvent]:
+def _read_choice(holder: JsonObject, position: int, at: str, reply_id: str | None) -> list[StreamEvent]:
     choice = read_index(holder, position, at)
     message = opt_object(holder, "message", at)
     if message is None:
         message = {"content": as_str(holder.get("text"), f"{at}/message")}
-    events = _read_message(message, choice, f"{at}/message")
+    events = _read_message(message, choice, f"{at}/message", reply_id)
     events += fields(holder, CHOICE, at)
-    if holder.get("logprobs") is not None:
-        tokens = read_logprobs(holder["logprobs"], f"{at}/logprobs")
-        events.append(LogprobsReceived(tokens, choice, at=f"{at}/logprobs"))
+    events += read_logprobs(holder.get("logprobs"), choice, f"{at}/logprobs")
     word, error = opt_str(holder, "finish_reason", at) or "stop", holder.get("error")
     if word in FAILURES or error is not None:
         return [*events, Failed(finish_fault(word, error))]
@@ -94,7 +96,7 @@ def _read_choice(holder: JsonObject, position: int, at: str) -> list[StreamEvent
     return events
 
 
-def _read_message(message: JsonObject, choice: int, at: str) -> list[StreamEvent]:
+def _read_message(message: JsonObject, choice: int, at: str, reply_id: str | None) -> list[StreamEvent]:
     events = read_role(message, at) + read_thinking(message, choice, at)
     events += read_content(message.get("content"), choice, f"{at}/content")
     refusal = opt_str(message, "refusal", at)
@@ -104,24 +106,30 @@ def _read_message(message: JsonObject, choice: int, at: str) -> list[StreamEvent
     audio = opt_object(message, "audio", at)
     if audio is not None:
         events.append(PartReceived(AUDIO_PART, read_audio(audio, f"{at}/audio"), choice))
-    calls = as_list(message.get("tool_calls") or [], f"{at}/tool_calls")
-    for index, value in enumerate(calls):
-        call = read_call(value, f"{at}/tool_calls/{index}", invented_id(index))
-        events += _whole_call(call, FIRST_CALL + index, choice)
+    ids = CallIds(choice)
+    for index, call in enumerate(_read_calls(message, at)):
+        if isinstance(call, Opaque):
+            events.append(PartReceived(FIRST_CALL + index, call, choice))
+        else:
+            events += _whole_call(call, ids.of(call.id, index, reply_id), FIRST_CALL + index, choice)
+    return events + fields(message, MESSAGE, at)
+
+
+def _read_calls(message: JsonObject, at: str) -> list[ToolCall | Opaque]:
+    """`tool_calls` and the legacy `function_call`; one that has no id has an empty one."""
+    values = as_list(message.get("tool_calls") or [], f"{at}/tool_calls")
+    calls = [read_call(value, f"{at}/tool_calls/{index}", "") for index, value in enumerate(values)]
     legacy = opt_object(message, "function_call", at)
     if legacy is not None:
         place = f"{at}/function_call"
         name, arguments = opt_str(legacy, "name", place) or "", read_arguments(legacy, "arguments", place)
-        call = ToolCall(invented_id(len(calls)), name, arguments, at=place, extras=rest(legacy, FUNCTION))
-        events += _whole_call(call, FIRST_CALL + len(calls), choice)
-    return events + fields(message, MESSAGE, at)
+        calls.append(ToolCall("", name, arguments, at=place, extras=rest(legacy, FUNCTION)))
+    return calls
 
 
-def _whole_call(call: ToolCall | Opaque, part: int, choice: int) -> list[StreamEvent]:
-    if isinstance(call, Opaque):
-        return [PartReceived(part, call, choice)]
+def _whole_call(call: ToolCall, call_id: str, part: int, choice: int) -> list[StreamEvent]:
     events: list[StreamEvent] = [
-        ToolCallBegun(part, call.id, call.name, choice, call.kind, at=call.at),
+        ToolCallBegun(part, call_id, call.name, choice, call.kind, at=call.at),
         ArgumentsReceived(part, call.arguments, choice),
         ToolCallCompleted(part, choice),
     ]
@@ -131,10 +139,11 @@ def _whole_call(call: ToolCall | Opaque, part: int, choice: int) -> list[StreamE
 
 
 def read_audio(audio: JsonObject, at: str) -> Audio:
-    """Spoken output; its coding is what the request asked for and the reply does not say."""
+    """Spoken output. The reply does not name its kind, so it is what its bytes say, or just bytes."""
     data = opt_str(audio, "data", at)
+    kinds = (kind for beginning, kind in _SOUNDS.items() if data is not None and data.startswith(beginning))
     return Audio(
-        None if data is None else Inline("audio", data),
+        None if data is None else Inline(next(kinds, "application/octet-stream"), data),
         opt_str(audio, "id", at),
         opt_str(audio, "transcript", at),
         at=at,

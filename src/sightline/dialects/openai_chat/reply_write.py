@@ -2,12 +2,16 @@
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
+from sightline.dialects.losses import lose_partial
+from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.choices import write_citation, write_finish, write_token
 from sightline.dialects.openai_chat.errors import write_error
 from sightline.dialects.openai_chat.names import GEMINI, NAME, SEAL, SEAL_ID
+from sightline.dialects.openai_chat.order import CALL, THOUGHT, WORDS, Order
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.seals import wrap
 from sightline.dialects.tool_names import flat_name
+from sightline.model.events import Started
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Inline, Opaque, Part, Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Choice, Reply
@@ -19,37 +23,44 @@ DEFAULT_ID = "chatcmpl-0"
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     """The reply as a `chat.completion`, or the error body of one that failed."""
     if reply.fault is not None:
-        _lose_around(reply, report)
+        lose_partial(reply, NAME, report)
         return write_error(reply.fault)[1]
-    document: JsonObject = {
-        "id": reply.id or client.id or DEFAULT_ID,
-        "object": "chat.completion",
-        "created": reply.created or client.created,
-        "model": reply.model or client.model,
-        "choices": [
-            _write_choice(choice, index, report, own=reply.dialect == NAME)
-            for index, choice in enumerate(reply.choices)
-        ],
-    }
+    document = write_head("chat.completion", Started(reply.id, reply.model, reply.created), client, report)
+    reply_id, own = reply.id or client.id, reply.dialect == NAME
+    document["choices"] = [
+        _write_choice(choice, _Message(report, index, reply_id), report, own=own)
+        for index, choice in enumerate(reply.choices)
+    ]
     if reply.usage is not None:
-        document["usage"] = write_usage(reply.usage)
+        document["usage"] = write_usage(reply.usage, report)
     return document
 
 
-def _lose_around(reply: Reply, report: Report) -> None:
-    """An error body holds the error only."""
-    why = f"an error body of {NAME} holds the error only"
-    report.lose("", "id, model and usage of a reply that failed", why, "identity")
-    for choice in reply.choices:
-        for part in choice.parts:
-            report.lose(part.at, "part of a reply that failed", why, "content")
+def write_head(kind: str, started: Started, client: Client, report: Report) -> JsonObject:
+    """Who answers. What neither the reply nor the client knows is demanded all the same: it is made up and listed."""
+    head: JsonObject = {
+        "id": started.id or client.id,
+        "object": kind,
+        "created": started.created or client.created,
+        "model": started.model or client.model,
+    }
+    for key, made in (("id", DEFAULT_ID), ("created", 0), ("model", "")):
+        if not head[key]:
+            head[key] = made
+            report.add(f"/{key}", f"{key} of the reply", f"{NAME} demands it and nobody said it", "identity")
+    return head
 
 
-def _write_choice(choice: Choice, index: int, report: Report, *, own: bool) -> JsonObject:
+def note_call_id(place: str, report: Report) -> None:
+    """List an id that was made for a call which came without one."""
+    report.add(f"{place}/id", "id of a tool call", "a call and its result must share an id", "identity")
+
+
+def _write_choice(choice: Choice, message: "_Message", report: Report, *, own: bool) -> JsonObject:
     lose_finish(choice, report, own=own)
     document: JsonObject = {
-        "index": index,
-        "message": _Message(report).write(choice.parts),
+        "index": message.index,
+        "message": message.write(choice.parts),
         "logprobs": None,
         "finish_reason": write_finish(choice),
     }
@@ -70,8 +81,12 @@ def lose_finish(choice: Choice, report: Report, *, own: bool) -> None:
 
 
 class _Message:
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, index: int, reply_id: str) -> None:
+        self.index = index
         self._report = report
+        self._reply_id = reply_id
+        self._ids = CallIds(index)
+        self._order = Order(report)
         self._texts: list[str] = []
         self._thoughts: list[Thinking] = []
         self._calls: list[Json] = []
@@ -79,7 +94,8 @@ class _Message:
         self._beside: JsonObject = {}
 
     def write(self, parts: tuple[Part, ...]) -> JsonObject:
-        for part in parts:
+        for number, part in enumerate(parts):
+            self._place(part, number)
             self._part(part)
         message: JsonObject = {
             "role": "assistant",
@@ -94,6 +110,17 @@ class _Message:
             message["tool_calls"] = self._calls
         return message
 
+    def _place(self, part: Part, number: int) -> None:
+        match part:
+            case Thinking() if thinking_words(part):
+                self._order.note(THOUGHT, number, part.at)
+            case Text(text) | Refusal(text) if text:
+                self._order.note(WORDS, number, part.at)
+            case ToolCall():
+                self._order.note(CALL, number, part.at)
+            case _:
+                pass
+
     def _part(self, part: Part) -> None:
         match part:
             case Text(text):
@@ -103,7 +130,7 @@ class _Message:
             case Refusal(text):
                 self._beside["refusal"] = f"{self._beside.get('refusal', '')}{text}"
             case ToolCall():
-                self._calls.append(write_call(part, self._report))
+                self._call(part)
             case Audio():
                 self._beside["audio"] = write_audio(part)
             case Opaque(dialect="openai-chat", value=value) if "/tool_calls/" in part.at:
@@ -112,6 +139,12 @@ class _Message:
                 self._report.lose(
                     part.at, f"{part.__class__.__name__.lower()} part", f"a {NAME} reply has none", "content"
                 )
+
+    def _call(self, call: ToolCall) -> None:
+        number = len(self._calls)
+        if not call.id:
+            note_call_id(f"/choices/{self.index}/message/tool_calls/{number}", self._report)
+        self._calls.append(write_call(call, self._ids.of(call.id, number, self._reply_id), self._report))
 
     def _text(self, part: Text, text: str) -> None:
         offset = sum(map(len, self._texts))
@@ -128,15 +161,16 @@ class _Message:
                 self._annotations.append(annotation)
 
 
-def write_call(call: ToolCall, report: Report) -> JsonObject:
+def write_call(call: ToolCall, call_id: str, report: Report) -> JsonObject:
     """An entry of `tool_calls`."""
     kind, words = ("custom", "input") if call.kind == "custom" else ("function", "arguments")
     document: JsonObject = {
-        "id": call.id,
+        "id": call_id,
         "type": kind,
         kind: {"name": flat_name(call.name, call.namespace), words: call.arguments},
     }
-    lose_item(call, report)
+    if call.item is not None:
+        report.lose(call.at, "id of an item", f"{NAME} calls have one id", "identity")
     if call.signature is not None:
         if call.signed_by == GEMINI:
             document["extra_content"] = {"google": {"thought_signature": call.signature}}
@@ -145,19 +179,24 @@ def write_call(call: ToolCall, report: Report) -> JsonObject:
     return document
 
 
-def lose_item(call: ToolCall, report: Report) -> None:
-    """A call of this dialect has one id, that which its result will name."""
-    if call.item is not None:
-        report.lose(call.at, "id of an item", f"{NAME} calls have one id", "identity")
-
-
 def write_thinking(thoughts: list[Thinking], report: Report) -> JsonObject:
     """The fields for reasoning: one text, and its seal."""
-    texts = [part.text for part in thoughts if part.text]
+    texts = [words for part in thoughts if (words := thinking_words(part))]
     for part in thoughts:
-        if len(part.summary) > 1 or (part.summary and part.text != part.summary[0]):
-            report.lose(part.at, "pieces of the reasoning summary", f"{NAME} has one text for it", "identity")
+        if part.summary and thinking_words(part) != part.summary[0]:
+            lose_pieces(part.at, report)
     return compact({"reasoning_content": "\n\n".join(texts) or None, **write_seal(thoughts, report)})
+
+
+def thinking_words(part: Thinking) -> str:
+    """The words of some reasoning as one text: its summary, and the reasoning itself where that says something else."""
+    summary = "\n\n".join(part.summary)
+    return part.text if summary in ("", part.text) else f"{summary}\n\n{part.text}"
+
+
+def lose_pieces(at: str, report: Report) -> None:
+    """Report that reasoning in several pieces becomes one text."""
+    report.lose(at, "pieces of the reasoning summary", f"{NAME} has one text for it", "identity")
 
 
 def write_seal(thoughts: list[Thinking], report: Report) -> JsonObject:

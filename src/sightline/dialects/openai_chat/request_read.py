@@ -1,5 +1,7 @@
 """Reading a Chat Completions request: one canonical message per message, each part with its place."""
 
+import re
+
 from msgspec.structs import replace
 
 from sightline.dialects.fields import (
@@ -67,6 +69,15 @@ _TOOL = _MESSAGE | {"tool_call_id"}
 _TEXT = frozenset({"type", "text"})
 _IMAGE = frozenset({"url", "detail"})
 _FILE = frozenset({"file_data", "file_id", "filename"})
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_MEDIA_TYPES = {
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "csv": "text/csv",
+    "html": "text/html",
+    "json": "application/json",
+}
 _CALL = frozenset({"id", "type", "function", "custom", "extra_content"})
 FUNCTION = frozenset({"name", "arguments"})
 CUSTOM = frozenset({"name", "input"})
@@ -167,10 +178,19 @@ def _read_file(holder: JsonObject, inner: JsonObject, at: str) -> Document | Non
     title = opt_str(inner, "filename", f"{at}/file")
     data, file_id = opt_str(inner, "file_data", f"{at}/file"), opt_str(inner, "file_id", f"{at}/file")
     if data is not None and file_id is None:
-        return Document(from_url(data), title, at=at, extras=extras)
+        if _SCHEME.match(data):
+            return Document(from_url(data), title, at=at, extras=extras)
+        # Bytes without the beginning of a data URL; the null remembers that it was missing, and says nothing elsewhere.
+        inner = {**rest(inner, _FILE), "file_data": None}
+        return Document(Inline(_media_type(title or ""), data), title, at=at, extras={**extras, "file": inner})
     if file_id is not None and data is None:
         return Document(FileId(file_id), title, at=at, extras=extras)
     return None
+
+
+def _media_type(filename: str) -> str:
+    """What a file is by its name."""
+    return _MEDIA_TYPES.get(filename.rpartition(".")[2].lower(), "application/octet-stream")
 
 
 def _assistant_parts(holder: JsonObject, content: tuple[Part, ...], at: str) -> tuple[Part, ...]:

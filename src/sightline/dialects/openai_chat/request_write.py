@@ -2,17 +2,22 @@
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from sightline.dialects.conversation import as_turns, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
+from sightline.dialects.openai_chat.call_ids import short_id
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
 from sightline.dialects.openai_chat.names import NAME, SEAL, SEAL_ID, THINKING_TEXT
 from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_format, write_reasoning
-from sightline.dialects.openai_chat.tools import write_tool_choice, write_tools
+from sightline.dialects.openai_chat.reply_write import thinking_words
+from sightline.dialects.openai_chat.rules import MOST_STOPS
+from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
 from sightline.dialects.option_table import put, write_options
-from sightline.dialects.tool_names import flat_name
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
+from sightline.model.message import Message, Role
+from sightline.model.options import Options
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -41,9 +46,8 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     document["messages"] = _MessageWriter(target, report, request.dialect).write(messages)
     write_tools(request, document, report, same=same)
     write_tool_choice(request, document, report, same=same)
-    if request.parallel_tool_calls is not None:
-        document["parallel_tool_calls"] = request.parallel_tool_calls
-    options = request.options
+    write_parallel(request, document, report, same=same)
+    options = request.options if same else _with_few_stops(request.options, report)
     if options.format is not None:
         document["response_format"] = write_format(options.format, report, same=same)
     effort = write_reasoning(options, report)
@@ -60,6 +64,16 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     return document
 
 
+def _with_few_stops(options: Options, report: Report) -> Options:
+    """The options with no more stop texts than the API takes."""
+    if options.stop is None or len(options.stop) <= MOST_STOPS:
+        return options
+    lost = len(options.stop) - MOST_STOPS
+    place = options.places.get("stop", "/stop")
+    report.lose(place, f"the last {lost} stop texts", f"{NAME} takes at most {MOST_STOPS}", "option")
+    return replace(options, stop=options.stop[:MOST_STOPS])
+
+
 @dataclass(slots=True)
 class _Assistant:
     """An assistant message as it is gathered."""
@@ -67,11 +81,6 @@ class _Assistant:
     content: list[Part] = field(default_factory=list)
     calls: list[Json] = field(default_factory=list)
     beside: JsonObject = field(default_factory=dict)
-
-    @property
-    def has_words(self) -> bool:
-        """Whether it says something, so that its content is not null."""
-        return any(not isinstance(part, CacheBreakpoint) for part in self.content)
 
 
 class _MessageWriter:
@@ -93,9 +102,12 @@ class _MessageWriter:
         others = self._write_results(message)
         if others is None:
             return
-        self._flush_media()
         write = self._assistant if message.role == "assistant" else self._words
         document = write(message, others)
+        if document is None:
+            self._lose_message(message)
+            return
+        self._flush_media()
         if message.name is not None:
             document["name"] = message.name
         self._out.append(merge(document, message.extras) if self._same else document)
@@ -117,23 +129,31 @@ class _MessageWriter:
             return None
         return tuple(others)
 
-    def _words(self, message: Message, parts: tuple[Part, ...]) -> JsonObject:
-        role = message.role
-        if role == "tool":
-            self._report.lose(message.at, "role", f"{NAME} has only results in its tool messages", "content")
-            role = "user"
-        words_only = role != "user"
-        return {"role": role, "content": self._content.write(parts, bare=message.bare, words_only=words_only)}
+    def _lose_message(self, message: Message) -> None:
+        """A message of which nothing is left is not written; an item that is lost whole was reported as such."""
+        if not any(
+            isinstance(part, ToolResult) or (part.at == message.at and part != Thinking(at=part.at))
+            for part in message.parts
+        ):
+            self._report.lose(message.at, "message", "there is nothing in it that can be said", "identity")
 
-    def _assistant(self, message: Message, parts: tuple[Part, ...]) -> JsonObject:
+    def _words(self, message: Message, parts: tuple[Part, ...]) -> JsonObject | None:
+        role: Role = "user" if message.role == "tool" else message.role
+        content = self._content.write(parts, bare=message.bare, words_only=role != "user")
+        if content is None and not self._same:
+            return None
+        if message.role == "tool":
+            self._report.lose(message.at, "role", f"{NAME} has only results in its tool messages", "content")
+        return {"role": role, "content": content}
+
+    def _assistant(self, message: Message, parts: tuple[Part, ...]) -> JsonObject | None:
         draft = _Assistant()
         for part in parts:
             self._gather(part, draft)
-        document: JsonObject = {"role": "assistant"}
         content = self._content.write(tuple(draft.content), bare=message.bare, words_only=True)
-        is_empty = not self._same and not draft.has_words and bool(draft.calls or draft.beside)
-        document["content"] = None if is_empty else content
-        document |= draft.beside
+        if content is None and not (self._same or draft.calls or draft.beside):
+            return None
+        document: JsonObject = {"role": "assistant", "content": content, **draft.beside}
         if draft.calls:
             document["tool_calls"] = draft.calls
         return document
@@ -164,10 +184,10 @@ class _MessageWriter:
             draft.beside["function_call"] = {"name": call.name, "arguments": call.arguments, **call.extras}
             return
         kind, words = ("custom", "input") if call.kind == "custom" else ("function", "arguments")
-        inner: JsonObject = {"name": flat_name(call.name, call.namespace), words: call.arguments}
+        inner: JsonObject = {"name": call.name, words: call.arguments}
         if not call.arguments and kind == "function" and not self._same:
             inner[words] = "{}"
-        document: JsonObject = {"id": call.id, "type": kind, kind: inner}
+        document: JsonObject = {"id": self._id(call), "type": kind, kind: inner}
         if self._same:
             merge(document, call.extras)
             if call.signature is not None:
@@ -178,12 +198,16 @@ class _MessageWriter:
             self._report.lose(call.at, "id of an item", f"{NAME} calls have one id", "identity")
         draft.calls.append(document)
 
+    def _id(self, part: ToolCall | ToolResult) -> str:
+        return part.id if self._same else short_id(part.id, part.at, self._report)
+
     def _gather_thinking(self, part: Thinking, draft: _Assistant) -> None:
         self._gather_seal(part, draft)
         place = part.at.rpartition("/")[2]
         is_own = self._same and place in THINKING_TEXT
         key = place if is_own else self._target.thinking_field
-        if not part.text and not is_own:
+        words = thinking_words(part)
+        if not words and not is_own:
             return
         if not key:
             why = f"{NAME} has no field for it unless the provider names one"
@@ -192,7 +216,7 @@ class _MessageWriter:
         if draft.content or draft.calls:
             self._report.lose(part.at, "order of reasoning and words", f"{NAME} holds reasoning first", "content")
         before = draft.beside.get(key)
-        draft.beside[key] = f"{before}\n\n{part.text}" if isinstance(before, str) else part.text
+        draft.beside[key] = f"{before}\n\n{words}" if isinstance(before, str) else words
 
     def _gather_seal(self, part: Thinking, draft: _Assistant) -> None:
         fields = compact({SEAL: part.signature, SEAL_ID: part.id})
@@ -205,7 +229,7 @@ class _MessageWriter:
         self._report.lose(part.at, "signature", f"it means nothing to a provider of {NAME}", "identity")
 
     def _write_result(self, result: ToolResult, message: Message) -> None:
-        document: JsonObject = {"role": "tool", "tool_call_id": result.id}
+        document: JsonObject = {"role": "tool", "tool_call_id": self._id(result)}
         if self._same and not result.id and message.extras.get("tool_call_id") is None:
             document = {"role": "function"}
         if result.name is not None:
@@ -216,7 +240,8 @@ class _MessageWriter:
         words = result.parts if self._same else self._without_media(result.parts)
         if result.structured is not None:
             words = (*words, self._content.structured(result))
-        document["content"] = self._content.write(words, bare=result.bare)
+        content = self._content.write(words, bare=result.bare)
+        document["content"] = "" if content is None and not self._same else content
         if result.is_error:
             self._report.lose(result.at, "error flag of a tool result", f"{NAME} has none", "option")
         if result.item is not None:

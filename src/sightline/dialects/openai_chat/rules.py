@@ -4,11 +4,12 @@ import re
 
 from sightline.dialects.dialect import Problem
 from sightline.dialects.openai_chat.content import is_media
+from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
 from sightline.model.parts import Audio, ToolResult
 from sightline.model.request import Request
 
-TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,64}"), 64)
 MOST_TOOLS = 128
 MOST_STOPS = 4
 
@@ -18,7 +19,7 @@ def problems(request: Request) -> list[Problem]:
     return [
         *no_messages(request, "/messages"),
         *pairing_problems(request, adjacent=True),
-        *tool_problems(request, TOOL_NAME, MOST_TOOLS),
+        *tool_problems(request, NAMES, MOST_TOOLS),
         *_message_problems(request),
         *_option_problems(request),
     ]

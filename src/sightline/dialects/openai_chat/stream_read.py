@@ -30,11 +30,12 @@ from sightline.dialects.openai_chat.names import (
 from sightline.dialects.openai_chat.reply_read import BODY, CHOICE, MESSAGE, read_audio, read_started
 from sightline.dialects.openai_chat.request_read import CUSTOM, FUNCTION, read_arguments, read_signature
 from sightline.dialects.openai_chat.usage import read_usage
+from sightline.errors import Fault
 from sightline.model.events import (
     Failed,
     FieldReceived,
     Finished,
-    LogprobsReceived,
+    FrameBroken,
     PartReceived,
     RefusalReceived,
     SignatureReceived,
@@ -57,11 +58,14 @@ _SPOKEN = ("id", "data", "transcript")
 
 
 class _Choice:
-    """What is known of one choice so far."""
+    """What is known of one choice so far. The first words and thoughts tell their place, the others need none."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, at: str) -> None:
         self.index = index
+        self.at = at
         self.assembly = Assembly(index)
+        self.has_spoken = False
+        self.has_thought = False
         self.audio: JsonObject = {}
         self.audio_at = ""
         self.seal: SignatureReceived | None = None
@@ -95,6 +99,7 @@ class _Choice:
     def think(self, delta: JsonObject, at: str) -> list[StreamEvent]:
         """Reasoning; a seal and its id may come apart, and each event tells both."""
         events = read_thinking(delta, self.index, at)
+        self.has_thought = self.has_thought or bool(events)
         if events and isinstance(seal := events[-1], SignatureReceived):
             if self.seal is not None:
                 both = {"signature": seal.signature or self.seal.signature, "id": seal.id or self.seal.id}
@@ -117,19 +122,24 @@ class ChatMachine:
 
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
         """The events of one chunk."""
-        events: list[StreamEvent] = [] if self._has_identity else self._identity(document)
-        if not document.keys() <= self._body_keys:
-            events += _fields(document, self._body_keys, f"/{index}")
-        choices = document.get("choices")
-        if choices:
-            entries = choices if type(choices) is list else as_list(choices, f"/{index}/choices")
-            for position, value in enumerate(entries):
-                events += self._choice(value, index, position)
-        if document.get("error") is not None:
-            return [*events, Failed(read_error(0, document, {}))]
-        usage = document.get("usage")
-        if usage is not None:
-            events.append(UsageReceived(read_usage(usage, f"/{index}/usage")))
+        events: list[StreamEvent] = []
+        try:
+            if not self._has_identity:
+                events += self._identity(document, f"/{index}")
+            if not document.keys() <= self._body_keys:
+                events += _fields(document, self._body_keys, f"/{index}")
+            choices = document.get("choices")
+            if choices:
+                entries = choices if type(choices) is list else as_list(choices, f"/{index}/choices")
+                for position, value in enumerate(entries):
+                    self._choice(value, index, position, events)
+            if document.get("error") is not None:
+                return [*events, Failed(read_error(0, document, {}))]
+            usage = document.get("usage")
+            if usage is not None:
+                events.append(UsageReceived(read_usage(usage, f"/{index}/usage")))
+        except Fault as fault:  # what was read before it stays told, because later chunks lean on it
+            events.append(FrameBroken(fault.pointer or f"/{index}", fault.message))
         return events
 
     def done(self) -> list[StreamEvent]:
@@ -137,29 +147,32 @@ class ChatMachine:
         events: list[StreamEvent] = []
         for choice in self._choices.values():
             if not choice.has_finished:
-                events += choice.finish("stop", "")
+                events += choice.finish("stop", f"{choice.at}/finish_reason")
         return events
 
     def is_over(self) -> bool:
         """Usage may follow the last finish, so only `[DONE]` or the end of the bytes is the end."""
         return False
 
-    def _identity(self, document: JsonObject) -> list[StreamEvent]:
+    def _identity(self, document: JsonObject, at: str) -> list[StreamEvent]:
         """Some servers send a first chunk without an id; the first that has one settles it."""
-        started = read_started(document)
+        started, before = read_started(document, at), self._started
         self._has_identity = bool(started.id)
-        if started == self._started:
+        if (started.id, started.model, started.created) == (before.id, before.model, before.created):
             return []
         self._started = started
+        for choice in self._choices.values():
+            choice.assembly.reply_id = started.id or ""
         return [started]
 
-    def _choice(self, value: Json, index: int, position: int) -> list[StreamEvent]:
+    def _choice(self, value: Json, index: int, position: int, events: list[StreamEvent]) -> None:
+        """Add the events of one entry of `choices`."""
         if type(value) is not dict:
             value = as_object(value, f"/{index}/choices/{position}")
         number = value.get("index")
         choice = self._choices.get(number) if type(number) is int else None
         if choice is None:
-            choice = self._begun(read_index(value, position, f"/{index}/choices/{position}"))
+            choice = self._begun(value, position, f"/{index}/choices/{position}")
         delta = value.get("delta")
         if (
             type(delta) is dict
@@ -171,17 +184,19 @@ class ChatMachine:
         ):
             event = _single(delta, choice)
             if event is not None:
-                return [event]
-        return self._whole_choice(value, choice, f"/{index}/choices/{position}")
+                events.append(event)
+                return
+        self._whole_choice(value, choice, f"/{index}/choices/{position}", events)
 
-    def _begun(self, number: int) -> _Choice:
+    def _begun(self, value: JsonObject, position: int, at: str) -> _Choice:
+        number = read_index(value, position, at)
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = _Choice(number)
+            choice = self._choices[number] = _Choice(number, at)
+            choice.assembly.reply_id = self._started.id or ""
         return choice
 
-    def _whole_choice(self, value: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
-        events: list[StreamEvent] = []
+    def _whole_choice(self, value: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if not value.keys() <= self._choice_keys:
             events += _fields(value, self._choice_keys, at)
         key = "delta" if value.get("delta") is not None else "message"
@@ -190,29 +205,31 @@ class ChatMachine:
             text = opt_str(value, "text", at)
             delta = {} if text is None else {"content": text}
         if delta.get("role") in _TOOLS:  # a server tells what its own tool said, which are not the model's words
-            return [*events, FieldReceived(f"{at}/{key}", delta)]
+            events.append(FieldReceived(f"{at}/{key}", delta))
+            return
         if choice.is_closed:
-            return events + _late(delta, choice, f"{at}/{key}")
+            events += _late(delta, choice, f"{at}/{key}")
+            return
         if not delta.keys() <= self._delta_keys:
             events += _fields(delta, self._delta_keys, f"{at}/{key}")
-        events += self._delta(delta, choice, f"{at}/{key}")
-        if value.get("logprobs") is not None:
-            tokens = read_logprobs(value["logprobs"], f"{at}/logprobs")
-            events.append(LogprobsReceived(tokens, choice.index, at=f"{at}/logprobs"))
+        self._delta(delta, choice, f"{at}/{key}", events)
+        events += read_logprobs(value.get("logprobs"), choice.index, f"{at}/logprobs")
         word, error = opt_str(value, "finish_reason", at), value.get("error")
         if word in FAILURES or error is not None:
             events.append(Failed(finish_fault(word or "error", error)))
         elif word:
             events += choice.finish(word, f"{at}/finish_reason")
-        return events
 
-    def _delta(self, delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
-        events = read_role(delta, at) + choice.think(delta, at)
-        events += read_content(delta.get("content"), choice.index, f"{at}/content")
+    def _delta(self, delta: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
+        events += read_role(delta, at)
+        events += choice.think(delta, at)
+        words = read_content(delta.get("content"), choice.index, f"{at}/content")
+        choice.has_spoken = choice.has_spoken or bool(words)
+        events += words
         refusal = opt_str(delta, "refusal", at)
         if refusal is not None:
             choice.has_refusal = True
-            events.append(RefusalReceived(REFUSAL_PART, refusal, choice.index))
+            events.append(RefusalReceived(REFUSAL_PART, refusal, choice.index, at=f"{at}/refusal"))
         events += read_citations(delta.get("annotations"), choice.index, f"{at}/annotations")
         audio = opt_object(delta, "audio", at)
         if audio is not None:
@@ -224,7 +241,6 @@ class ChatMachine:
             place = f"{at}/function_call"
             name, arguments = opt_str(legacy, "name", place) or "", read_arguments(legacy, "arguments", place)
             events += choice.assembly.add(Fragment(None, "", name, arguments, "function", place))
-        return events
 
     def _call(self, value: Json, choice: _Choice, at: str) -> list[StreamEvent]:
         holder = as_object(value, at)
@@ -261,9 +277,9 @@ def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
     if type(value) is str:
         if not value:
             return None
-        if key == "content":
+        if key == "content" and choice.has_spoken:
             return TextReceived(TEXT_PART, value, choice.index)
-        if key in THINKING_TEXT:
+        if key in THINKING_TEXT and choice.has_thought:
             return ThinkingReceived(THINKING_PART, value, choice.index)
     elif key == "tool_calls" and type(value) is list and len(value) == 1:
         call = value[0]

@@ -5,10 +5,20 @@ from dataclasses import dataclass, field
 import msgspec
 
 from sightline.dialects.dialect import Client
+from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.choices import write_citation, write_finish, write_token
 from sightline.dialects.openai_chat.errors import error_object
 from sightline.dialects.openai_chat.names import GEMINI, NAME
-from sightline.dialects.openai_chat.reply_write import DEFAULT_ID, lose_finish, write_audio, write_seal
+from sightline.dialects.openai_chat.order import CALL, THOUGHT, WORDS, Order
+from sightline.dialects.openai_chat.reply_write import (
+    lose_finish,
+    lose_pieces,
+    note_call_id,
+    thinking_words,
+    write_audio,
+    write_head,
+    write_seal,
+)
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.tool_names import flat_name
 from sightline.model.events import (
@@ -43,6 +53,8 @@ _DONE = b"data: [DONE]\n\n"
 class _Choice:
     """What was written of one choice so far."""
 
+    ids: CallIds
+    order: Order
     is_open: bool = False
     has_refused: bool = False
     has_finished: bool = False
@@ -55,6 +67,13 @@ class _Choice:
     calls: dict[int, tuple[int, ToolKind]] = field(default_factory=dict)
     """The index and kind of the call that a part is."""
     call_count: int = 0
+    places: dict[int, str] = field(default_factory=dict)
+    """Where each part with words and each call begins in the source."""
+
+    def place(self, rank: int, part: int, at: str) -> None:
+        """A part begins."""
+        self.places[part] = at
+        self.order.note(rank, part, at)
 
 
 class ChatStreamWriter:
@@ -64,6 +83,7 @@ class ChatStreamWriter:
         self._client = client
         self._report = report
         self._started = Started()
+        self._head: JsonObject | None = None
         self._choices: dict[int, _Choice] = {}
         self._usage: Usage | None = None
         self._has_failed = False
@@ -73,6 +93,8 @@ class ChatStreamWriter:
         match event:
             case TextReceived(part, text, number):
                 choice = self._choice(number)
+                if part not in choice.places and text:
+                    choice.place(WORDS, part, event.at)
                 choice.texts.setdefault(part, choice.length)
                 choice.length += len(text)
                 return self._delta(number, {"content": text})
@@ -83,8 +105,11 @@ class ChatStreamWriter:
                 return self._think(event)
             case ToolCallBegun():
                 return self._begin(event)
-            case RefusalReceived(_, text, number):
-                self._choice(number).has_refused = True
+            case RefusalReceived(part, text, number):
+                choice = self._choice(number)
+                choice.has_refused = True
+                if part not in choice.places and text:
+                    choice.place(WORDS, part, event.at)
                 return self._delta(number, {"refusal": text})
             case SignatureReceived():
                 return self._sign(event)
@@ -98,6 +123,7 @@ class ChatStreamWriter:
             case Started(started_id, model, created):
                 known = self._started
                 self._started = Started(known.id or started_id, known.model or model, known.created or created)
+                self._head = None
             case UsageReceived(usage):
                 self._usage = usage if self._usage is None else updated(self._usage, usage)
             case Finished():
@@ -114,17 +140,13 @@ class ChatStreamWriter:
     def _choice(self, number: int) -> _Choice:
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = _Choice()
+            choice = self._choices[number] = _Choice(CallIds(number), Order(self._report))
         return choice
 
     def _chunk(self, choices: list[JsonObject]) -> JsonObject:
-        return {
-            "id": self._started.id or self._client.id or DEFAULT_ID,
-            "object": "chat.completion.chunk",
-            "created": self._started.created or self._client.created,
-            "model": self._started.model or self._client.model,
-            "choices": list(choices),
-        }
+        if self._head is None:
+            self._head = write_head("chat.completion.chunk", self._started, self._client, self._report)
+        return {**self._head, "choices": list(choices)}
 
     def _delta(
         self, number: int, delta: JsonObject, finish: str | None = None, logprobs: JsonObject | None = None
@@ -144,11 +166,15 @@ class ChatStreamWriter:
     def _think(self, event: ThinkingReceived) -> bytes:
         """Pieces of reasoning, a blank line between them as in a whole reply."""
         choice = self._choice(event.choice)
-        choice.thoughts.setdefault(event.part, Thinking(at=event.at))
+        thought = choice.thoughts.setdefault(event.part, Thinking(at=event.at))
         if not event.text:
             return b""
         here, before = (event.part, event.summary, event.piece), choice.thinks
         choice.thinks = here
+        if event.part not in choice.places:
+            choice.place(THOUGHT, event.part, event.at)
+        elif before is not None and before[0] == event.part and before != here and (before[1] or event.summary):
+            lose_pieces(thought.at, self._report)
         gap = "\n\n" if before is not None and before != here else ""
         return self._delta(event.choice, {"reasoning_content": gap + event.text})
 
@@ -157,10 +183,14 @@ class ChatStreamWriter:
         index = choice.call_count
         choice.call_count += 1
         choice.calls[event.part] = (index, event.kind)
+        choice.place(CALL, event.part, event.at)
+        if not event.id:
+            note_call_id(f"/choices/{event.choice}/delta/tool_calls/{index}", self._report)
+        call_id = choice.ids.of(event.id, index, self._started.id or self._client.id)
         if event.item is not None:
             self._report.lose(event.at, "id of an item", f"{NAME} calls have one id", "identity")
         inner: JsonObject = {"name": flat_name(event.name, event.namespace), _words(event.kind): ""}
-        return self._call(event.choice, index, {"id": event.id, "type": event.kind, event.kind: inner})
+        return self._call(event.choice, index, {"id": call_id, "type": event.kind, event.kind: inner})
 
     def _sign(self, event: SignatureReceived) -> bytes:
         choice = self._choice(event.choice)
@@ -171,7 +201,7 @@ class ChatStreamWriter:
             # The vendor's own reader wants arguments in every fragment, be they empty.
             return self._call(event.choice, index, {kind: {_words(kind): ""}, "extra_content": content})
         if call is not None or event.part in choice.texts:
-            self._report.lose("", "signature", f"{NAME} has no field for it", "identity")
+            self._report.lose(choice.places.get(event.part, ""), "signature", f"{NAME} has no field for it", "identity")
             return b""
         thought = choice.thoughts.get(event.part, Thinking())
         seal = {"signature": event.signature, "signed_by": event.signed_by, "id": event.id}
@@ -195,8 +225,11 @@ class ChatStreamWriter:
         match value:
             case Audio():
                 return self._delta(number, {"audio": write_audio(value)})
-            case Thinking(text):
-                said = self.feed(ThinkingReceived(part, text, number, at=value.at)) if text else b""
+            case Thinking():
+                words = thinking_words(value)
+                said = self.feed(ThinkingReceived(part, words, number, at=value.at)) if words else b""
+                if value.summary and words != value.summary[0]:
+                    lose_pieces(value.at, self._report)
                 choice.thoughts[part] = value
                 return said
             case Opaque(dialect="openai-chat", value=dict(call)) if "/tool_calls/" in value.at:
@@ -227,7 +260,7 @@ class ChatStreamWriter:
             return b""
         if self._usage is None or not self._client.include_usage:
             return _DONE
-        return _frame({**self._chunk([]), "usage": write_usage(self._usage)}) + _DONE
+        return _frame({**self._chunk([]), "usage": write_usage(self._usage, self._report)}) + _DONE
 
 
 def _words(kind: ToolKind) -> str:

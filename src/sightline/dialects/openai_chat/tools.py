@@ -1,5 +1,7 @@
 """Tools and tool choice of Chat Completions, the legacy `functions` included."""
 
+from msgspec.structs import replace
+
 from sightline.dialects.fields import (
     as_list,
     as_object,
@@ -13,9 +15,8 @@ from sightline.dialects.fields import (
     str_of,
 )
 from sightline.dialects.openai_chat.names import NAME
-from sightline.dialects.tool_names import flat_name, flat_names
 from sightline.model.json import Json, JsonObject
-from sightline.model.report import Report
+from sightline.model.report import Report, Severity
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
 
@@ -114,7 +115,7 @@ def write_tools(request: Request, document: JsonObject, report: Report, *, same:
 def _written_function(tool: FunctionTool) -> JsonObject:
     return compact(
         {
-            "name": flat_name(tool.name, tool.namespace),
+            "name": tool.name,
             "description": tool.description,
             "parameters": tool.schema,
             "strict": tool.strict,
@@ -123,7 +124,7 @@ def _written_function(tool: FunctionTool) -> JsonObject:
 
 
 def _written_custom(tool: CustomTool) -> JsonObject:
-    custom = compact({"name": flat_name(tool.name, tool.namespace), "description": tool.description})
+    custom = compact({"name": tool.name, "description": tool.description})
     if tool.grammar is not None:
         grammar: JsonObject = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
         custom["format"] = {"type": "grammar", "grammar": grammar}
@@ -174,25 +175,41 @@ def _allowed(tools: list[Json]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _possible(request: Request, report: Report, *, has_tools: bool) -> ToolChoice | None:
+    """Another dialect's choice, as far as the tools that are written allow it: the API refuses one that dangles."""
+    choice = request.tool_choice
+    if choice is None:
+        return None
+    if choice.mode == "opaque":
+        report.lose(choice.at, "tool choice", f"{NAME} has no such choice", "option")
+        return None
+    if not has_tools:
+        severity: Severity = "identity" if choice.mode in ("auto", "none") else "option"
+        report.lose(choice.at, "tool choice", "there is no tool to choose", severity)
+        return None
+    known = {tool.name for tool in request.tools if not isinstance(tool, OpaqueTool)}
+    names = tuple(name for name in choice.names if name in known)
+    for name in choice.names:
+        if name not in known:
+            report.lose(choice.at, f"choice of the tool {name!r}", "there is no such tool", "option")
+    return None if choice.names and not names else replace(choice, names=names)
+
+
 def write_tool_choice(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
     """The choice as `tool_choice`, or as `function_call` where it stood there."""
-    choice = request.tool_choice
+    choice = request.tool_choice if same else _possible(request, report, has_tools="tools" in document)
     if choice is None:
         return
     key = "function_call" if same and choice.at == "/function_call" else "tool_choice"
     extras = choice.extras if same else {}
     custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
-    flat = flat_names(request)
 
     def named(name: str) -> JsonObject:
         kind = "custom" if name in custom else "function"
-        return {"type": kind, kind: {"name": flat.get(name, name)}}
+        return {"type": kind, kind: {"name": name}}
 
     if choice.mode == "opaque":
-        if same:
-            document[key] = choice.value
-        else:
-            report.lose(choice.at, "tool choice", f"{NAME} has no such choice", "option")
+        document[key] = choice.value
     elif choice.mode == "named":
         name = choice.names[0]
         document[key] = merge({"name": name} if key == "function_call" else named(name), extras)
@@ -201,3 +218,14 @@ def write_tool_choice(request: Request, document: JsonObject, report: Report, *,
         document[key] = merge({"type": "allowed_tools", "allowed_tools": allowed}, extras)
     else:
         document[key] = choice.mode
+
+
+def write_parallel(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
+    """`parallel_tool_calls`, which the API takes beside tools only."""
+    wish = request.parallel_tool_calls
+    if wish is None:
+        return
+    if same or "tools" in document:
+        document["parallel_tool_calls"] = wish
+    else:
+        report.lose(request.parallel_at, "whether calls may be parallel", "there is no tool to call", "identity")

@@ -2,6 +2,7 @@
 
 from sightline.dialects.fields import as_object, compact, opt_int, opt_object, rest
 from sightline.model.json import Json, JsonObject
+from sightline.model.report import Report
 from sightline.model.usage import Usage
 
 _USAGE = frozenset(
@@ -42,8 +43,11 @@ def read_usage(value: Json, at: str) -> Usage:
     )
 
 
-def write_usage(usage: Usage) -> JsonObject:
-    """The same as a `usage` object."""
+def write_usage(usage: Usage, report: Report) -> JsonObject:
+    """The same as a `usage` object. Both counts are demanded, so one that nobody told is 0 and listed."""
+    for key, count in (("prompt_tokens", usage.input_tokens), ("completion_tokens", usage.output_tokens)):
+        if count is None:
+            report.add(f"/usage/{key}", key, "usage has both counts and only one was told", "identity")
     prompt, completion = usage.input_tokens or 0, usage.output_tokens or 0
     document: JsonObject = {
         "prompt_tokens": prompt,

@@ -11,6 +11,9 @@ from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, 
 
 _INPUT_TEXT = frozenset({"type", "text"})
 _OUTPUT_TEXT = frozenset({"type", "text", "annotations"})
+_LOGPROBS = frozenset({"logprobs"})
+_NO_LOGPROBS: JsonObject = {"logprobs": None}
+"""How an empty list of them is remembered, which says nothing anywhere else."""
 _REFUSAL = frozenset({"type", "refusal"})
 _AUDIO = frozenset({"type", "input_audio"})
 _SOUND = frozenset({"data", "format"})
@@ -43,6 +46,8 @@ def _read_text(holder: JsonObject, at: str, kind: str, usual: str) -> Text:
     extras = rest(holder, _INPUT_TEXT if kind == INPUT else _OUTPUT_TEXT)
     if kind != usual:
         extras = {**extras, "type": kind}
+    if "logprobs" in extras and extras["logprobs"] in ([], None):
+        extras = {**rest(extras, _LOGPROBS), **({} if extras["logprobs"] is None else _NO_LOGPROBS)}
     if kind == INPUT:
         return Text(str_of(holder, "text", at), at=at, extras=extras)
     if holder.get("annotations") is None:

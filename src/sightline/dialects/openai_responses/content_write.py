@@ -28,7 +28,6 @@ from sightline.model.parts import (
 from sightline.model.report import Report, Severity
 
 _DETAILS = frozenset({"low", "high", "auto", "original"})
-_SOUNDS = {"audio/mp3": "mp3", "audio/mpeg": "mp3", "audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav"}
 
 
 class ContentWriter:
@@ -76,7 +75,10 @@ class ContentWriter:
                 document["annotations"] = annotations
         elif part.citations:
             self._lose(part, "citations", f"{NAME} has none in a prompt", "option")
-        return merge(document, {key: value for key, value in extras.items() if key != "annotations"})
+        kept = {key: value for key, value in extras.items() if key != "annotations"}
+        if "logprobs" in kept and kept["logprobs"] is None:
+            kept["logprobs"] = []
+        return merge(document, kept)
 
     def _other(self, part: Part, text: str) -> JsonObject | None:
         match part:
@@ -90,8 +92,11 @@ class ContentWriter:
                 return self._image(part)
             case Document():
                 return self._document(part)
+            case Audio(Inline(media_type, data)) if self._same:
+                sound: JsonObject = {"data": data, "format": media_type.removeprefix("audio/")}
+                return {"type": "input_audio", "input_audio": sound}
             case Audio():
-                return self._audio(part)
+                self._lose(part, "audio", f"{NAME} takes no sound", "content")
             case _:
                 self._lose(part, "part", f"{NAME} has no place for it here", "content")
         return None
@@ -137,16 +142,6 @@ class ContentWriter:
     def _lose_media_type(self, part: Image | Document) -> None:
         if isinstance(part.source, Link) and part.source.media_type:
             self._lose(part, f"media type {part.source.media_type}", "the address alone says where it is", "identity")
-
-    def _audio(self, part: Audio) -> JsonObject | None:
-        source = part.source
-        form: str | None = None
-        if isinstance(source, Inline):
-            form = source.media_type.removeprefix("audio/") if self._same else _SOUNDS.get(source.media_type)
-        if not isinstance(source, Inline) or form is None:
-            self._lose(part, "audio", f"{NAME} takes sound inline, as mp3 or wav", "content")
-            return None
-        return {"type": "input_audio", "input_audio": {"data": source.data, "format": form}}
 
     def _lose(self, part: Part, what: str, why: str, severity: Severity) -> None:
         self._report.lose(part.at, what, why, severity)

@@ -1,5 +1,7 @@
 """Words of the Responses wire that more than one file here needs."""
 
+from sightline.model.json import Json
+
 NAME = "openai-responses"
 
 LOGPROBS = "message.output_text.logprobs"
@@ -10,6 +12,15 @@ CALLS = {"function_call": ("function", "arguments"), "custom_tool_call": ("custo
 
 OUTPUTS = {"function_call_output": "function", "custom_tool_call_output": "custom"}
 """The items that answer them."""
+
+_CONTENT = frozenset({"refusal", "text", "reasoning_text", "summary_text", "computer_screenshot", "encrypted_content"})
+_CONTENT_HEADS = ("input_", "output_")
+
+
+def is_item_type(kind: Json) -> bool:
+    """Whether values of this type are items of their own: whatever is not a part of a message's content is one."""
+    return isinstance(kind, str) and kind not in _CONTENT and not kind.startswith(_CONTENT_HEADS)
+
 
 STRIDE = 1000
 """A part of an answer is numbered `output_index * STRIDE + content_index`, so that numbers order as the output does."""
@@ -47,9 +58,10 @@ BOOKKEEPING = frozenset(
 ECHOES = frozenset(
     {
         *("instructions", "metadata", "tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p", "user"),
-        *("max_output_tokens", "top_logprobs", "reasoning", "text", "store", "include", "truncation", "background"),
+        *("max_output_tokens", "top_logprobs", "reasoning", "store", "include", "truncation", "background"),
         *("previous_response_id", "service_tier", "safety_identifier", "presence_penalty", "frequency_penalty"),
         *("max_tool_calls", "prompt", "conversation"),
+        *("format", "verbosity"),  # the members of `text`
     }
 )
 """Fields with which a reply repeats its request."""

@@ -1,5 +1,7 @@
 """Options of the Responses API: where each stands, and those that have a shape: format, reasoning, logprobs."""
 
+from collections.abc import Mapping
+
 from sightline.dialects.fields import (
     as_object,
     compact,
@@ -42,6 +44,15 @@ SERVICE_TIERS = frozenset({"auto", "default", "flex", "priority", "fast", "ultra
 _TEXT = frozenset({"format", "verbosity"})
 _SCHEMA = frozenset({"type", "name", "schema", "strict", "description"})
 _TYPE = frozenset({"type"})
+_UNASKED: Mapping[str, object] = {
+    "n": 1,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+    "logprobs": False,
+    "stop": (),
+    "logit_bias": {},
+}
+"""Options that have no place here, with the values that say what the API does anyway."""
 _OFF = "none"
 
 
@@ -128,6 +139,10 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
         place = options.places.get("service_tier", "/service_tier")
         report.lose(place, f"service tier {options.service_tier!r}", f"{NAME} has no such tier", "option")
         skip.add("service_tier")
+    for name, usual in _UNASKED.items():
+        if getattr(options, name) == usual:
+            skip.add(name)
+            report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so unasked", "identity")
     if options.include_usage is not None and not same:
         place = options.places.get("include_usage", "/include_usage")
         report.lose(place, "wish for token counts", f"{NAME} always sends them", "identity")

@@ -19,6 +19,7 @@ from sightline.model.report import Report
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _STEM = 40
+_CALL = "call"
 _PICTURES = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp", "image/gif": "gif"}
 
 
@@ -40,7 +41,9 @@ class Output:
         self._place_logprobs()
 
     def refusal(self, block: int, text: str) -> None:
-        """Some words of declining."""
+        """Some words of declining; without words there is nothing to tell."""
+        if not text:
+            return
         self.has_refusal = True
         self._message().say(block, "refusal", text)
 
@@ -109,7 +112,7 @@ class Output:
             {
                 "id": begun.item or self._id("ctc" if is_custom else "fc"),
                 "type": "custom_tool_call" if is_custom else "function_call",
-                "call_id": begun.id or self._id("call"),
+                "call_id": begun.id or self._id(_CALL),
                 "namespace": begun.namespace,
                 "name": begun.name,
             }
@@ -167,4 +170,7 @@ class Output:
         self.items.append(item)
 
     def _id(self, kind: str) -> str:
+        """An id for what has none; those of items are reported together."""
+        if kind != _CALL:
+            self._report.add("/output", "ids of items", f"{NAME} demands them", "identity")
         return f"{kind}_{self._stem}_{len(self.items)}"

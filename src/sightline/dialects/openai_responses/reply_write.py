@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.losses import lose_choices
-from sightline.dialects.openai_responses.errors import write_failure
+from sightline.dialects.losses import lose_choices, lose_partial
+from sightline.dialects.openai_responses.errors import write_error, write_failure
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.openai_responses.output import Output
 from sightline.dialects.openai_responses.usage import write_usage
@@ -38,10 +38,15 @@ class Envelope:
     model: str
     created: int
 
-    def body(self, output: list[Json], ending: Ending, usage: Usage | None) -> JsonObject:
+    @property
+    def shown_id(self) -> str:
+        """The id that the reader gets."""
+        return self.id or DEFAULT_ID
+
+    def body(self, output: list[Json], ending: Ending, usage: JsonObject | None) -> JsonObject:
         """The `response` object."""
         return {
-            "id": self.id,
+            "id": self.shown_id,
             "object": "response",
             "created_at": self.created,
             "status": ending.status,
@@ -52,25 +57,32 @@ class Envelope:
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
-            "usage": None if usage is None else write_usage(usage),
+            "usage": usage,
         }
 
+    def whole(self, output: list[Json], ending: Ending, usage: Usage | None, report: Report) -> JsonObject:
+        """The last `response` object; what stands there because the API demands it is reported."""
+        for name, said in (("parallel_tool_calls", "true"), ("tool_choice", "auto"), ("tools", "none")):
+            report.add(f"/{name}", f"{name}: {said}", f"{NAME} demands an echo of the request", "identity")
+        unknown = (("/id", self.id, DEFAULT_ID), ("/model", self.model, "''"), ("/created_at", self.created, "0"))
+        for pointer, known, invented in unknown:
+            if not known:
+                report.add(pointer, f"{pointer[1:]}: {invented}", f"{NAME} demands one", "identity")
+        return self.body(output, ending, None if usage is None else write_usage(usage, report))
 
-def envelope(reply_id: str | None, model: str | None, created: int | None, client: Client, report: Report) -> Envelope:
-    """The identity of a reply, the provider's where it gave one; what the API demands besides is reported."""
-    for name, said in (("parallel_tool_calls", "true"), ("tool_choice", "auto"), ("tools", "none")):
-        report.add(f"/{name}", f"{name}: {said}", f"{NAME} demands an echo of the request", "identity")
-    if not (reply_id or client.id):
-        report.add("/id", f"id {DEFAULT_ID}", f"{NAME} demands one", "identity")
-    return Envelope(
-        reply_id or client.id or DEFAULT_ID, model or client.model, client.created if created is None else created
-    )
+
+def envelope(reply_id: str | None, model: str | None, created: int | None, client: Client) -> Envelope:
+    """The identity of a reply, the provider's where it gave one, else the client's."""
+    return Envelope(reply_id or client.id, model or client.model, client.created if created is None else created)
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
-    """The reply as a `response`; one that failed says so and keeps what had arrived."""
-    around = envelope(reply.id, reply.model, reply.created, client, report)
-    output = Output(around.id, report, _unheard)
+    """The reply as a `response`; one that failed says so and keeps what had arrived, or is an error if nothing had."""
+    if reply.fault is not None and not _has_begun(reply):
+        lose_partial(reply, NAME, report)
+        return write_error(reply.fault)[1]
+    around = envelope(reply.id, reply.model, reply.created, client)
+    output = Output(around.shown_id, report, _unheard)
     choice = reply.choice
     lose_choices(reply, NAME, report)
     output.logprobs(choice.logprobs)
@@ -81,7 +93,12 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
         told = (choice.detail, choice.stop_sequence, choice.finish_at, choice.stop_at)
         finished = Finished(choice.finish, 0, *told)
     ending = end(output, finished, reply.fault, report)
-    return around.body(output.items, ending, reply.usage)
+    return around.whole(output.items, ending, reply.usage, report)
+
+
+def _has_begun(reply: Reply) -> bool:
+    """Whether there was a response before it failed: something of it has arrived, or it has an id of this API."""
+    return any(choice.parts for choice in reply.choices) or (reply.dialect == NAME and bool(reply.id))
 
 
 def _unheard(kind: str, fields: JsonObject) -> None:
@@ -138,10 +155,10 @@ def end(output: Output, finished: Finished | None, fault: Fault | None, report: 
         output.end("incomplete")
         return Ending("incomplete", _REASONS[finished.finish])
     if finished.finish == "refusal" and not output.has_refusal:
-        place = f"/output/{len(output.items)}"
-        report.add(place, "a refusal without words", f"{NAME} says by it that the model declined", "content")
-        output.close()
-        output.refusal(-1, "")
+        why = f"{NAME} tells a refusal by its words; without them a filtered answer is the nearest"
+        report.lose(finished.at, "refusal", why, "identity")
+        output.end("incomplete")
+        return Ending("incomplete", _REASONS["content_filter"])
     output.end("completed")
     return Ending("completed")
 

@@ -3,16 +3,17 @@
 import hashlib
 from typing import TypeGuard
 
-from sightline.dialects.conversation import call_names, with_ids, with_policy
+from sightline.dialects.conversation import call_names, with_ids, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
+from sightline.dialects.openai_responses.brought_tools import Brought
 from sightline.dialects.openai_responses.content_read import INPUT, OUTPUT
 from sightline.dialects.openai_responses.content_write import ContentWriter
-from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.openai_responses.names import NAME, is_item_type
 from sightline.dialects.openai_responses.options import write_all
 from sightline.dialects.openai_responses.reasoning import reasoning_pieces
 from sightline.dialects.openai_responses.request_read import STATE
-from sightline.dialects.openai_responses.tools import write_tool_choice, write_tools
+from sightline.dialects.openai_responses.tools import Spaces, write_tool_choice, write_tools
 from sightline.dialects.seals import NEXT
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
@@ -30,9 +31,10 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     same = request.dialect == NAME
     messages = with_policy(request.messages, target.system, report)
     if not same:
-        messages = with_ids(messages, report)
+        messages = with_ids(with_somebody(messages, report, NAME), report)
     document: JsonObject = {"model": request.model} if request.model else {}
-    writer = ItemWriter(report, request.dialect, messages)
+    brought = Brought(() if same else messages)
+    writer = ItemWriter(report, request.dialect, messages, brought.spaces)
     if messages and (instructions := writer.instructions(messages[0])) is not None:
         document["instructions"] = instructions
         messages = messages[1:]
@@ -42,10 +44,10 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         items = [item for message in messages for item in writer.items(message)]
         if items or not (same and _brings_state(request)):
             document["input"] = items
-    tools = write_tools(request, report, same=same)
+    tools = write_tools(brought.others(request.tools, report), report, same=same)
     if tools:
         document["tools"] = tools
-    choice = write_tool_choice(request, report, same=same)
+    choice = write_tool_choice(request, brought.spaces, report, same=same)
     if choice is not None:
         document["tool_choice"] = choice
     if request.parallel_tool_calls is not None:
@@ -61,10 +63,11 @@ def _brings_state(request: Request) -> bool:
 class ItemWriter:
     """Turns canonical messages into input items."""
 
-    def __init__(self, report: Report, source: str, messages: tuple[Message, ...]) -> None:
+    def __init__(self, report: Report, source: str, messages: tuple[Message, ...], spaces: Spaces) -> None:
         self._report = report
         self._same = source == NAME
         self._content = ContentWriter(report, source)
+        self._spaces = spaces
         self._names = call_names(messages)
         self._kinds = {
             part.id: part.kind for message in messages for part in message.parts if isinstance(part, ToolCall)
@@ -91,7 +94,7 @@ class ItemWriter:
         spoken: list[Part] = []
         has_head = False
         for part in message.parts:
-            if not _is_item(part):
+            if not self._is_item(part):
                 spoken.append(part)
                 continue
             if spoken:
@@ -104,20 +107,29 @@ class ItemWriter:
             items.extend(self._message(message, tuple(spoken), is_first=not has_head))
         return items
 
+    def _is_item(self, part: Part) -> TypeGuard[ToolCall | ToolResult | Thinking | Opaque]:
+        """Whether a part is an item of its own; an opaque value of ours tells it by its place, or else by its type."""
+        if not isinstance(part, Opaque):
+            return isinstance(part, (ToolCall, ToolResult, Thinking))
+        if part.dialect != NAME:
+            return False
+        holder, _, _ = part.at.rpartition("/")
+        if self._same and (holder == "/input" or holder.endswith("/content")):
+            return holder == "/input"
+        return isinstance(part.value, dict) and is_item_type(part.value.get("type"))
+
     def _message(self, message: Message, parts: tuple[Part, ...], *, is_first: bool) -> list[Json]:
-        role = message.role
-        if role == "tool":
-            self._report.lose(
-                message.at, "role of a message", f"{NAME} has tool results and no tool messages", "content"
-            )
-            role = "user"
+        role = "user" if message.role == "tool" else message.role
         content = self._content.parts(parts, OUTPUT if role == "assistant" else INPUT)
         if message.name is not None:
             self._report.lose(message.at, "name of a speaker", f"{NAME} messages have no names", "option")
         if not content and not self._same:
             if not parts:
-                self._report.lose(message.at, "an empty message", f"{NAME} has no message without content", "content")
+                self._report.lose(message.at, "an empty message", f"{NAME} has no message without content", "identity")
             return []
+        if role != message.role:
+            why = f"{NAME} has tool results and no tool messages"
+            self._report.lose(message.at, "role of a message", why, "content")
         document: JsonObject = {"type": "message", "role": role, "content": content}
         only = parts[0] if len(parts) == 1 else None
         if message.bare and isinstance(only, Text) and not only.citations:
@@ -149,13 +161,14 @@ class ItemWriter:
         self._content.lose_seal(call)
         is_custom = call.kind == "custom"
         arguments = call.arguments if is_custom or self._same else call.arguments or "{}"
+        name, namespace = self._spaces.get(call.name, (call.name, call.namespace))
         return compact(
             {
                 "type": "custom_tool_call" if is_custom else "function_call",
                 "id": self._item_id(call),
                 "call_id": self._call_id(call),
-                "namespace": call.namespace,
-                "name": call.name,
+                "namespace": namespace,
+                "name": name,
                 "input" if is_custom else "arguments": arguments,
             }
         )
@@ -168,12 +181,10 @@ class ItemWriter:
         output: Json = self._content.parts(parts)
         if result.bare or not self._same:
             match parts:
-                case ():
-                    output = ""
                 case (Text(text, citations=()),):
                     output = text
                 case _:
-                    pass
+                    output = output or ""
         if result.is_error:
             self._report.lose(result.at, "error flag of a tool result", f"{NAME} has none", "option")
         if result.name is not None and not self._same and self._names.get(result.id) != result.name:
@@ -213,10 +224,3 @@ class ItemWriter:
         why = f"{NAME} takes ids of at most {LONGEST_ID} characters"
         self._report.lose(part.at, "spelling of a tool call's id", why, "identity")
         return "call_" + hashlib.sha256(part.id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-
-
-def _is_item(part: Part) -> TypeGuard[ToolCall | ToolResult | Thinking | Opaque]:
-    """Whether a part is an item of its own; an opaque value of ours is one unless it stood in a message's content."""
-    if isinstance(part, Opaque):
-        return part.dialect == NAME and not part.at.rpartition("/")[0].endswith("/content")
-    return isinstance(part, (ToolCall, ToolResult, Thinking))

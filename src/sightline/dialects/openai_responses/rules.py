@@ -5,11 +5,12 @@ import re
 from sightline.dialects.dialect import Problem
 from sightline.dialects.openai_responses.request_read import STATE
 from sightline.dialects.openai_responses.request_write import LONGEST_ID
+from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import pairing_problems, tool_problems
 from sightline.model.parts import Opaque, Thinking, ToolCall, ToolResult
 from sightline.model.request import Request
 
-TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,64}"), 64, has_namespaces=True)
 MOST_TOOLS = 128
 LEAST_TOKENS = 16
 MOST_METADATA, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
@@ -22,7 +23,7 @@ def problems(request: Request) -> list[Problem]:
         *_pairing_problems(request),
         *_id_problems(request),
         *_reasoning_problems(request),
-        *tool_problems(request, TOOL_NAME, MOST_TOOLS),
+        *tool_problems(request, NAMES, MOST_TOOLS),
         *_option_problems(request),
     ]
 

@@ -6,8 +6,9 @@ from typing import TypeVar
 from sightline.dialects.fields import as_object, rest, str_of, wrong
 from sightline.dialects.openai_responses.annotations import read_annotation
 from sightline.dialects.openai_responses.errors import read_failure
+from sightline.dialects.openai_responses.hearing import Hearing, call_begun
 from sightline.dialects.openai_responses.names import CALLS, STRIDE
-from sightline.dialects.openai_responses.reply_read import Hearing, call_begun, started
+from sightline.dialects.openai_responses.reply_read import started
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -22,6 +23,9 @@ from sightline.model.json import JsonObject
 from sightline.wire.pointer import join
 
 _TEXT_DELTA = "response.output_text.delta"
+_SUMMARY_DELTA = "response.reasoning_summary_text.delta"
+_PIECE_DELTAS = (_SUMMARY_DELTA, "response.reasoning_text.delta")
+_ARGUMENTS_DELTAS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
 
 _FRAME = frozenset(
     {"type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "annotation_index"}
@@ -66,6 +70,7 @@ class ResponsesMachine:
 
     def __init__(self) -> None:
         self._hearing = Hearing()
+        self._texts = self._hearing.texts
         self._has_started = False
         self._is_over = False
         self._told: set[str] = set()
@@ -80,30 +85,36 @@ class ResponsesMachine:
             "response.output_text.annotation.added": self._annotation,
             "response.refusal.delta": self._refusal,
             "response.refusal.done": self._refusal,
-            "response.reasoning_text.delta": self._thinking,
             "response.reasoning_text.done": self._thinking,
-            "response.reasoning_summary_text.delta": self._summary,
             "response.reasoning_summary_text.done": self._summary,
-            "response.function_call_arguments.delta": self._arguments,
             "response.function_call_arguments.done": self._arguments,
-            "response.custom_tool_call_input.delta": self._arguments,
             "response.custom_tool_call_input.done": self._arguments,
             "error": self._error,
+            **dict(zip(_PIECE_DELTAS, (self._summary, self._thinking), strict=True)),
+            **dict.fromkeys(_ARGUMENTS_DELTAS, self._arguments),
             **dict.fromkeys(_TERMINALS, self._terminal),
         }
 
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        """The events of one frame."""
-        kind = document.get("type")
-        if kind == _TEXT_DELTA:
-            output, content, delta = document.get("output_index"), document.get("content_index"), document.get("delta")
-            if type(output) is int and type(content) is int and type(delta) is str and document.keys() <= _FRAME:
-                part = output * STRIDE + content
-                if part in self._hearing.texts:
+        """The events of one frame. Nearly all are deltas of what has begun, with no fields that are news."""
+        kind, output, delta = document.get("type"), document.get("output_index"), document.get("delta")
+        if type(delta) is str and type(output) is int and document.keys() <= _FRAME:
+            part = output * STRIDE
+            if kind == _TEXT_DELTA:
+                content = document.get("content_index")
+                if type(content) is int and (heard := self._texts.get(part := part + content)) is not None:
+                    heard.append(delta)
                     return [TextReceived(part, delta)]
-                if delta:
-                    self._hearing.texts.add(part)
-                return [TextReceived(part, delta, 0, f"/{index}/delta")]
+            elif kind in _ARGUMENTS_DELTAS:
+                if (heard := self._hearing.arguments.get(part)) is not None:
+                    heard.append(delta)
+                    return [ArgumentsReceived(part, delta)]
+            elif kind in _PIECE_DELTAS:
+                is_summary = kind == _SUMMARY_DELTA
+                piece = document.get("summary_index" if is_summary else "content_index")
+                if type(piece) is int and (heard := self._hearing.pieces.get((part, is_summary, piece))) is not None:
+                    heard.append(delta)
+                    return [ThinkingReceived(part, delta, 0, piece, is_summary)]
         return self._read(kind if isinstance(kind, str) else "", document, index)
 
     def done(self) -> list[StreamEvent]:
@@ -145,7 +156,9 @@ class ResponsesMachine:
         item, at = document.get("item"), f"/{index}/item"
         if not isinstance(item, dict):
             return []
-        part, kind = _number(document, "output_index", index) * STRIDE, item.get("type")
+        place, kind = _number(document, "output_index", index), item.get("type")
+        part = place * STRIDE
+        self._hearing.place(item, place)
         if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._hearing.calls:
             begun = call_begun(item, part, at)
             self._hearing.calls.add(part)
@@ -157,15 +170,29 @@ class ResponsesMachine:
         return self._hearing.item(item, _number(document, "output_index", index), f"/{index}/item")
 
     def _text(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        part = self._content_part(document, index)
-        text = _new_words(document, "text", index, part, self._hearing.texts)
-        return [] if text is None else [TextReceived(part, text, at=f"/{index}")]
+        part, at = self._content_part(document, index), f"/{index}/{_key(document, 'text')}"
+        return self._words(document, at, self._hearing.texts, part, lambda words: TextReceived(part, words, at=at))
 
     def _refusal(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        part = self._content_part(document, index)
-        text = _new_words(document, "refusal", index, part, self._hearing.texts)
+        part, at = self._content_part(document, index), f"/{index}/{_key(document, 'refusal')}"
         self._hearing.has_refusal = True
-        return [] if text is None else [RefusalReceived(part, text, at=f"/{index}")]
+        return self._words(document, at, self._hearing.texts, part, lambda words: RefusalReceived(part, words, at=at))
+
+    def _words(
+        self,
+        document: JsonObject,
+        at: str,
+        heard: dict[_Name, list[str]],
+        name: _Name,
+        tell: Callable[[str], StreamEvent],
+    ) -> list[StreamEvent]:
+        """The words that a delta adds, or what those of a `.done` event add to the deltas before it."""
+        frame, _, key = at.rpartition("/")
+        words = str_of(document, key, frame)
+        if key != "delta":
+            return self._hearing.news(heard, name, words, at, tell)
+        heard.setdefault(name, []).append(words)
+        return [tell(words)]
 
     def _annotation(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part = self._content_part(document, index)
@@ -181,16 +208,20 @@ class ResponsesMachine:
 
     def _piece(self, document: JsonObject, index: int, key: str, *, summary: bool) -> list[StreamEvent]:
         part, piece = _number(document, "output_index", index) * STRIDE, _number(document, key, index, 0)
-        text = _new_words(document, "text", index, (part, summary, piece), self._hearing.pieces)
-        return [] if text is None else [ThinkingReceived(part, text, piece=piece, summary=summary, at=f"/{index}")]
+        at = f"/{index}/{_key(document, 'text')}"
+
+        def tell(words: str) -> ThinkingReceived:
+            return ThinkingReceived(part, words, piece=piece, summary=summary, at=at)
+
+        return self._words(document, at, self._hearing.pieces, (part, summary, piece), tell)
 
     def _arguments(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part = _number(document, "output_index", index) * STRIDE
         if part not in self._hearing.calls:
             return []  # nobody has said what is called; the item's own snapshot will
-        words = "input" if "input" in document else "arguments"
-        text = _new_words(document, words, index, part, self._hearing.arguments)
-        return [] if text is None else [ArgumentsReceived(part, text)]
+        at = f"/{index}/{_key(document, 'input' if 'input' in document else 'arguments')}"
+        heard = self._hearing.arguments
+        return self._words(document, at, heard, part, lambda words: ArgumentsReceived(part, words))
 
     def _terminal(self, document: JsonObject, index: int) -> list[StreamEvent]:
         at = f"/{index}/response"
@@ -217,12 +248,6 @@ def _number(document: JsonObject, key: str, index: int, default: int | None = No
     return value
 
 
-def _new_words(document: JsonObject, whole: str, index: int, name: _Name, heard: set[_Name]) -> str | None:
-    """The words that a delta adds, or those of a `.done` event if no delta came before it."""
-    key = "delta" if "delta" in document else whole
-    words = str_of(document, key, f"/{index}")
-    if key == whole and name in heard:
-        return None
-    if words:
-        heard.add(name)
-    return words
+def _key(document: JsonObject, whole: str) -> str:
+    """The field that holds the words of an event: those that are new, or all of them."""
+    return "delta" if "delta" in document else whole

@@ -141,6 +141,7 @@ class ResponsesStreamWriter:
         if self._open is not None:
             around = self._open[0]
             around.model = around.model or event.model or ""
+            around.created = around.created or event.created or 0
         elif self._started.id:
             self._opened()
 
@@ -151,8 +152,8 @@ class ResponsesStreamWriter:
         """What is being written; the first time, with the events that open a stream. Its id is fixed from then on."""
         if self._open is None:
             told = self._started
-            around = envelope(told.id, told.model, told.created, self._client, self._report)
-            self._open = around, Output(around.id, self._report, self._emit)
+            around = envelope(told.id, told.model, told.created, self._client)
+            self._open = around, Output(around.shown_id, self._report, self._emit)
             for kind in ("response.created", "response.in_progress"):
                 self._emit(kind, {"response": around.body([], Ending("in_progress"), None)})
         return self._open
@@ -165,7 +166,9 @@ class ResponsesStreamWriter:
             self._fault = cut()
         around, output = self._opened()
         ending = end(output, self._finished, self._fault, self._report)
-        self._emit(f"response.{ending.status}", {"response": around.body(output.items, ending, self._usage)})
+        self._emit(
+            f"response.{ending.status}", {"response": around.whole(output.items, ending, self._usage, self._report)}
+        )
 
     def _emit(self, kind: str, fields: JsonObject) -> None:
         document: JsonObject = {"type": kind, "sequence_number": self._number, **fields}

@@ -5,10 +5,12 @@ but its tools, followed by those: its description is written back from there, an
 stand in an `additional_tools` item are tools of the request as well; their item is written, they are not.
 """
 
+from collections.abc import Iterable, Mapping
+
 from sightline.dialects.fields import as_list, as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of
 from sightline.dialects.openai_responses.names import NAME
 from sightline.model.json import Json, JsonObject
-from sightline.model.report import Report
+from sightline.model.report import Report, Severity
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool, ToolChoice
 
@@ -16,6 +18,9 @@ _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
 _CUSTOM = frozenset({"type", "name", "description", "format"})
 _GRAMMAR = frozenset({"type", "syntax", "definition"})
 _NAMESPACE = "namespace"
+
+Spaces = Mapping[str, tuple[str, str | None]]
+"""Name and namespace of tools, by the flat name that they have elsewhere."""
 
 
 def read_tools(value: Json, at: str, namespace: str | None = None) -> list[Tool]:
@@ -82,9 +87,9 @@ def _read_custom(holder: JsonObject, place: str, at: str, namespace: str | None)
     )
 
 
-def write_tools(request: Request, report: Report, *, same: bool) -> list[Json]:
+def write_tools(tools: Iterable[Tool], report: Report, *, same: bool) -> list[Json]:
     """The list of tools."""
-    return _ToolWriter(report, same=same).write(request.tools)
+    return _ToolWriter(report, same=same).write(tools)
 
 
 class _ToolWriter:
@@ -95,7 +100,7 @@ class _ToolWriter:
         self._spaces: dict[str, tuple[list[Json], str]] = {}
         self._heads: dict[str, list[Json]] = {}
 
-    def write(self, tools: tuple[Tool, ...]) -> list[Json]:
+    def write(self, tools: Iterable[Tool]) -> list[Json]:
         for tool in tools:
             if self._same and tool.at.startswith("/input/"):
                 continue
@@ -205,8 +210,8 @@ def _kind_of(name: str, tools: list[Tool] | tuple[Tool, ...]) -> str:
     return "custom" if any(isinstance(tool, CustomTool) and tool.name == name for tool in tools) else "function"
 
 
-def write_tool_choice(request: Request, report: Report, *, same: bool) -> Json:
-    """The choice; None where there is none to write."""
+def write_tool_choice(request: Request, spaces: Spaces, report: Report, *, same: bool) -> Json:
+    """The choice; None where there is none to write. A foreign one is kept only as far as its tools are."""
     choice = request.tool_choice
     if choice is None:
         return None
@@ -215,10 +220,29 @@ def write_tool_choice(request: Request, report: Report, *, same: bool) -> Json:
             return choice.value
         report.lose(choice.at, "tool choice", f"{NAME} has no such choice", "option")
         return None
-    named: list[Json] = [{"type": _kind_of(name, request.tools), "name": name} for name in choice.names]
+    names = choice.names if same else _kept_names(choice, request.tools, spaces, report)
+    if names is None:
+        return None
+    named: list[Json] = [
+        {"type": _kind_of(name, request.tools), "name": spaces.get(name, (name, None))[0]} for name in names
+    ]
     if choice.mode == "named":
         return {**as_object(named[0], choice.at), **(choice.extras if same else {})}
     if not named:
         return choice.mode
     allowed: JsonObject = {"type": "allowed_tools", "mode": choice.mode, "tools": named}
     return merge(allowed, choice.extras) if same else allowed
+
+
+def _kept_names(choice: ToolChoice, tools: tuple[Tool, ...], spaces: Spaces, report: Report) -> tuple[str, ...] | None:
+    """The names of a choice that are tools of the request; None if nothing is left to choose."""
+    if not spaces and all(isinstance(tool, OpaqueTool) and tool.dialect != NAME for tool in tools):
+        severity: Severity = "option" if choice.names or choice.mode == "required" else "identity"
+        report.lose(choice.at, "tool choice", "there is no tool to choose", severity)
+        return None
+    known = {*spaces, *(tool.name for tool in tools if not isinstance(tool, OpaqueTool))}
+    for name in choice.names:
+        if name not in known:
+            report.lose(choice.at, f"choice of the tool {name!r}", "there is no such tool", "option")
+    kept = tuple(name for name in choice.names if name in known)
+    return None if choice.names and not kept else kept

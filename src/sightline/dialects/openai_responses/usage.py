@@ -1,7 +1,9 @@
 """Token counts of the Responses API, which already count the whole prompt and the whole output."""
 
 from sightline.dialects.fields import as_object, opt_int, opt_object, rest
+from sightline.dialects.openai_responses.names import NAME
 from sightline.model.json import Json, JsonObject
+from sightline.model.report import Report
 from sightline.model.usage import Usage
 
 _INPUT, _OUTPUT = "input_tokens_details", "output_tokens_details"
@@ -29,13 +31,20 @@ def read_usage(value: Json, at: str) -> Usage:
     )
 
 
-def write_usage(usage: Usage) -> JsonObject:
-    """The same as a `usage` object, in which every count must stand."""
-    prompt, output = usage.input_tokens or 0, usage.output_tokens or 0
+def write_usage(usage: Usage, report: Report) -> JsonObject:
+    """The same as a `usage` object, in which every count must stand; those that nobody told are reported."""
+
+    def count(name: str, path: str = "") -> int:
+        value: int | None = getattr(usage, name)
+        if value is None:
+            report.add(f"/usage{path}/{name}", f"{name}: 0", f"{NAME} demands the count", "identity")
+        return value or 0
+
+    prompt, output = count("input_tokens"), count("output_tokens")
     return {
         "input_tokens": prompt,
-        _INPUT: {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0},
+        _INPUT: {name: count(name, f"/{_INPUT}") for name in ("cached_tokens", "cache_write_tokens")},
         "output_tokens": output,
-        _OUTPUT: {"reasoning_tokens": usage.reasoning_tokens or 0},
+        _OUTPUT: {"reasoning_tokens": count("reasoning_tokens", f"/{_OUTPUT}")},
         "total_tokens": prompt + output,
     }

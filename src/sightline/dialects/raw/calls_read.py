@@ -59,9 +59,8 @@ class Calls:
         """Whether there is a call to answer."""
         return self._next > FIRST_CALL
 
-    def read(self, delta: JsonObject, at: str) -> list[StreamEvent]:
-        """The events of one more delta."""
-        events: list[StreamEvent] = []
+    def read(self, delta: JsonObject, at: str, events: list[StreamEvent]) -> None:
+        """Add the events of one more delta."""
         for entry in _entries(delta, _BEGUN, at):
             if entry.id or entry.part is not None:
                 events += self._begin(entry, entry.id)[1]
@@ -72,7 +71,6 @@ class Calls:
         for key in (_WHOLE, _LEGACY):
             for entry in _entries(delta, key, at):
                 events += self._deliver(entry)
-        return events
 
     def left(self) -> list[StreamEvent]:
         """The arguments that were shown of calls that are not delivered, when nothing more comes."""

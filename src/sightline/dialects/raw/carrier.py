@@ -29,6 +29,8 @@ from sightline.model.parts import (
 from sightline.wire.jsontext import decode, encode
 
 _OPAQUE = frozenset({"type", "value"})
+_NOT_OURS = (msgspec.ValidationError, UnicodeEncodeError)
+"""What a value of another form raises; the second where a name or a tag has half a surrogate pair."""
 
 
 class Beside(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -56,7 +58,7 @@ def read_beside(holder: JsonObject) -> Beside | None:
         return NOTHING
     try:
         beside = msgspec.convert(value, Beside)
-    except msgspec.ValidationError:
+    except _NOT_OURS:
         return None
     return beside if _plain(beside) == value else None
 
@@ -116,7 +118,7 @@ def _converted(value: Json) -> Part | None:
         return None
     try:
         part: Part = msgspec.convert(value.get("part"), Part)
-    except msgspec.ValidationError:
+    except _NOT_OURS:
         return None
     return part if carry(part)["value"] == value else None
 

@@ -48,7 +48,7 @@ class ContentWriter:
             case _:
                 return None
 
-    def call(self, call: ToolCall) -> JsonObject:
+    def call(self, call: ToolCall, call_id: str) -> JsonObject:
         """An entry of `toolCalls`."""
         arguments = as_function_arguments(call)
         inner: JsonObject = {
@@ -56,7 +56,7 @@ class ContentWriter:
             "arguments": arguments if self._same else arguments or "{}",
         }
         beside = Beside(call.signature, call.signed_by, item=call.item)
-        document: JsonObject = {"id": call.id, "type": "function", "function": inner, **write_beside(beside)}
+        document: JsonObject = {"id": call_id, "type": "function", "function": inner, **write_beside(beside)}
         return merge(document, call.extras) if self._same else document
 
 

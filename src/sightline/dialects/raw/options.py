@@ -45,13 +45,15 @@ def write_settings(request: Request, report: Report, *, same: bool) -> JsonObjec
     options = request.options
     if same:
         source = _shifted(request, _up, CHAT, {key: value for key, value in extras.items() if key not in _ELSEWHERE})
-    else:  # no server stands behind this wire: none refuses top_k, and none must be asked to count a stream's tokens
-        source = _shifted(request, str, "", {})
-        source = msgspec.structs.replace(source, options=msgspec.structs.replace(options, top_k=None, stream=None))
+    else:  # no server stands behind this wire: none refuses top_k or a fifth stop text, none must be asked for counts
+        unlimited = msgspec.structs.replace(options, top_k=None, stop=None, stream=None)
+        source = msgspec.structs.replace(_shifted(request, str, "", {}), options=unlimited)
     source = msgspec.structs.replace(source, model="", messages=())
     document = as_object(write_chat(source, Target(), inner), "")
     del document["messages"]
     document |= compact({"top_k": options.top_k, "stream": options.stream})
+    if options.stop is not None:
+        document["stop"] = list(options.stop)
     for loss in inner.losses:
         report.lose(loss.pointer, loss.what, loss.why.replace(CHAT, NAME), loss.severity)
     for addition in inner.additions:

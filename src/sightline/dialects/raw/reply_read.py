@@ -14,7 +14,6 @@ from sightline.model.events import (
     Failed,
     FieldReceived,
     Finished,
-    LogprobsReceived,
     PartReceived,
     RefusalReceived,
     SignatureReceived,
@@ -59,7 +58,8 @@ def read_reply(document: Json) -> list[StreamEvent]:
 
 def read_started(body: JsonObject, at: str) -> Started:
     """Who answers."""
-    return Started(opt_str(body, "id", at), opt_str(body, "model", at), opt_int(body, "created", at))
+    places = {key: f"{at}/{key}" for key in ("id", "model", "created") if body.get(key)}
+    return Started(opt_str(body, "id", at), opt_str(body, "model", at), opt_int(body, "created", at), places)
 
 
 def _until_failed(events: list[StreamEvent]) -> list[StreamEvent]:
@@ -80,9 +80,7 @@ def _read_choice(holder: JsonObject, choice: int, at: str, known: frozenset[str]
     calls = read_calls(holder, at)
     for number, call in enumerate(calls):
         events += part_events(call, FIRST_CALL + number, choice)
-    if holder.get("logprobs") is not None:
-        place = f"{at}/logprobs"
-        events.append(LogprobsReceived(read_logprobs(holder["logprobs"], place), choice, at=place))
+    events += read_logprobs(holder.get("logprobs"), choice, f"{at}/logprobs")
     events += [FieldReceived(join(at, key), value) for key, value in rest(holder, known).items()]
     has_calls = any(isinstance(call, ToolCall) for call in calls)
     return [*events, read_finish(holder, choice, at, has_calls=has_calls)]

@@ -2,6 +2,7 @@
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
+from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.choices import write_token
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.raw.content_write import ContentWriter
@@ -16,10 +17,11 @@ from sightline.model.report import Report
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     """The reply as an assistant message; one that failed has its parts so far and the error."""
-    first, *others = [_write_choice(choice, report) for choice in reply.choices]
+    reply_id = reply.id or client.id
+    first, *others = [_write_choice(choice, index, reply_id, report) for index, choice in enumerate(reply.choices)]
     document = first | compact(
         {
-            "usage": None if reply.usage is None else write_usage(reply.usage),
+            "usage": None if reply.usage is None else write_usage(reply.usage, report),
             "model": reply.model or client.model or None,
             "id": reply.id or client.id or None,
             "created": reply.created or client.created or None,
@@ -32,13 +34,15 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     return document
 
 
-def _write_choice(choice: Choice, report: Report) -> JsonObject:
-    writer = ContentWriter(report, same=False)
+def _write_choice(choice: Choice, index: int, reply_id: str, report: Report) -> JsonObject:
+    writer, ids = ContentWriter(report, same=False), CallIds(index)
     content: list[Json] = []
     calls: list[Json] = []
     for part in choice.parts:
         if isinstance(part, ToolCall):
-            calls.append(writer.call(part))
+            if not part.id:
+                note_call_id(index, len(calls), report)
+            calls.append(writer.call(part, ids.of(part.id, len(calls), reply_id)))
         elif isinstance(part, Opaque) and part.dialect == NAME and "/toolCalls/" in part.at:
             calls.append(part.value)
         else:
@@ -51,6 +55,14 @@ def _write_choice(choice: Choice, report: Report) -> JsonObject:
     if choice.logprobs:
         document["logprobs"] = write_logprobs(choice.logprobs)
     return document | write_finish(choice.finish, choice.detail, choice.stop_sequence)
+
+
+def note_call_id(choice: int, number: int, report: Report) -> None:
+    """List an id that was made for a call which came without one."""
+    holder = f"/others/{choice - 1}" if choice else ""
+    report.add(
+        f"{holder}/toolCalls/{number}/id", "id of a tool call", "a call and its result must share an id", "identity"
+    )
 
 
 def lose_order(at: str, report: Report) -> None:

@@ -26,7 +26,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
             report.lose(message.at, "id of an item", f"{NAME} messages have no ids", "identity")
     messages = with_policy(request.messages, target.system, report)
     if not same:
-        messages = as_turns(with_ids(messages, report))
+        messages = _turns(with_ids(messages, report))
     written = _MessageWriter(report, same=same).write(messages)
     document: JsonObject = {"model": request.model} if request.model else {}
     document["messages"] = written
@@ -38,6 +38,19 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         if document.keys() == {"messages"} and _was_list(request):
             return written
     return document
+
+
+def _turns(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages as turns; an item that only its dialect knows stays a message, so that it can be an item again."""
+    turns: list[Message] = []
+    joining: list[Message] = []
+    for message in messages:
+        if len(message.parts) == 1 and isinstance(part := message.parts[0], Opaque) and part.at == message.at:
+            turns += [*as_turns(tuple(joining)), message]
+            joining = []
+        else:
+            joining.append(message)
+    return (*turns, *as_turns(tuple(joining)))
 
 
 def _was_list(request: Request) -> bool:
@@ -97,7 +110,7 @@ class _MessageWriter:
         calls: list[Json] = []
         for part in message.parts:
             if isinstance(part, ToolCall):
-                calls.append(self._content.call(part))
+                calls.append(self._content.call(part, part.id))
             elif self._same and isinstance(part, Opaque) and "/toolCalls/" in part.at:
                 calls.append(part.value)
             else:

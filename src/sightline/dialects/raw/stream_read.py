@@ -16,11 +16,12 @@ from sightline.dialects.raw.names import FIRST_CALL, MOST_CHOICES, NAME, SIGHTLI
 from sightline.dialects.raw.reply_read import IDENTITY, read_started
 from sightline.dialects.raw.thinking import read_seal
 from sightline.dialects.streaming import StreamReader
+from sightline.errors import Fault
 from sightline.model.events import (
     CitationReceived,
     Failed,
     FieldReceived,
-    LogprobsReceived,
+    FrameBroken,
     PartReceived,
     RefusalReceived,
     SignatureReceived,
@@ -112,7 +113,12 @@ class RawMachine:
             and document.keys() <= _PLAIN
         ):  # the frame that nearly all frames are
             return [TextReceived(choice.current, text, number)]
-        return self._read(document, index)
+        events: list[StreamEvent] = []
+        try:
+            self._read(document, f"/{index}", events)
+        except Fault as fault:  # what was read before it stays told, because later frames lean on it
+            events.append(FrameBroken(fault.pointer or f"/{index}", fault.message))
+        return events
 
     def done(self) -> list[StreamEvent]:
         """`[DONE]`: it is whole, so a choice without an end has stopped, unless an error was told on the way."""
@@ -129,24 +135,22 @@ class RawMachine:
         """What was kept back of reasoning and calls that will not be completed any more."""
         return [event for choice in self._choices.values() for event in (*choice.seal(), *choice.calls.left())]
 
-    def _read(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        at = f"/{index}"
-        events: list[StreamEvent] = []
+    def _read(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
         if not document.keys().isdisjoint(IDENTITY):
             events.append(read_started(document, at))
         events += _fields(document, self._frame_keys, at)
         if document.get("error") is not None:
-            return [*events, *self.left(), Failed(read_error(0, document, {}))]
+            events += [*self.left(), Failed(read_error(0, document, {}))]
+            return
         delta = opt_object(document, "delta", at)
         if delta is not None or document.get("finishReason") is not None:
             choice = self._choice(document, at)
             if delta is not None:
-                events += self._delta(delta, choice, f"{at}/delta")
+                self._delta(delta, choice, f"{at}/delta", events)
             if document.get("finishReason") is not None:
                 events += _finish(choice, document, at)
         if document.get("usage") is not None:
             events.append(UsageReceived(read_usage(document["usage"], f"{at}/usage")))
-        return events
 
     def _choice(self, document: JsonObject, at: str) -> _Choice:
         number = opt_int(document, "index", at) or 0
@@ -154,12 +158,13 @@ class RawMachine:
             raise wrong(number, f"{at}/index", f"the number of a choice, below {MOST_CHOICES}")
         return self._choices.setdefault(number, _Choice(number))
 
-    def _delta(self, delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
+    def _delta(self, delta: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if choice.has_finished:
-            return self._late(delta, choice, at)
+            events += self._late(delta, choice, at)
+            return
         if self._error is None and delta.get("copilotErrors"):
             self._error = as_list(delta["copilotErrors"], f"{at}/copilotErrors")[0]
-        events = _fields(delta, self._delta_keys, at)
+        events += _fields(delta, self._delta_keys, at)
         if delta.get("thinking") is None or delta.get("part", choice.current) != choice.current:
             events += choice.seal()
         named = opt_int(delta, "part", at)
@@ -179,10 +184,8 @@ class RawMachine:
             choice.kind = ""  # it is whole: what comes next is another one
             events.append(PartReceived(choice.at_part("part", named), part, choice.index))
         events += _beside(delta, choice, named, at)
-        if delta.get("logprobs") is not None:
-            tokens = read_logprobs(delta["logprobs"], f"{at}/logprobs")
-            events.append(LogprobsReceived(tokens, choice.index, at=f"{at}/logprobs"))
-        return events + choice.calls.read(delta, at)
+        events += read_logprobs(delta.get("logprobs"), choice.index, f"{at}/logprobs")
+        choice.calls.read(delta, at, events)
 
     def _late(self, delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
         """After its end a choice may still get the id of its reasoning; the rest is only told."""

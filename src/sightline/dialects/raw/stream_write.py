@@ -10,12 +10,13 @@ import msgspec
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
+from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.raw.carrier import Beside, without_place, write_beside
 from sightline.dialects.raw.content_write import ContentWriter
 from sightline.dialects.raw.errors import error_object
 from sightline.dialects.raw.finishes import write_finish
-from sightline.dialects.raw.reply_write import lose_order, write_logprobs
+from sightline.dialects.raw.reply_write import lose_order, note_call_id, write_logprobs
 from sightline.dialects.raw.thinking import write_seal
 from sightline.dialects.sequence import PartEvent
 from sightline.dialects.tool_names import as_function_arguments, flat_name
@@ -54,7 +55,8 @@ _WHOLE = "part"
 class _Choice:
     """What has been said of one choice, and so what its reader takes for granted."""
 
-    def __init__(self) -> None:
+    def __init__(self, index: int) -> None:
+        self.ids = CallIds(index)
         self.kind = ""
         self.current = -1
         self.last = -1
@@ -130,14 +132,15 @@ class RawStreamWriter:
     def _choice(self, index: int) -> _Choice:
         choice = self._choices.get(index)
         if choice is None:
-            choice = self._choices[index] = _Choice()
+            choice = self._choices[index] = _Choice(index)
         return choice
 
     def _start(self, event: Started) -> bytes:
         """What is newly known of who answers."""
-        known = msgspec.structs.asdict(self._started)
         new: JsonObject = {
-            key: value for key, value in msgspec.structs.asdict(event).items() if value and not known[key]
+            key: value
+            for key in ("id", "model", "created")
+            if (value := getattr(event, key)) and not getattr(self._started, key)
         }
         self._started = msgspec.structs.replace(self._started, **new)
         return _frame(new) if new else b""
@@ -186,11 +189,15 @@ class RawStreamWriter:
 
     def _begin(self, event: ToolCallBegun) -> bytes:
         choice = self._choice(event.choice)
+        number = len(choice.calls)
+        if not event.id:
+            note_call_id(event.choice, number, self._report)
+        call_id = choice.ids.of(event.id, number, self._started.id or self._client.id)
         choice.calls[event.part] = ToolCall(
-            event.id, event.name, "", kind=event.kind, namespace=event.namespace, item=event.item
+            call_id, event.name, "", kind=event.kind, namespace=event.namespace, item=event.item
         )
         choice.fragments[event.part] = []
-        entry: JsonObject = {"name": flat_name(event.name, event.namespace), "id": event.id, "part": event.part}
+        entry: JsonObject = {"name": flat_name(event.name, event.namespace), "id": call_id, "part": event.part}
         entry |= write_beside(Beside(item=event.item))
         return _frame({"index": event.choice, "delta": {"text": "", "beginToolCalls": [entry]}})
 
@@ -220,7 +227,7 @@ class RawStreamWriter:
             if choice.finished is not None
         ]
         if self._usage is not None and self._client.include_usage:
-            frames[-1]["usage"] = write_usage(self._usage)
+            frames[-1]["usage"] = write_usage(self._usage, self._report)
         for key, known, fallback in (
             ("id", self._started.id, self._client.id),
             ("model", self._started.model, self._client.model),

@@ -1,0 +1,325 @@
+"""What of an answer has been heard, so that a snapshot adds only what its deltas left out.
+
+Whole replies and streams are both read through it: a whole reply is a snapshot of which nothing was heard before. Where
+a snapshot goes on behind what was streamed, the rest is told; where it contradicts that, what was streamed stays, and
+the other words are told as a field that nobody models.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from sightline.dialects.fields import as_object, opt_list, opt_str, rest, str_of
+from sightline.dialects.openai_chat.choices import read_token
+from sightline.dialects.openai_responses.annotations import read_annotation
+from sightline.dialects.openai_responses.errors import cancelled, read_failure
+from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
+from sightline.dialects.openai_responses.reasoning import pieces_of, read_seal
+from sightline.dialects.openai_responses.usage import read_usage
+from sightline.dialects.streaming import settled
+from sightline.errors import Code, Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Failed,
+    FieldReceived,
+    Finished,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Opaque, Thinking
+from sightline.model.reply import Finish
+from sightline.wire.pointer import join
+
+_RESPONSE = frozenset(
+    {"id", "object", "model", "created_at", "status", "error", "incomplete_details", "output", "usage"}
+)
+_MESSAGE = frozenset({"type", "role", "content"})
+_TEXT = frozenset({"type", "text", "annotations", "logprobs"})
+_REFUSAL = frozenset({"type", "refusal"})
+_REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content"})
+_PIECE = frozenset({"type", "text"})
+_CALL = frozenset({"type", "id", "call_id", "name", "namespace", "arguments", "input"})
+
+_DEFAULTS: Mapping[str, Json] = {"status": "completed", "truncation": "disabled", "background": False}
+"""What these fields say where they say nothing in particular."""
+
+_ENDINGS = ("incomplete", "failed", "cancelled")
+"""What a snapshot may say against the event that brings it."""
+
+_STATUSES = ("queued", "in_progress", "completed", *_ENDINGS)
+
+_INCOMPLETE: Mapping[Json, Finish] = {
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+    "steered": "pause",
+}
+
+_Key = TypeVar("_Key")
+
+
+class Hearing:
+    """What has been heard of an answer so far. Each method gives the events for what is new in a snapshot.
+
+    `texts`, `pieces` and `arguments` hold the fragments of each part, piece of reasoning and call.
+    """
+
+    def __init__(self) -> None:
+        self.texts: dict[int, list[str]] = {}
+        self.pieces: dict[tuple[int, bool, int], list[str]] = {}
+        self.arguments: dict[int, list[str]] = {}
+        self.citations: dict[int, int] = {}
+        self.calls: set[int] = set()
+        self.has_refusal = False
+        self._whole: set[int] = set()
+        self._seals: dict[int, str | None] = {}
+        self._weighed: set[int] = set()
+        self._denied: set[str] = set()
+        self._fields: set[tuple[int, str]] = set()
+        self._kinds: dict[int, str] = {}
+        self._places: dict[str, set[int]] = {}
+
+    def place(self, item: JsonObject, index: int) -> None:
+        """An item has been seen at this place of the output."""
+        for name in _names(item):
+            self._places.setdefault(name, set()).add(index)
+
+    def news(
+        self, heard: dict[_Key, list[str]], key: _Key, whole: str, at: str, tell: Callable[[str], StreamEvent]
+    ) -> list[StreamEvent]:
+        """What the whole of some words adds to what was heard of them."""
+        fragments = heard.get(key)
+        if fragments is None:
+            heard[key] = [whole]
+            return [tell(whole)]
+        known = "".join(fragments)
+        if len(whole) > len(known) and whole.startswith(known):
+            fragments.append(whole[len(known) :])
+            return [tell(fragments[-1])]
+        return self._denial(known, whole, at)
+
+    def _denial(self, known: str, whole: str, at: str) -> list[StreamEvent]:
+        """Words that are not those which were streamed, told once; a snapshot that says less denies nothing."""
+        if known.startswith(whole) or whole in self._denied:
+            return []
+        self._denied.add(whole)
+        return [FieldReceived(at, whole)]
+
+    def outcome(self, response: JsonObject, at: str, implied: str | None = None) -> list[StreamEvent]:
+        """Everything that a final snapshot adds: items, usage, fields, and how it ended; `implied` by its event."""
+        events: list[StreamEvent] = []
+        output = opt_list(response, "output", at)
+        items = [as_object(value, f"{at}/output/{position}") for position, value in enumerate(output)]
+        for position, index in enumerate(self._indexes(items)):
+            events += self.item(items[position], index, f"{at}/output/{position}")
+        if response.get("usage") is not None:
+            events.append(UsageReceived(read_usage(response["usage"], f"{at}/usage")))
+        events += _unread_response(response, at)
+        events.append(self._ending(response, at, implied))
+        return events
+
+    def _indexes(self, items: list[JsonObject]) -> list[int]:
+        """Where each item of a snapshot was heard: known by its ids, else by its place, if no other is known there."""
+        known = [self._index(item, position) for position, item in enumerate(items)]
+        taken = {index for index in known if index is not None}
+        free = max((len(items), *self._kinds, *taken)) + 1
+        places = [position if index is None else index for position, index in enumerate(known)]
+        return [
+            free + position if known[position] is None and place in taken else place
+            for position, place in enumerate(places)
+        ]
+
+    def _index(self, item: JsonObject, position: int) -> int | None:
+        for name in _names(item):
+            places = self._places.get(name)
+            if places is not None:
+                return position if position in places else min(places)
+        return None
+
+    def item(self, item: JsonObject, index: int, at: str) -> list[StreamEvent]:
+        """What a finished item adds to what was heard of it."""
+        kind, part = str_of(item, "type", at), index * STRIDE
+        if self._kinds.setdefault(index, kind) != kind:
+            return [FieldReceived(at, item)]
+        self.place(item, index)
+        if kind == "message":
+            events = self._message(item, part, at)
+        elif kind == "reasoning":
+            events = self._reasoning(item, part, at)
+        elif kind in CALLS:
+            events = self._call(item, CALLS[kind][1], part, at)
+        else:
+            events = self._once(PartReceived(part, Opaque(NAME, item, at=at)))
+        return [event for event in events if not isinstance(event, FieldReceived) or self._is_news(event, index, at)]
+
+    def _is_news(self, field: FieldReceived, index: int, at: str) -> bool:
+        """Whether no earlier snapshot of the item has told this field."""
+        name = index, field.at[len(at) :]
+        is_news = name not in self._fields
+        self._fields.add(name)
+        return is_news
+
+    def _once(self, event: PartReceived | ToolCallCompleted) -> list[StreamEvent]:
+        """What comes whole, or what ends a part, comes once."""
+        if event.part in self._whole:
+            return []
+        self._whole.add(event.part)
+        return [event]
+
+    def _message(self, item: JsonObject, first: int, at: str) -> list[StreamEvent]:
+        events: list[StreamEvent] = []
+        for index, value in enumerate(opt_list(item, "content", at)):
+            where = f"{at}/content/{index}"
+            events += self._content(as_object(value, where), first + index, where)
+        return events + unread(item, _MESSAGE, at)
+
+    def _content(self, content: JsonObject, part: int, at: str) -> list[StreamEvent]:
+        match content.get("type"):
+            case "output_text":
+                words = str_of(content, "text", at)
+                events = self.news(self.texts, part, words, f"{at}/text", lambda told: TextReceived(part, told, at=at))
+                return [*events, *self._beside(content, part, at), *unread(content, _TEXT, at)]
+            case "refusal":
+                self.has_refusal = True
+                words = str_of(content, "refusal", at)
+                events = self.news(
+                    self.texts, part, words, f"{at}/refusal", lambda told: RefusalReceived(part, told, at=at)
+                )
+                return events + unread(content, _REFUSAL, at)
+            case _:
+                return self._once(PartReceived(part, Opaque(NAME, content, at=at)))
+
+    def _beside(self, content: JsonObject, part: int, at: str) -> list[StreamEvent]:
+        """Citations and logprobs of a text."""
+        heard = self.citations.get(part, 0)
+        annotations = opt_list(content, "annotations", at)
+        self.citations[part] = max(heard, len(annotations))
+        events: list[StreamEvent] = [
+            CitationReceived(part, read_annotation(value, f"{at}/annotations/{heard + index}"))
+            for index, value in enumerate(annotations[heard:])
+        ]
+        tokens = opt_list(content, "logprobs", at)
+        if tokens and part not in self._weighed:
+            self._weighed.add(part)
+            where = f"{at}/logprobs"
+            read = tuple(read_token(token, f"{where}/{index}") for index, token in enumerate(tokens))
+            events.append(LogprobsReceived(read, at=where))
+        return events
+
+    def _reasoning(self, item: JsonObject, part: int, at: str) -> list[StreamEvent]:
+        signature, signed_by, bound = read_seal(item, at)
+        if bound == REDACTED:
+            sealed = Thinking(signature=signature, signed_by=signed_by, redacted=True, at=at)
+            return [*self._once(PartReceived(part, sealed)), *unread(item, _REASONING, at)]
+        events: list[StreamEvent] = []
+        for key, is_summary in (("summary", True), ("content", False)):
+            events += _unread_pieces(item, key, at)
+            for index, text in enumerate(pieces_of(item, key, at)):
+                events += self._piece((part, is_summary, index), text, f"{at}/{key}/{index}/text", at)
+        if part not in self._seals or (self._seals[part] is None and signature is not None):
+            self._seals[part] = signature
+            events.append(SignatureReceived(part, signature, signed_by, id=bound))
+        return events + unread(item, _REASONING, at)
+
+    def _piece(self, name: tuple[int, bool, int], whole: str, at: str, holder: str) -> list[StreamEvent]:
+        part, is_summary, index = name
+
+        def tell(text: str) -> ThinkingReceived:
+            return ThinkingReceived(part, text, piece=index, summary=is_summary, at=holder)
+
+        return self.news(self.pieces, name, whole, at, tell)
+
+    def _call(self, item: JsonObject, words: str, part: int, at: str) -> list[StreamEvent]:
+        events: list[StreamEvent] = []
+        if part not in self.calls:
+            self.calls.add(part)
+            events.append(call_begun(item, part, at))
+        arguments = opt_str(item, words, at) or ""
+        if part in self._whole:  # nothing is added to a call that is complete
+            events += self._denial("".join(self.arguments.get(part, ())), arguments, f"{at}/{words}")
+        elif arguments:
+            events += self.news(
+                self.arguments, part, arguments, f"{at}/{words}", lambda told: ArgumentsReceived(part, told)
+            )
+        return [*events, *self._once(ToolCallCompleted(part)), *unread(item, _CALL, at)]
+
+    def _ending(self, response: JsonObject, at: str, implied: str | None) -> StreamEvent:
+        status = opt_str(response, "status", at)
+        if implied is None or status in _ENDINGS:
+            implied = status or "completed"
+        if response.get("error") is not None or implied == "failed":
+            return Failed(read_failure(response.get("error")))
+        if implied == "cancelled":
+            return Failed(cancelled())
+        if implied == "incomplete":
+            details = response.get("incomplete_details")
+            reason = details.get("reason") if isinstance(details, dict) else None
+            word = reason if isinstance(reason, str) else None
+            finish = _INCOMPLETE.get(word, "length")
+            detail = None if word in ("max_output_tokens", "content_filter") else word
+            return Finished(finish, detail=detail, at=f"{at}/incomplete_details")
+        if implied != "completed":
+            return Failed(
+                Fault(
+                    Code.UPSTREAM_PROTOCOL,
+                    f"the reply is not complete: its status is {implied!r}",
+                    hint="It runs in the background; ask for it again by its id.",
+                    pointer=f"{at}/status",
+                )
+            )
+        finish = settled("stop", has_calls=bool(self.calls))
+        return Finished("refusal" if self.has_refusal and finish == "stop" else finish, at=f"{at}/status")
+
+
+def unread(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:
+    """The fields of an object that are not modelled, unless they say nothing."""
+    return [
+        FieldReceived(join(at, key), value)
+        for key, value in rest(holder, known).items()
+        if value is not None and (key not in _DEFAULTS or value != _DEFAULTS[key])
+    ]
+
+
+def _unread_response(response: JsonObject, at: str) -> list[StreamEvent]:
+    """What surrounds the output; the echo of `text`, which elsewhere is the name for words, is told by its members."""
+    known = _RESPONSE if response.get("status") in _STATUSES else _RESPONSE - {"status"}
+    echo = response.get("text")
+    if not isinstance(echo, dict):
+        return unread(response, known, at)
+    return [*unread(response, known | {"text"}, at), *unread(echo, frozenset(), f"{at}/text")]
+
+
+def call_begun(item: JsonObject, part: int, at: str) -> ToolCallBegun:
+    """The beginning of a call for the client."""
+    return ToolCallBegun(
+        part,
+        opt_str(item, "call_id", at) or opt_str(item, "id", at) or "",
+        str_of(item, "name", at),
+        kind="custom" if item["type"] == "custom_tool_call" else "function",
+        namespace=opt_str(item, "namespace", at),
+        item=opt_str(item, "id", at),
+        at=at,
+    )
+
+
+def _unread_pieces(item: JsonObject, key: str, at: str) -> list[StreamEvent]:
+    """What the pieces of a reasoning item hold besides their text."""
+    usual = "summary_text" if key == "summary" else "reasoning_text"
+    events: list[StreamEvent] = []
+    for index, value in enumerate(opt_list(item, key, at)):
+        piece, where = as_object(value, f"{at}/{key}/{index}"), f"{at}/{key}/{index}"
+        events += unread(piece, _PIECE if piece.get("type") == usual else _PIECE - {"type"}, where)
+    return events
+
+
+def _names(item: JsonObject) -> list[str]:
+    """The ids of an item, by which a snapshot knows it again wherever it stands."""
+    return [name for key in ("id", "call_id") if isinstance(name := item.get(key), str) and name]
