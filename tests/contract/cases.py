@@ -27,7 +27,7 @@ def cases(*files: str) -> list[Case]:
     """The cases that have all of these files."""
     return [
         Case(dialect.name, folder)
-        for dialect in sorted(ROOT.iterdir())
+        for dialect in sorted(path for path in ROOT.iterdir() if path.is_dir())
         for folder in sorted(dialect.iterdir())
         if all((folder / name).exists() for name in files)
     ]
