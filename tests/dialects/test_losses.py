@@ -1,10 +1,9 @@
+from sightline.dialects.dialect import Unread
 from sightline.dialects.losses import (
+    UnreadLosses,
     lose_choices,
     lose_counts,
-    lose_field,
     lose_partial,
-    lose_reply_extras,
-    lose_request_extras,
 )
 from sightline.model.message import Message
 from sightline.model.options import JsonFormat, Options, Reasoning
@@ -15,7 +14,12 @@ from sightline.model.request import Request
 from sightline.model.tools import FunctionTool, ToolChoice
 from sightline.model.usage import Usage
 
-BOOKKEEPING = frozenset({"status"})
+UNREAD = Unread(
+    bookkeeping=frozenset({"status"}),
+    echoes=frozenset({"temperature"}),
+    containers=frozenset({"generationConfig", "thinkingConfig", "text"}),
+    stateful=frozenset({"thread"}),
+)
 
 
 def pointers(report: Report) -> dict[str, str]:
@@ -44,7 +48,7 @@ def test_every_unmodelled_field_of_a_request_is_found() -> None:
         extras={"generationConfig": {"thinkingConfig": {"v": 1}}, "top": {"deep": 1}, "text": 5, "thread": {"a": 1}},
     )
     report = Report()
-    lose_request_extras(request, "gemini", BOOKKEEPING, report)
+    UnreadLosses(UNREAD, "gemini", report).of_request(request)
     assert pointers(report) == {
         "/generationConfig/thinkingConfig/v": "option",
         "/top": "option",
@@ -66,34 +70,40 @@ def test_every_unmodelled_field_of_a_request_is_found() -> None:
 
 def test_a_request_without_any_loses_nothing() -> None:
     report = Report()
-    lose_request_extras(Request(), "gemini", BOOKKEEPING, report)
+    UnreadLosses(UNREAD, "gemini", report).of_request(Request())
     assert not report.losses
 
 
 def test_every_unmodelled_field_of_a_reply_is_found() -> None:
     reply = Reply(
         choices=(Choice(parts=(Text("x", at="/t", extras={"a": 1}),)),),
-        unmodelled=(Unmodelled("/status", "completed"), Unmodelled("/new", 1), Unmodelled("/empty", [])),
+        unmodelled=(
+            Unmodelled("/status", "completed"),
+            Unmodelled("/temperature", 1),
+            Unmodelled("/new", 1),
+            Unmodelled("/empty", []),
+        ),
         usage=Usage(at="/usage", extras={"finer": {"audio": 3}, "cost": 0.1}),
     )
     report = Report()
-    lose_reply_extras(reply, "anthropic", BOOKKEEPING, report)
+    UnreadLosses(UNREAD, "anthropic", report).of_reply(reply)
     assert pointers(report) == {
         "/t/a": "content",
         "/status": "identity",
+        "/temperature": "identity",
         "/new": "content",
         "/usage/finer/audio": "identity",
         "/usage/cost": "identity",
     }
     bare = Report()
-    lose_reply_extras(Reply(), "anthropic", BOOKKEEPING, bare)
+    UnreadLosses(UNREAD, "anthropic", bare).of_reply(Reply())
     assert not bare.losses
 
 
 def test_what_says_nothing_is_no_loss() -> None:
     report = Report()
     for value in (None, "", [], {}):
-        lose_field("/x", value, "gemini", BOOKKEEPING, report)
+        UnreadLosses(UNREAD, "gemini", report).of_field("/x", value)
     lose_counts(Usage(), "gemini", report)
     assert not report.losses
 

@@ -49,6 +49,21 @@ class Problem:
     severity: Literal["error", "warning"] = "error"
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What a dialect says of those of its fields that are not modelled.
+
+    The loss of `bookkeeping` changes nothing that anybody reads; with `echoes` a reply repeats its request;
+    `containers` hold modelled fields too, so that only their unknown members are lost; `stateful` fields stand for
+    messages which the provider keeps.
+    """
+
+    bookkeeping: frozenset[str] = frozenset()
+    echoes: frozenset[str] = frozenset()
+    containers: frozenset[str] = frozenset()
+    stateful: frozenset[str] = frozenset()
+
+
 class StreamReading(Protocol):
     """Frames in, events out; the events end with exactly one `Ended`."""
 
@@ -71,11 +86,7 @@ class StreamWriting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One provider's API as values. `model_in_path` says that the URL, not the body, names the model.
-
-    `bookkeeping` are fields whose loss changes nothing that anybody reads; `echoes` those with which a reply repeats
-    its request.
-    """
+    """One provider's API as values. `model_in_path` says that the URL, not the body, names the model."""
 
     name: str
     read_request: Callable[[Json], Request]
@@ -88,6 +99,5 @@ class Dialect:
     write_error: Callable[[Fault], tuple[int, JsonObject]]
     problems: Callable[[Request], list[Problem]]
     model_in_path: bool = False
-    bookkeeping: frozenset[str] = field(default_factory=frozenset)
-    echoes: frozenset[str] = field(default_factory=frozenset)
     names: NameRule = ANY_NAME
+    unread: Unread = field(default_factory=Unread)

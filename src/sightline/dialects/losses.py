@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from sightline.dialects.dialect import Unread
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Text, ToolResult
 from sightline.model.reply import Choice, Reply
@@ -11,74 +12,58 @@ from sightline.model.usage import Usage
 from sightline.model.value import Value
 from sightline.wire.pointer import join
 
-CONTAINERS = frozenset(
-    {
-        "generationConfig",
-        "thinkingConfig",
-        "toolConfig",
-        "functionCallingConfig",
-        "generation_config",
-        "thinking_config",
-        "tool_config",
-        "function_calling_config",
-        "functionCall",
-        "function_call",
-        "functionResponse",
-        "function_response",
-        "inlineData",
-        "inline_data",
-        "fileData",
-        "file_data",
-        "stream_options",
-        "text",
-        "reasoning",
-        "thinking",
-        "output_config",
-        "requestOptions",
-        "function",
-        "custom",
-        "format",
-        "imageUrl",
-        "value",
-        "grammar",
-        "response_format",
-        "allowed_tools",
-        "image_url",
-        "input_audio",
-        "file",
-    }
-)
-"""Objects that hold options which we do model; of these only the unknown members are lost."""
 
-STATEFUL = frozenset({"thread", "conversation"})
-"""Fields that stand for messages which the provider keeps."""
+class UnreadLosses:
+    """Reports the fields that only their own dialect knows; `unread` is what that dialect says of them."""
 
+    def __init__(self, unread: Unread, target: str, report: Report) -> None:
+        self._unread = unread
+        self._why = f"{target} has no such field"
+        self._target = target
+        self._report = report
 
-def lose_request_extras(request: Request, target: str, bookkeeping: frozenset[str], report: Report) -> None:
-    """Report every field of the request that only its own dialect knows."""
-    why = f"{target} has no such field"
-    for key in request.extras.keys() & STATEFUL:
-        report.lose(join(request.at, key), key, "the conversation so far is with the provider alone", "content")
-    extras = {key: value for key, value in request.extras.items() if key not in STATEFUL}
-    _lose(request, extras, "option", why, bookkeeping, report)
-    for message in request.messages:
-        _lose(message, message.extras, "content", why, bookkeeping, report)
-        for part in _nested(message.parts):
-            _lose(part, part.extras, "content", why, bookkeeping, report)
-    for value in _settings(request):
-        _lose(value, value.extras, "option", why, bookkeeping, report)
+    def of_request(self, request: Request) -> None:
+        """All of a request's."""
+        extras = dict(request.extras)
+        for key in extras.keys() & self._unread.stateful:
+            del extras[key]
+            why = "the conversation so far is with the provider alone"
+            self._report.lose(join(request.at, key), key, why, "content")
+        self._lose(request.at, extras, "option")
+        for message in request.messages:
+            self._lose(message.at, message.extras, "content")
+            for part in _nested(message.parts):
+                self._lose(part.at, part.extras, "content")
+        for value in _settings(request):
+            self._lose(value.at, value.extras, "option")
 
+    def of_reply(self, reply: Reply) -> None:
+        """All of a reply's."""
+        for choice in reply.choices:
+            for part in _nested(choice.parts):
+                self._lose(part.at, part.extras, "content")
+        for field in reply.unmodelled:
+            self.of_field(field.at, field.value)
+        if reply.usage is not None:
+            lose_counts(reply.usage, self._target, self._report)
 
-def lose_reply_extras(reply: Reply, target: str, bookkeeping: frozenset[str], report: Report) -> None:
-    """Report every field of the reply that only its own dialect knows."""
-    why = f"{target} has no such field"
-    for choice in reply.choices:
-        for part in _nested(choice.parts):
-            _lose(part, part.extras, "content", why, bookkeeping, report)
-    for field in reply.unmodelled:
-        lose_field(field.at, field.value, target, bookkeeping, report)
-    if reply.usage is not None:
-        lose_counts(reply.usage, target, report)
+    def of_field(self, at: str, value: Json) -> None:
+        """One field of a reply or of a stream."""
+        if value is None or value in ([], {}, ""):
+            return
+        key = at.rpartition("/")[2]
+        is_known = key in self._unread.bookkeeping or key in self._unread.echoes
+        self._report.lose(at, key, self._why, "identity" if is_known else "content")
+
+    def _lose(self, at: str, extras: JsonObject, severity: Severity) -> None:
+        for key, value in extras.items():
+            if value is None:  # a null says what absence says
+                continue
+            if isinstance(value, dict) and key in self._unread.containers:
+                self._lose(join(at, key), value, severity)
+            else:
+                says_nothing = key in self._unread.bookkeeping or value == []
+                self._report.lose(join(at, key), key, self._why, "identity" if says_nothing else severity)
 
 
 def lose_choices(reply: Reply, target: str, report: Report) -> None:
@@ -114,14 +99,6 @@ def lose_counts(usage: Usage, target: str, report: Report) -> None:
             report.lose(place, name or key, f"{target} has no such count", "identity")
 
 
-def lose_field(at: str, value: Json, target: str, bookkeeping: frozenset[str], report: Report) -> None:
-    """Report one field of a reply that is not modelled."""
-    if value is None or value in ([], {}, ""):
-        return
-    key = at.rpartition("/")[2]
-    report.lose(at, key, f"{target} has no such field", "identity" if key in bookkeeping else "content")
-
-
 def _settings(request: Request) -> Iterator[Value]:
     for tool in request.tools:
         yield tool
@@ -142,17 +119,3 @@ def _nested(parts: tuple[Part, ...]) -> Iterator[Value]:
             yield from _nested(part.parts)
         elif isinstance(part, Text):
             yield from part.citations
-
-
-def _lose(
-    holder: Value, extras: JsonObject, severity: Severity, why: str, bookkeeping: frozenset[str], report: Report
-) -> None:
-    for key, value in extras.items():
-        if value is None:  # a null says what absence says
-            continue
-        if isinstance(value, dict) and key in CONTAINERS:
-            nested = Value(at=join(holder.at, key), extras=value)
-            _lose(nested, value, severity, why, bookkeeping, report)
-        else:
-            says_nothing = key in bookkeeping or value == []
-            report.lose(join(holder.at, key), key, why, "identity" if says_nothing else severity)

@@ -3,7 +3,7 @@
 import msgspec
 
 from sightline.dialects.dialect import Client, StreamWriting
-from sightline.dialects.losses import lose_counts, lose_field
+from sightline.dialects.losses import UnreadLosses, lose_counts
 from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import broken, no_stream
 from sightline.dialects.tool_names import NameRestorer
@@ -40,7 +40,7 @@ class StreamTranslation:
         self._model = model
         self._is_verbatim = source == target
         self._is_foreign = not self._is_verbatim and target not in VIEWS
-        self._bookkeeping = self._reading.bookkeeping | self._reading.echoes
+        self._losses = UnreadLosses(self._reading.unread, target, self.report)
         self._frames = SseDecoder()
         self._reader = self._reading.stream_reader()
         self._restorer = None if request is None else NameRestorer(request, self._reading.names)
@@ -126,7 +126,7 @@ class StreamTranslation:
         elif not self._is_foreign:
             return
         elif isinstance(event, FieldReceived):
-            lose_field(event.at, event.value, self._target, self._bookkeeping, self.report)
+            self._losses.of_field(event.at, event.value)
         elif isinstance(event, UsageReceived):
             lose_counts(event.usage, self._target, self.report)
 

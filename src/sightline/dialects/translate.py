@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sightline.dialects.dialect import Client, Target
-from sightline.dialects.losses import lose_reply_extras, lose_request_extras
+from sightline.dialects.losses import UnreadLosses
 from sightline.dialects.registry import dialect
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.dialects.views import VIEWS
@@ -58,7 +58,7 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
     """The body of a canonical request, wherever it was read from."""
     writing = dialect(target)
     if request.dialect and request.dialect != target:
-        lose_request_extras(request, target, dialect(request.dialect).bookkeeping, report)
+        UnreadLosses(dialect(request.dialect).unread, target, report).of_request(request)
         request = with_wire_names(request, writing.names, report, target)
     body = writing.write_request(request, settings, report)
     if writing.model_in_path and request.dialect != target:
@@ -94,7 +94,7 @@ def translate_reply(
     if target in VIEWS:
         view = VIEWS[target]()
         return ReplyTranslation(b"".join(view.feed(event) for event in events), report, reply)
-    lose_reply_extras(reply, target, reading.bookkeeping | reading.echoes, report)
+    UnreadLosses(reading.unread, target, report).of_reply(reply)
     return ReplyTranslation(encode(dialect(target).write_reply(reply, client or Client(), report)), report, reply)
 
 

@@ -13,7 +13,7 @@ from sightline.dialects.anthropic.rules import NAMES, problems
 from sightline.dialects.anthropic.stream_read import stream_reader
 from sightline.dialects.anthropic.stream_write import MessagesWriter
 from sightline.dialects.anthropic.words import NAME
-from sightline.dialects.dialect import Dialect
+from sightline.dialects.dialect import Dialect, Unread
 
 DIALECT = Dialect(
     name=NAME,
@@ -27,5 +27,9 @@ DIALECT = Dialect(
     write_error=write_error,
     problems=problems,
     names=NAMES,
-    bookkeeping=frozenset({"id", "type", "role", "caller", "metadata", "diagnostics", "request_id", "details"}),
+    unread=Unread(
+        bookkeeping=frozenset({"id", "type", "role", "caller", "metadata", "diagnostics", "request_id", "details"}),
+        containers=frozenset({"format", "output_config", "thinking"}),
+        stateful=frozenset({"thread"}),
+    ),
 )

@@ -4,7 +4,7 @@ The model stands in the URL and not in the body; both spellings of every field a
 package may import what dialects share, `wire`, `model` and `errors`; it never does I/O and never reads another dialect.
 """
 
-from sightline.dialects.dialect import Dialect
+from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.gemini.errors import read_error, write_error
 from sightline.dialects.gemini.reply_read import read_reply
 from sightline.dialects.gemini.reply_write import write_reply
@@ -28,23 +28,45 @@ DIALECT = Dialect(
     problems=problems,
     names=NAMES,
     model_in_path=True,
-    bookkeeping=frozenset(
-        {
-            "avgLogprobs",
-            "createTime",
-            "details",
-            "displayName",
-            "display_name",
-            "labels",
-            "logProbabilitySum",
-            "modelStatus",
-            "partMetadata",
-            "part_metadata",
-            "role",
-            "safetyRatings",
-            "thought",
-            "tokenCount",
-            "tokenId",
-        }
+    unread=Unread(
+        bookkeeping=frozenset(
+            {
+                "avgLogprobs",
+                "createTime",
+                "details",
+                "displayName",
+                "display_name",
+                "labels",
+                "logProbabilitySum",
+                "modelStatus",
+                "partMetadata",
+                "part_metadata",
+                "role",
+                "safetyRatings",
+                "thought",
+                "tokenCount",
+                "tokenId",
+            }
+        ),
+        containers=frozenset(
+            {
+                "fileData",
+                "file_data",
+                "functionCall",
+                "functionCallingConfig",
+                "functionResponse",
+                "function_call",
+                "function_calling_config",
+                "function_response",
+                "generationConfig",
+                "generation_config",
+                "inlineData",
+                "inline_data",
+                "thinkingConfig",
+                "thinking_config",
+                "toolConfig",
+                "tool_config",
+            }
+        ),
     ),
 )

@@ -4,7 +4,7 @@ Knows every field of its requests, replies, streams and errors, and nothing of p
 servers is a named setting of the target. Imports the shared pieces of `dialects`, `wire` and `model` only.
 """
 
-from sightline.dialects.dialect import Dialect
+from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.openai_chat.reply_read import read_reply
@@ -28,21 +28,37 @@ DIALECT = Dialect(
     write_error=write_error,
     problems=problems,
     names=NAMES,
-    bookkeeping=frozenset(
-        {
-            "object",
-            "system_fingerprint",
-            "service_tier",
-            "obfuscation",
-            "prompt_filter_results",
-            "content_filter_results",
-            "content_filter_offsets",
-            "provider",
-            "native_finish_reason",
-            "x_groq",
-            "expires_at",
-            "request_id",
-            "tool_call_id",
-        }
+    unread=Unread(
+        bookkeeping=frozenset(
+            {
+                "object",
+                "system_fingerprint",
+                "service_tier",
+                "obfuscation",
+                "prompt_filter_results",
+                "content_filter_results",
+                "content_filter_offsets",
+                "provider",
+                "native_finish_reason",
+                "x_groq",
+                "expires_at",
+                "request_id",
+                "tool_call_id",
+            }
+        ),
+        containers=frozenset(
+            {
+                "allowed_tools",
+                "custom",
+                "file",
+                "format",
+                "function",
+                "grammar",
+                "image_url",
+                "input_audio",
+                "response_format",
+                "stream_options",
+            }
+        ),
     ),
 )

@@ -5,7 +5,7 @@ item twice, in deltas and as a snapshot. Imports the shared pieces of `dialects`
 sister `openai_chat` what the two APIs have in common: the shape of errors, of logprobs, and the words for effort.
 """
 
-from sightline.dialects.dialect import Dialect
+from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.openai_responses.errors import read_error, write_error
 from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
 from sightline.dialects.openai_responses.reply_read import read_reply
@@ -29,6 +29,10 @@ DIALECT = Dialect(
     write_error=write_error,
     problems=problems,
     names=NAMES,
-    bookkeeping=BOOKKEEPING,
-    echoes=ECHOES,
+    unread=Unread(
+        bookkeeping=BOOKKEEPING,
+        echoes=ECHOES,
+        containers=frozenset({"allowed_tools", "custom", "format", "function", "reasoning", "stream_options", "text"}),
+        stateful=frozenset({"conversation"}),
+    ),
 )

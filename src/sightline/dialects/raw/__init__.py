@@ -6,7 +6,7 @@ place for is carried in it and not lost. Imports the shared pieces of `dialects`
 options and counts that both have in common.
 """
 
-from sightline.dialects.dialect import Dialect
+from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.raw.errors import read_error, write_error
 from sightline.dialects.raw.names import NAME
 from sightline.dialects.raw.reply_read import read_reply
@@ -28,7 +28,26 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
-    bookkeeping=frozenset(
-        {"tokenUsage", "scope", "tokens", "metadata", "mediaType", "statefulMarker", "phase", "copilotReferences"}
+    unread=Unread(
+        bookkeeping=frozenset(
+            {"tokenUsage", "scope", "tokens", "metadata", "mediaType", "statefulMarker", "phase", "copilotReferences"}
+        ),
+        containers=frozenset(
+            {
+                "allowed_tools",
+                "custom",
+                "file",
+                "format",
+                "function",
+                "grammar",
+                "imageUrl",
+                "image_url",
+                "input_audio",
+                "requestOptions",
+                "response_format",
+                "stream_options",
+                "value",
+            }
+        ),
     ),
 )
