@@ -15,10 +15,13 @@ def test_a_request_is_written_and_read_back() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b'{"model":5}', "not a canonical request: Expected `str`"),
+        (b"{}", "/messages: expected a list, found null"),
+        (b'{"messages":[],"bogus":1}', "unknown field `bogus`"),
+        (b'{"messages":[{"role":"user","parts":[{"type":"text","text":"x","zz":1}]}]}', "unknown field `zz`"),
+        (b'{"messages":[],"model":5}', "not a canonical request: Expected `str`"),
         (b"{", "not JSON"),
         (b"[]", "Expected `object`"),
-        (b'{"options":{"temperature":"\\ud800"}}', "surrogates"),
+        (b'{"messages":[],"options":{"temperature":"\\ud800"}}', "surrogates"),
     ],
 )
 def test_anything_else_is_refused_with_a_reason(data: bytes, reason: str) -> None:

@@ -32,7 +32,7 @@ def test_every_unmodelled_field_of_a_request_is_found() -> None:
         messages=(
             Message(
                 "user",
-                (ToolResult("c", (nested,), at="/r", extras={"f": 1}), CacheBreakpoint(at="/b")),
+                (ToolResult("c", (nested,), at="/r", extras={"f": 1}), CacheBreakpoint(at="/b", extras={"scope": 1})),
                 at="/m",
                 extras={"status": "done", "phase": 1, "annotations": []},
             ),
@@ -58,6 +58,7 @@ def test_every_unmodelled_field_of_a_request_is_found() -> None:
         "/m/phase": "content",
         "/m/annotations": "identity",
         "/r/f": "content",
+        "/b/scope": "option",
         "/t/a~1b": "content",
         "/c/e": "content",
         "/tools/0/z": "option",

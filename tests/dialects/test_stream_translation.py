@@ -129,3 +129,14 @@ def test_the_mere_beginning_of_a_stream_is_a_cut_stream(data: bytes) -> None:
 def test_the_answer_can_be_given_another_models_name() -> None:
     translation = StreamTranslation("openai-chat", "reply", model="mine")
     assert json.loads(translation.feed(WHOLE) + translation.close())["model"] == "mine"
+
+
+def test_frames_behind_the_end_are_not_told_and_that_is_reported() -> None:
+    _, translation = closed(WHOLE + b"data: [DONE]\n\n" + chunk({"content": "late"}))
+    assert [(loss.pointer, loss.what) for loss in translation.report.losses if loss.what == "a frame"] == [
+        ("/4", "a frame")
+    ]
+    assert translation.reply.choice.parts == (Text("hi", at=translation.reply.choice.parts[0].at),)
+    same = StreamTranslation("openai-chat", "openai-chat")
+    same.feed(WHOLE + chunk({"content": "late"}))
+    assert not same.report.losses

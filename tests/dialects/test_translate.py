@@ -30,6 +30,8 @@ def test_another_model_is_the_only_change() -> None:
     data = b'{"messages" :  [{"role":"user","content":"h\\u0069"}],"model" : "m"}'
     assert translate_request(data, "openai-chat", "openai-chat", model="n").data == data.replace(b'"m"', b'"n"')
     assert translate_request(data, "openai-chat", "openai-chat", model="m").data is data
+    null = b'{"model": null, "messages":[]}'
+    assert translate_request(null, "openai-chat", "openai-chat", model="n").data == b'{"model": "n", "messages":[]}'
     unnamed = b'{"messages":[]}'
     assert translate_request(unnamed, "openai-chat", "openai-chat", model="n").data == b'{"messages":[],"model":"n"}'
 

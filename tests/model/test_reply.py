@@ -28,6 +28,13 @@ def test_the_public_form_names_what_is_known_and_leaves_out_the_rest() -> None:
     }
 
 
+def test_a_call_without_an_id_shows_none() -> None:
+    call = ToolCall("", "add", "{}")
+    assert folded(Reply(choices=(Choice(parts=(call,), finish="tool_calls"),)))["parts"] == [
+        {"type": "tool_call", "name": "add", "arguments": "{}"}
+    ]
+
+
 def test_further_choices_stand_behind_the_first() -> None:
     reply = Reply(choices=(Choice(finish="stop"), Choice(parts=(Text("b"),), finish="length")))
     assert folded(reply)["others"] == [{"parts": [{"type": "text", "text": "b"}], "finish": "length"}]

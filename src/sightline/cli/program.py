@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NoReturn
 
+from sightline.cli.terminal import tell
 from sightline.errors import Code, Fault
 
 EXIT_FAILED, EXIT_USAGE, EXIT_PROVIDER, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -70,13 +71,3 @@ def _run(words: list[str]) -> int:
 
 def _wants_traceback(words: list[str]) -> bool:
     return "--log-level=debug" in words or ("--log-level", "debug") in pairwise(words)
-
-
-def tell(fault: Fault) -> None:
-    """One line that says what happened, one that says what to do next, and what else was noted."""
-    message = " ".join(fault.message.split())
-    print(f"error[{fault.code}]: {message}", file=sys.stderr)
-    if fault.hint:
-        print(f"hint: {fault.hint}", file=sys.stderr)
-    for note in getattr(fault, "__notes__", ()):
-        print(note, file=sys.stderr)

@@ -1,11 +1,9 @@
 """`sightline translate`: a request, a reply or a live stream of one API as another's, and what could not be carried."""
 
 import argparse
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
+from sightline.cli.terminal import opened, read, say, some, tell, unusable, write
 from sightline.dialects.registry import NAMES as DIALECTS
 from sightline.errors import Code, Fault
 
@@ -15,8 +13,6 @@ if TYPE_CHECKING:
 
 VIEWS = {"request": ("canonical",), "reply": ("reply", "events"), "stream": ("reply", "events")}
 """What each kind can be turned into besides a dialect."""
-
-_CHUNK = 65536
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -86,7 +82,7 @@ def _request(arguments: argparse.Namespace) -> int:
     from sightline.dialects.translate import translate_request, write_request
     from sightline.model.report import Report
 
-    data = _read(arguments.file)
+    data = read(arguments.file)
     settings = Target(system=arguments.system)
     if "canonical" in (arguments.source, arguments.target):
         is_canonical = arguments.source == "canonical"
@@ -102,8 +98,8 @@ def _request(arguments: argparse.Namespace) -> int:
         out, report, request = translation.data, translation.report, translation.request
     _tell(report, arguments)
     if not request.model and arguments.target not in ("canonical", "gemini", arguments.source):
-        print("note: the body names no model; give one with --model", file=sys.stderr)
-    _write(out)
+        say("note: the body names no model; give one with --model")
+    write(out)
     return 0
 
 
@@ -112,10 +108,10 @@ def _reply(arguments: argparse.Namespace) -> int:
 
     request = _named_request(arguments)
     translation = translate_reply(
-        _read(arguments.file), arguments.source, arguments.target, request=request, model=arguments.model
+        read(arguments.file), arguments.source, arguments.target, request=request, model=arguments.model
     )
     _tell(translation.report, arguments)
-    _write(translation.data)
+    write(translation.data)
     return _exit_code(translation.reply.fault)
 
 
@@ -127,14 +123,14 @@ def _stream(arguments: argparse.Namespace) -> int:
         arguments.source, arguments.target, request=_named_request(arguments), model=arguments.model
     )
     held: list[bytes] = []
-    give = held.append if arguments.strict else _write
-    with _opened(arguments.file) as stream:
-        while data := _some(stream):
+    give = held.append if arguments.strict else write
+    with opened(arguments.file) as stream:
+        while data := some(stream):
             give(translation.feed(data))
     give(translation.close())
     _tell(translation.report, arguments)
     for out in held:
-        _write(out)
+        write(out)
     return _exit_code(translation.reply.fault)
 
 
@@ -144,7 +140,7 @@ def _named_request(arguments: argparse.Namespace) -> "Request | None":
         return None
     if arguments.target not in DIALECTS:
         raise Fault(Code.USAGE, "--request needs a dialect as --to", hint="It is read in the dialect of the output.")
-    return _client_request(_read(arguments.request), arguments.target)
+    return _client_request(read(arguments.request), arguments.target)
 
 
 def _client_request(data: bytes, name: str) -> "Request":
@@ -175,7 +171,7 @@ def _tell(report: "Report", arguments: argparse.Namespace) -> None:
 
 def _list(report: "Report") -> None:
     if report.losses or report.additions:
-        print(_listed(report), file=sys.stderr)
+        say(_listed(report))
 
 
 def _listed(report: "Report") -> str:
@@ -184,60 +180,22 @@ def _listed(report: "Report") -> str:
 
 
 def _save(report: "Report", path: str) -> None:
+    import json
     from pathlib import Path
 
     import msgspec
 
-    document = {"losses": report.losses, "additions": report.additions}
+    document = msgspec.to_builtins({"losses": report.losses, "additions": report.additions})
     try:
-        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(document)) + b"\n")
+        Path(path).write_text(json.dumps(document, indent=2) + "\n")
     except OSError as error:
-        raise _unusable(path, error) from None
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    if path == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        stream = open(path, "rb")  # noqa: SIM115, PTH123 - closed below; the try must not cover what the caller does
-    except OSError as error:
-        raise _unusable(path, error) from None
-    with stream:
-        yield stream
-
-
-def _read(path: str) -> bytes:
-    with _opened(path) as stream:
-        return stream.read()
-
-
-def _some(stream: BinaryIO) -> bytes:
-    """What is there, without waiting for more."""
-    read1 = getattr(stream, "read1", stream.read)
-    data: bytes = read1(_CHUNK)
-    return data
-
-
-def _unusable(path: str, error: OSError) -> Fault:
-    return Fault(Code.USAGE, f"{path}: {error.strerror}", hint="Check the path and its permissions.")
-
-
-def _write(data: bytes) -> None:
-    """Exactly these bytes, at once; a terminal gets its line end."""
-    if not data:
-        return
-    sys.stdout.buffer.write(data)
-    if sys.stdout.isatty() and not data.endswith(b"\n"):
-        sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()
+        raise unusable(path, error) from None
 
 
 def _exit_code(fault: Fault | None) -> int:
     if fault is None:
         return 0
-    from sightline.cli.program import EXIT_PROVIDER, tell
+    from sightline.cli.program import EXIT_PROVIDER
 
     tell(fault)
     return EXIT_PROVIDER

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from sightline.dialects.fields import wrong
 from sightline.errors import Code, Fault
 from sightline.model.request import Request
 from sightline.wire.jsontext import decode, encode
@@ -14,8 +15,11 @@ def write(request: Request) -> bytes:
 
 def read(data: bytes) -> Request:
     """The request that such JSON holds."""
+    document = decode(data)
+    if isinstance(document, dict) and not isinstance(document.get("messages"), list):
+        raise wrong(document.get("messages"), "/messages", "a list")
     try:
-        return msgspec.convert(decode(data), Request)
+        return msgspec.convert(document, Request)
     except (msgspec.ValidationError, UnicodeError) as error:
         raise Fault(
             Code.INVALID_REQUEST,

@@ -49,6 +49,10 @@ def _merged(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]
         extras |= message.extras
         if message.name is not None:
             report.lose(message.at, "name of a message", "it is merged with others", "option")
+        if message.role != leading[0].role:
+            report.lose(
+                message.at, f"role {message.role}", f"it is merged into a {leading[0].role} message", "identity"
+            )
     parts = tuple(part for message in leading for part in message.parts)
     return (Message(leading[0].role, parts, at=leading[0].at, extras=extras),)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sightline.dialects.dialect import Unread
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Part, Text, ToolResult
+from sightline.model.parts import CacheBreakpoint, Part, Text, ToolResult
 from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report, Severity
 from sightline.model.request import Request
@@ -33,7 +33,7 @@ class UnreadLosses:
         for message in request.messages:
             self._lose(message.at, message.extras, "content")
             for part in _nested(message.parts):
-                self._lose(part.at, part.extras, "content")
+                self._lose(part.at, part.extras, "option" if isinstance(part, CacheBreakpoint) else "content")
         for value in _settings(request):
             self._lose(value.at, value.extras, "option")
 

@@ -5,7 +5,7 @@ import msgspec
 from sightline.dialects.dialect import Client, StreamWriting
 from sightline.dialects.losses import UnreadLosses, lose_counts
 from sightline.dialects.registry import dialect
-from sightline.dialects.streaming import broken, no_stream
+from sightline.dialects.streaming import DONE, broken, no_stream
 from sightline.dialects.tool_names import NameRestorer
 from sightline.dialects.views import VIEWS
 from sightline.errors import Fault
@@ -47,6 +47,8 @@ class StreamTranslation:
         self._writer = self._writer_of(client or Client())
         self._fold = Fold(source)
         self._unframed: bytearray | None = bytearray()
+        self._index = 0
+        self._has_ended = False
         self._is_broken = False
 
     def feed(self, data: bytes) -> bytes:
@@ -56,7 +58,7 @@ class StreamTranslation:
             self._unframed += data
             if frames:
                 self._unframed = None
-        written = self._written([event for frame in frames for event in self._reader.feed(frame)])
+        written = self._written(self._events(frames))
         return data if self._is_verbatim else written
 
     def close(self) -> bytes:
@@ -64,7 +66,7 @@ class StreamTranslation:
         frames = self._frames.close()
         if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
             return self._close_unframed(bytes(self._unframed))
-        last = [event for frame in frames for event in self._reader.feed(frame)]
+        last = self._events(frames)
         if self._is_foreign:  # half a frame is what a cut connection leaves, and the reader says so itself
             last = [event for event in last if not isinstance(event, FrameBroken)]
         written = self._written([*last, *self._reader.close()])
@@ -77,7 +79,7 @@ class StreamTranslation:
             document = decode(data)
             if isinstance(document, list):  # the frames as one array, where nobody asked for server-sent events
                 frames = [Frame(encode(item)) for item in document]
-                events = [event for frame in frames for event in self._reader.feed(frame)] + self._reader.close()
+                events = self._events(frames) + self._reader.close()
             else:
                 events = self._reading.read_reply(document)
         except Fault:
@@ -89,6 +91,18 @@ class StreamTranslation:
     def reply(self) -> Reply:
         """What has arrived so far."""
         return self._fold.reply
+
+    def _events(self, frames: list[Frame]) -> list[StreamEvent]:
+        """What the frames tell; those behind the end of the stream tell nothing, and that is reported."""
+        events: list[StreamEvent] = []
+        for frame in frames:
+            if self._has_ended and not self._is_verbatim and frame.data != DONE:
+                self.report.lose(f"/{self._index}", "a frame", "it came after the end of the stream", "content")
+            told = self._reader.feed(frame)
+            self._has_ended = self._has_ended or (bool(told) and type(told[-1]) is Ended)
+            self._index += 1
+            events += told
+        return events
 
     def _writer_of(self, client: Client) -> StreamWriting | None:
         if self._is_verbatim:

@@ -46,7 +46,8 @@ def translate_request(
     renames = bool(model) and request.model != model and not dialect(source).model_in_path
     if source == target and settings.system == "in_place" and not (renames and isinstance(wire.document, list)):
         if renames:
-            wire = wire.set("/model", model) if request.model else wire.insert("/model", model)
+            is_there = isinstance(wire.document, dict) and "model" in wire.document
+            wire = wire.set("/model", model) if is_there else wire.insert("/model", model)
         return RequestTranslation(wire.data, Report(), request)
     if model:
         request = msgspec.structs.replace(request, model=model)

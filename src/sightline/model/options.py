@@ -42,17 +42,17 @@ class Reasoning(Value, frozen=True, tag=False):
     places: dict[str, str] = {}  # noqa: RUF012 - msgspec gives every instance its own
 
 
-class Options(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Options(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """Each option under one name, None where the request does not set it; `places` is where each one stood."""
 
     max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: float | None = None
+    temperature: int | float | None = None
+    top_p: int | float | None = None
+    top_k: int | float | None = None
     stop: tuple[str, ...] | None = None
     seed: int | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
+    presence_penalty: int | float | None = None
+    frequency_penalty: int | float | None = None
     logit_bias: dict[str, Json] | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None

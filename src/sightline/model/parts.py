@@ -10,27 +10,31 @@ from sightline.model.value import Value
 ToolKind = Literal["function", "custom"]
 
 
-class Inline(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="inline"):
+class Inline(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="inline"
+):
     """Bytes that travel in the document, base64-coded as they came."""
 
     media_type: str
     data: str
 
 
-class Link(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="link"):
+class Link(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="link"):
     """Bytes that the provider fetches."""
 
     url: str
     media_type: str = ""
 
 
-class FileId(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="file"):
+class FileId(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="file"):
     """Bytes that were uploaded to the provider before."""
 
     id: str
 
 
-class PlainText(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="plain"):
+class PlainText(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="plain"
+):
     """A document that is text and travels as text."""
 
     text: str

@@ -93,6 +93,8 @@ def _shown_part(part: Part) -> JsonObject:
     shown: JsonObject = msgspec.to_builtins(part)
     if isinstance(part, ToolCall):
         shown["arguments"] = part.arguments
+    if shown.get("id") == "":
+        del shown["id"]  # some wires name no calls
     return {key: value for key, value in shown.items() if key not in {"at", "extras", "signed_by"}}
 
 

@@ -9,7 +9,7 @@ from sightline.model.parts import CacheBreakpoint
 from sightline.model.value import Value
 
 
-class Grammar(msgspec.Struct, frozen=True, omit_defaults=True):
+class Grammar(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The language that a custom tool's input must be written in."""
 
     syntax: str

@@ -5,7 +5,9 @@ import msgspec
 from sightline.model.json import Json
 
 
-class Value(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="type"):
+class Value(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"
+):
     """A value that may stand somewhere in a wire document.
 
     `at` is the JSON pointer of that place, empty for a value that was composed here. `extras` are the fields that

@@ -78,6 +78,7 @@ def test_pictures_lose_their_detail_and_seal():
     blocks, report = write(Image(Link("https://e.com/a"), detail="high", signature="s", signed_by="gemini", at="/i"))
     assert blocks == [{"type": "image", "source": {"type": "url", "url": "https://e.com/a"}}]
     assert losses(report) == [("/i", "identity"), ("/i", "option")]
+    assert losses(write(Image(Link("https://e.com/a"), detail="auto", at="/i"))[1]) == [("/i", "identity")]
 
 
 def test_a_file_of_another_provider_is_dropped():

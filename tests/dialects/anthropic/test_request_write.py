@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from sightline.dialects.anthropic import DIALECT
 from sightline.dialects.anthropic.request_read import read_request
 from sightline.dialects.anthropic.request_write import write_request
 from sightline.dialects.anthropic.rules import problems
 from sightline.dialects.dialect import Target
+from sightline.dialects.losses import UnreadLosses
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
@@ -136,7 +138,7 @@ def test_nothing_but_a_lost_system_prompt_leaves_no_system():
     body, lost = write(Message("system", (Image(Link("https://e.com/a"), at="/i"),), at="/messages/0"))
     assert "system" not in body
     assert body["messages"] == []
-    assert lost == [("/i", "content"), ("/messages/0", "identity")]
+    assert lost == [("/i", "content"), ("/messages/0", "identity"), ("/messages/0", "content")]
 
 
 def test_what_stands_elsewhere_too_is_no_loss():
@@ -179,10 +181,11 @@ def test_where_only_the_system_speaks_its_last_message_is_the_users():
     assert lost == [("/messages/1", "identity"), ("/c", "content"), ("", "identity"), ("/messages/1", "content")]
 
 
-def test_where_nothing_is_left_to_answer_the_rules_say_so():
-    body, lost = write(Message("user", (Text("  ", at="/messages/0/content"),), at="/messages/0"))
+def test_where_nothing_is_left_to_answer_it_is_a_loss_and_the_rules_say_so():
+    body, lost = write(Message("user", (Text("", at="/messages/0/content"),), at="/messages/0"))
     assert body["messages"] == []
-    assert lost == [("/messages/0/content", "content"), ("/messages/0", "identity")]
+    assert lost == [("/messages/0/content", "identity"), ("/messages/0", "identity"), ("/messages/0", "content")]
+    assert write()[1] == [("", "content")]
     assert "/messages" in [problem.pointer for problem in problems(read_request(body))]
 
 
@@ -198,3 +201,14 @@ def test_a_cache_mark_turns_a_bare_message_into_blocks():
     )
     marked = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
     assert body["messages"][0] == {"role": "user", "content": [marked]}
+
+
+def test_the_scope_of_a_cache_mark_is_no_content_of_its_own():
+    control = {"type": "ephemeral", "scope": "global"}
+    text = {"type": "text", "text": "a", "cache_control": control}
+    request = read_request({"max_tokens": 9, "messages": [{"role": "user", "content": [text]}]})
+    report = Report()
+    UnreadLosses(DIALECT.unread, "gemini", report).of_request(request)
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [
+        ("/messages/0/content/0/cache_control/scope", "option")
+    ]

@@ -214,3 +214,12 @@ def test_a_schema_that_is_kept_to_must_be_closed():
         "/tools/0/input_schema",
         "/output_config/format/schema/properties/a",
     ]
+
+
+def test_an_id_is_used_by_one_call_in_the_whole_conversation():
+    turns = [ASK, assistant(call()), user(result()), assistant(call()), user(result())]
+    assert found(*turns, tools=[F]) == [("/messages/3/content/0", "error")]
+    # Two open calls are told once; where the server knows the other calls, an id is still used once.
+    again = [ASK, assistant(call(), call()), user(result())]
+    assert [pointer for pointer, _ in found(*again, tools=[F])] == ["/messages/1/content/1"]
+    assert found(*again, tools=[F], thread={"type": "continue"}) == [("/messages/1/content/1", "error")]

@@ -143,7 +143,7 @@ def test_counts_that_come_after_the_finish_are_told():
 
 def test_thinking_is_sealed_before_it_ends():
     events = [
-        ThinkingReceived(0, "a", summary=True),
+        ThinkingReceived(0, "a", summary=True, at="/t"),
         ThinkingReceived(0, "b", summary=True),
         ThinkingReceived(0, "c", summary=True, piece=1),
         SignatureReceived(0, "gAAA", "openai-responses", id="rs_1"),
@@ -156,6 +156,22 @@ def test_thinking_is_sealed_before_it_ends():
         (1, "text"),
     ]  # fmt: skip
     folds_alike(events)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lost"),
+    [
+        ([ThinkingReceived(0, "", at="/t"), ThinkingReceived(0, "a", summary=True)], []),
+        ([ThinkingReceived(0, "a", at="/t"), ThinkingReceived(0, "b", piece=1)], []),
+        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", summary=True, piece=1)], ["/t"]),
+        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", at="/u")], ["/t"]),
+    ],
+)
+def test_a_summary_in_pieces_becomes_one_text_in_a_stream_as_in_a_whole_reply(pieces, lost):
+    events, report = [Started("m", "n"), *pieces, *DONE], Report()
+    write_reply(fold(events), Client(), report)
+    for told in (report, stream(*events)[1]):
+        assert [loss.pointer for loss in told.losses if loss.what == "pieces of the reasoning summary"] == lost
 
 
 def test_unsigned_thinking_gets_a_seal_that_we_know_again():
@@ -205,6 +221,24 @@ def test_a_seal_on_text_that_has_no_words_yet():
 )
 def test_a_seal_that_comes_too_late_is_lost(events):
     assert losses(stream(*events, *DONE)[1]) == [("", "identity")]
+
+
+def test_a_seal_over_words_that_have_left_is_lost_where_they_stood():
+    events = [TextReceived(0, "", at="/0/text"), TextReceived(0, "words"), SignatureReceived(0, "s", "gemini"), *DONE]
+    assert losses(stream(*events)[1]) == [("/0/text", "identity")]
+
+
+@pytest.mark.parametrize("identity", [{"id": "r1"}, {"client": "c1"}])
+def test_an_invented_call_id_follows_the_id_of_the_reply_or_of_the_client(identity):
+    def call_id(told, asked):
+        events = [Started(told), ToolCallBegun(0, "", "f"), ToolCallCompleted(0), *DONE]
+        client = Client(id=asked)
+        whole: Any = write_reply(fold(events), client, Report())
+        assert stream(*events, client=client)[0][1]["content_block"]["id"] == whole["content"][0]["id"]
+        return whole["content"][0]["id"]
+
+    told, asked = identity.get("id"), identity.get("client", "")
+    assert call_id(told, asked) == call_id(told, asked) != call_id(None, "")
 
 
 def test_parallel_calls_never_overlap():

@@ -78,10 +78,12 @@ def test_bytes_that_another_provider_has_are_lost():
 def test_what_media_say_about_themselves_is_lost():
     report = Report()
     media(Image(Link("https://u", "image/png"), detail="high", at="/i"), "", report)
+    media(Image(Link("https://u", "image/png"), detail="auto", at="/j"), "", report)
     media(Document(Link("https://u", "x"), title="T", context="C", cite=True, at="/d"), "", report)
     media(Audio(Link("https://u", "x"), transcript="words", at="/a"), "", report)
     assert lost(report) == [
         ("/i", "detail", "option"),
+        ("/j", "detail", "identity"),
         ("/d", "title", "identity"),
         ("/d", "context", "content"),
         ("/d", "citations", "option"),

@@ -78,6 +78,7 @@ def test_the_items_of_one_turn_are_one_content():
 
 def test_tools_choice_and_options_have_their_places():
     request = Request(
+        messages=(Message("user", (Text("a"),)),),
         tools=(FunctionTool("f"),),
         tool_choice=ToolChoice("required"),
         parallel_tool_calls=False,
@@ -86,14 +87,14 @@ def test_tools_choice_and_options_have_their_places():
     )
     assert write(request) == (
         {
-            "contents": [],
+            "contents": [{"role": "user", "parts": [{"text": "a"}]}],
             "tools": [{"functionDeclarations": [{"name": "f"}]}],
             "toolConfig": {"functionCallingConfig": {"mode": "ANY"}},
             "generationConfig": {"seed": 1},
         },
         [("/parallel_tool_calls", "one call at a time", "option")],
     )
-    assert write(Request(parallel_tool_calls=True))[1] == []
+    assert write(Request(messages=request.messages, parallel_tool_calls=True))[1] == []
 
 
 def test_the_model_is_written_only_where_the_body_named_it():
@@ -119,7 +120,7 @@ def test_the_flag_against_parallel_calls_is_named_where_it_stood():
     place = {"parallel_tool_calls": "/tool_choice/disable_parallel_tool_use"}
     for tools, severity in (((), "identity"), ((FunctionTool("f"),), "option")):
         request = Request(tools=tools, parallel_tool_calls=False, options=Options(places=place), dialect="anthropic")
-        assert write(request)[1] == [("/tool_choice/disable_parallel_tool_use", "one call at a time", severity)]
+        assert write(request)[1][1:] == [("/tool_choice/disable_parallel_tool_use", "one call at a time", severity)]
 
 
 def test_what_stands_elsewhere_too_is_no_loss():
@@ -147,7 +148,9 @@ def test_where_only_the_system_speaks_its_last_message_is_the_users():
     )
 
 
-def test_where_nothing_is_left_to_answer_the_rules_say_so():
-    body, _ = write(Request(messages=(Message("user", (Text(""),)),), dialect="openai-chat"))
+def test_where_nothing_is_left_to_answer_it_is_a_loss_and_the_rules_say_so():
+    body, lost = write(Request(messages=(Message("user", (Text(""),), at="/messages/0"),), dialect="openai-chat"))
+    assert lost[-1] == ("/messages/0", "every message", "content")
+    assert write(Request(dialect="openai-chat"))[1] == [("", "every message", "content")]
     assert body == {"contents": []}
     assert "/contents" in [problem.pointer for problem in problems(read_request(body))]

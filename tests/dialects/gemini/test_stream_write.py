@@ -217,3 +217,28 @@ def test_a_seal_that_is_told_in_pieces_is_written_once_at_the_end_of_its_part():
 def test_a_refusal_is_reported_once():
     _, report = write(RefusalReceived(0, "n", at="/r"), RefusalReceived(0, "o"), Finished("refusal", at="/f"), Ended())
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/r", "identity"), ("/f", "option")]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lost"),
+    [
+        ([ThinkingReceived(0, "", at="/t"), ThinkingReceived(0, "a", summary=True)], []),
+        ([ThinkingReceived(0, "a", at="/t"), ThinkingReceived(0, "b", piece=1)], []),
+        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", summary=True, piece=1)], ["/t"]),
+        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", at="/u")], ["/t"]),
+    ],
+)
+def test_a_summary_in_pieces_becomes_one_text_in_a_stream_as_in_a_whole_reply(pieces, lost):
+    report = Report()
+    write_reply(fold([*pieces, *END]), Client(), report)
+    for told in (report, write(*pieces, *END)[1]):
+        assert [(loss.pointer, loss.what) for loss in told.losses] == [
+            (at, "pieces of the reasoning summary") for at in lost
+        ]
+
+
+def test_the_client_names_a_reply_that_nobody_else_has_named_and_no_call_id_is_invented():
+    events = (ToolCallBegun(0, "", "f"), ToolCallCompleted(0), *END)
+    frames, _ = write(*events, client=Client(id="c1"))
+    assert {frame["responseId"] for frame in frames} == {"c1"}
+    assert parts_of(frames)[0] == [[{"functionCall": {"name": "f", "args": {}}}]]

@@ -104,25 +104,25 @@ def test_calls_with_ids_are_told_apart(fragments):
 
 
 @pytest.mark.parametrize("fragments", WITHOUT_IDS.values(), ids=WITHOUT_IDS)
-def test_calls_without_ids_are_told_apart_and_get_ids(fragments):
-    assert calls(*fragments) == [("call_0", "f", A), ("call_1", "g", B)]
+def test_calls_without_ids_are_told_apart_and_get_none(fragments):
+    assert calls(*fragments) == [("", "f", A), ("", "g", B)]
 
 
 def test_the_same_tool_called_twice_without_ids_is_two_calls():
     assert calls(part(0, name="f", arguments=A), part(0, name="f", arguments=B)) == [
-        ("call_0", "f", A),
-        ("call_1", "f", B),
+        ("", "f", A),
+        ("", "f", B),
     ]
     by_index = (part(0, name="f"), part(1, name="f"), part(0, arguments=A), part(1, arguments=B))
-    assert calls(*by_index) == [("call_0", "f", A), ("call_1", "f", B)]
+    assert calls(*by_index) == [("", "f", A), ("", "f", B)]
 
 
 def test_an_id_that_comes_after_the_name_does_not_make_a_call_without_a_name():
-    assert calls(part(0, name="f", arguments='{"a"'), part(0, "late", arguments=":1}")) == [("call_0", "f", A)]
+    assert calls(part(0, name="f", arguments='{"a"'), part(0, "late", arguments=":1}")) == [("", "f", A)]
 
 
 def test_a_new_id_with_a_name_is_a_new_call_even_where_the_last_has_no_id():
-    assert calls(part(0, name="f", arguments=A), part(0, "y", "g", B)) == [("call_0", "f", A), ("y", "g", B)]
+    assert calls(part(0, name="f", arguments=A), part(0, "y", "g", B)) == [("", "f", A), ("y", "g", B)]
 
 
 def test_arguments_that_come_before_the_name_wait_for_it():

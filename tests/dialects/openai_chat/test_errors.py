@@ -38,6 +38,8 @@ def test_errors_of_other_shapes_still_say_what_they_say():
 
 def test_a_status_inside_a_stream_is_believed_and_elsewhere_not():
     assert told(0, {"message": "slow down", "code": 429}).status == 429
+    assert told(0, {"message": "slow down", "code": "429"}).code is Code.RATE_LIMITED
+    assert read_error(0, {"message": "quota exceeded", "code": 429}, {}).code is Code.RATE_LIMITED
     assert told(400, {"message": "bad", "code": 503}).status == 400
     assert told(0, {"message": "bad", "code": 7}).status == 0
 

@@ -61,10 +61,10 @@ def test_calls_of_every_kind():
     )
     assert reply.choice.parts == (
         Audio(transcript="t", at=f"{AT}/audio"),
-        ToolCall("call_0", "f", "", signature="s", signed_by="gemini", at=f"{AT}/tool_calls/0"),
+        ToolCall("", "f", "", signature="s", signed_by="gemini", at=f"{AT}/tool_calls/0"),
         ToolCall("c", "g", "text", kind="custom", at=f"{AT}/tool_calls/1"),
         Opaque("openai-chat", odd, at=f"{AT}/tool_calls/2"),
-        ToolCall("call_3", "old", "{}", at=f"{AT}/function_call"),
+        ToolCall("", "old", "{}", at=f"{AT}/function_call"),
     )
     assert [field.at for field in reply.unmodelled] == [f"{AT}/tool_calls/0/x"]
     assert reply.choice.detail == "function_call"
@@ -130,10 +130,10 @@ def test_sound_is_what_its_bytes_say():
     ]
 
 
-def test_calls_without_ids_get_some_that_follow_from_the_replys():
+def test_calls_without_ids_have_none():
     call: Any = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
     reply = whole({"tool_calls": [call, {**call, "id": ""}]}, "tool_calls", id="chatcmpl-1")
-    assert [part.id for part in reply.choice.tool_calls] == ["call_chatcmpl-1_0", "call_chatcmpl-1_1"]
+    assert [part.id for part in reply.choice.tool_calls] == ["", ""]
 
 
 def test_logprobs_of_another_form_do_no_harm():
@@ -153,6 +153,8 @@ def test_a_reply_that_failed_still_tells_its_counts():
         {"error": {"message": "Rate limit reached", "code": "rate_limit_exceeded"}},
         {"object": "error", "message": "Rate limit reached", "type": "rate_limit_error"},
         {"error": {"message": "Rate limit reached", "code": 429}, "choices": []},
+        {"message": "Rate limit reached", "code": 429},
+        {"id": "req_1", "message": "Rate limit reached", "code": "429", "choices": []},
     ],
 )
 def test_an_error_body_is_a_failure(body):

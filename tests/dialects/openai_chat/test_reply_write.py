@@ -28,9 +28,13 @@ def test_a_reply_that_is_written_reads_back_as_it_was(case):
     reply = fold(read_reply(decode((case / "reply.json").read_bytes())), "openai-chat")
     again = fold(read_reply(write_reply(reply, Client(), Report())))
     first, second = essence(reply), essence(again)
-    for found in (first, second):  # finer counts and the word for a legacy finish are not written
+    for found in (first, second):  # finer counts and the word for a legacy finish are not written, ids are made
         found.get("usage", {}).pop("extras", None)
         found["choices"][0].pop("detail", None)
+    calls = zip(reply.choice.tool_calls, again.choice.tool_calls, strict=True)
+    assert all(after.id if not before.id else after.id == before.id for before, after in calls)
+    for part in [*first["choices"][0]["parts"], *second["choices"][0]["parts"]]:
+        part.pop("id", None)
     assert first == second
 
 
@@ -61,6 +65,9 @@ def test_calls_without_ids_get_different_ones_that_are_listed():
         ("/choices/0/message/tool_calls/2/id", "identity"),
     ]
     assert message(call, call)["tool_calls"][1]["id"] == "call_1"
+    unnamed = Reply(choices=(Choice(parts=(call,)),))
+    [entry] = write_reply(unnamed, Client(id="exchange-7"), Report())["choices"][0]["message"]["tool_calls"]
+    assert entry["id"] == "call_exchange-7_0"
 
 
 def test_words_behind_a_call_and_thoughts_behind_words_lose_their_place():
@@ -145,8 +152,21 @@ def test_calls_keep_their_ids_and_arguments():
         ),
         (
             [Thinking("", signature="s", signed_by="anthropic", redacted=True, at="/a")],
-            {},
-            [("/a", "identity")],
+            {"reasoning_opaque": "sightline:anthropic:redacted:s"},
+            [],
+        ),
+        (
+            [Thinking("a", signature="s", signed_by="anthropic", redacted=True, at="/a")],
+            {"reasoning_content": "a", "reasoning_opaque": "sightline:anthropic::s"},
+            [],
+        ),
+        (
+            [
+                Thinking("", signature="s", signed_by="anthropic", redacted=True, at="/a"),
+                Thinking("b", signature="t", signed_by="anthropic", at="/b"),
+            ],
+            {"reasoning_content": "b"},
+            [("/a", "content"), ("/b", "identity")],
         ),
         ([Thinking("a", id="rs_1", at="/a")], {"reasoning_content": "a"}, [("/a", "identity")]),
         (

@@ -171,6 +171,16 @@ def test_the_providers_own_seals_are_parts_at_their_own_places():
     )
 
 
+def test_reasoning_that_was_withheld_comes_back_as_such():
+    seal, at = wrap("sig", "anthropic", "redacted"), "/messages/0/reasoning_opaque"
+    found = message(role="assistant", content="x", reasoning_opaque=seal)
+    assert found.parts[0] == Thinking(signature="sig", signed_by="anthropic", redacted=True, at=at)
+    found = message(role="assistant", reasoning_content="", reasoning_opaque=seal)
+    assert found.parts[0].redacted
+    found = message(role="assistant", reasoning_content="hm", reasoning_opaque=seal)
+    assert (found.parts[0].text, found.parts[0].id, found.parts[0].redacted) == ("hm", None, False)
+
+
 def test_a_seal_of_another_dialect_that_comes_back_belongs_to_its_text():
     seal = wrap("sig", "anthropic")
     found = message(role="assistant", reasoning_content="hm", reasoning_opaque=seal)

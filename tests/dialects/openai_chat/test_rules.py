@@ -44,3 +44,17 @@ def test_what_real_clients_send_is_taken_where_the_vendor_takes_it(case):
 )
 def test_what_the_api_refuses_is_named_by_its_place(fields, expected):
     assert pointers(**fields) == expected
+
+
+def test_ids_that_only_the_vendors_server_refuses_are_a_warning():
+    def found(call_id):
+        asked = {"role": "assistant", "tool_calls": [{**CALL, "id": call_id}]}
+        answered = {"role": "tool", "tool_call_id": call_id, "content": "x"}
+        request = DIALECT.read_request({"model": "m", "messages": [USER, asked, answered]})
+        return [(problem.pointer, problem.severity) for problem in DIALECT.problems(request)]
+
+    assert found("c" * 40) == []
+    assert found("c" * 41) == [
+        ("/messages/1/tool_calls/0/id", "warning"),
+        ("/messages/2/tool_call_id", "warning"),
+    ]

@@ -18,7 +18,7 @@ from sightline.model.events import (
     ThinkingReceived,
     ToolCallBegun,
 )
-from sightline.model.parts import Audio, Inline
+from sightline.model.parts import Audio, Inline, Thinking
 from sightline.wire.jsontext import decode
 from sightline.wire.sse import Frame, SseDecoder
 from tests.dialects.openai_chat.telling import (
@@ -117,6 +117,20 @@ def test_an_error_ends_the_stream_with_or_without_choices():
         assert "c" not in fold(events).choice.parts[0].text
 
 
+@pytest.mark.parametrize("more", [{}, {"choices": []}, {"object": "error", "id": "req_1"}])
+def test_an_error_that_nothing_wraps_ends_the_stream_with_its_words(more):
+    error = {"message": "quota exceeded", "code": 429, **more}
+    *_, failed, ended = heard(chunk({"content": "a"}), error, chunk({"content": "c"}, "stop"))
+    assert (failed.fault.code, failed.fault.message, failed.fault.status) == (Code.RATE_LIMITED, "quota exceeded", 429)
+    assert (failed.fault.details, ended) == (error, Ended())
+
+
+@pytest.mark.parametrize("more", [{"id": "r"}, {"object": "chat.completion.chunk"}])
+def test_a_message_in_a_chunk_is_no_error(more):
+    reply = fold(heard({"message": "queued", **more}, chunk({"content": "a"}, "stop")))
+    assert (reply.fault, reply.choice.parts[0].text) == (None, "a")
+
+
 def test_a_finish_word_that_says_failure_is_a_failure():
     for document in (chunk({}, "network_error"), chunk({}, None, error={"message": "died", "code": 502})):
         reply = fold(heard(chunk({"content": "a"}), document))
@@ -186,6 +200,41 @@ def test_sound_arrives_in_pieces():
     assert reply.choice.parts == (
         Audio(Inline("application/octet-stream", "AABB"), "a1", "Hey", at=place, extras={"expires_at": 9}),
     )
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        [{"error": {"message": "busy"}}],
+        [{"message": "busy"}],
+        [chunk({}, "error")],
+        [],
+    ],
+)
+def test_sound_that_was_heard_before_a_failure_is_told_before_it(end):
+    over = chunk({"audio": {"id": "a2"}}, "stop", index=1)
+    *_, told, failed, _ = heard(over, chunk({"audio": {"id": "a1", "data": "AA"}}), *end, done=False)
+    assert (told.part, told.choice, told.value.id) == (3, 0, "a1")
+    assert isinstance(failed, Failed)
+
+
+def test_reasoning_that_is_withheld_is_a_block_of_its_own():
+    seal = {"reasoning_opaque": "sightline:anthropic:redacted:s"}
+    [block] = fold(heard(chunk(seal, "stop"))).choice.parts
+    assert block == Thinking(
+        signature="s", signed_by="anthropic", redacted=True, at="/0/choices/0/delta/reasoning_opaque"
+    )
+    [block] = fold(heard(chunk({"reasoning_content": "hm"}), chunk(seal, "stop"))).choice.parts
+    assert (block.text, block.signature, block.id, block.redacted) == ("hm", "s", None, False)
+
+
+def test_the_first_words_and_thoughts_have_a_place_whatever_came_before_them():
+    thinking = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]
+    events = heard(chunk({"content": thinking}), chunk({"content": "a"}), chunk({"content": "b"}, "stop"))
+    assert next(event.at for event in events if isinstance(event, TextReceived)) == "/1/choices/0/delta/content"
+    events = heard(chunk({"reasoning_opaque": "s"}), chunk({"reasoning": "hm"}), chunk({}, "stop"))
+    place = "/1/choices/0/delta/reasoning"
+    assert [event.at for event in events if isinstance(event, ThinkingReceived)] == [place]
 
 
 def test_a_signature_beside_a_call_belongs_to_that_call():
@@ -309,7 +358,7 @@ def test_what_stands_before_the_fault_of_a_chunk_is_told(document, place):
     assert (call.id, call.name, call.arguments) == ("a", "f", "{}")
 
 
-def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply():
+def test_calls_without_ids_have_none_as_in_a_whole_reply():
     unnamed = {"function": {"name": "f", "arguments": "{}"}}
     chunks = [
         {**calling({"index": 0, **unnamed}), "id": "chatcmpl-1"},
@@ -319,13 +368,12 @@ def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply():
     ids = [call.id for call in fold(heard(*chunks)).choice.tool_calls]
     message = {"message": {"tool_calls": [unnamed, unnamed]}, "finish_reason": "tool_calls"}
     whole = fold(read_reply({"id": "chatcmpl-1", "choices": [message]}))
-    assert ids == [call.id for call in whole.choice.tool_calls] == ["call_chatcmpl-1_0", "call_chatcmpl-1_1"]
+    assert ids == [call.id for call in whole.choice.tool_calls] == ["", ""]
 
 
 def test_the_id_of_the_reply_may_come_behind_the_first_words():
-    unnamed = {"index": 0, "function": {"name": "f", "arguments": "{}"}}
-    reply = fold(heard(chunk({"content": "a"}), {**calling(unnamed), "id": "r"}, chunk({}, "tool_calls")))
-    assert [call.id for call in reply.choice.tool_calls] == ["call_r_0"]
+    reply = fold(heard(chunk({"content": "a"}), {**chunk({"content": "b"}), "id": "r"}, chunk({}, "stop")))
+    assert (reply.id, reply.choice.parts[0].text) == ("r", "ab")
 
 
 def test_the_end_of_a_choice_that_nobody_told_stands_where_the_choice_began():

@@ -157,6 +157,21 @@ def test_what_is_made_up_is_listed_once():
     ]
 
 
+def test_made_ids_follow_from_the_clients_id_where_the_reply_has_none():
+    events = [ToolCallBegun(0, "", "f"), Finished("tool_calls"), Ended()]
+    data, _ = written(events, Client(id="exchange-7"))
+    assert [call.id for call in fold(read_bytes(data)).choice.tool_calls] == ["call_exchange-7_0"]
+
+
+def test_a_part_stands_where_it_began_even_if_its_words_come_later():
+    thoughts = [ThinkingReceived(1, "", at="/t"), ThinkingReceived(1, "hm")]
+    assert losses(TextReceived(0, "a"), *thoughts) == [("/t", "content")]
+    words = [TextReceived(1, "", at="/w"), TextReceived(1, "b")]
+    assert losses(ToolCallBegun(0, "c", "f"), *words) == [("/w", "content")]
+    refusal = [RefusalReceived(1, "", at="/r"), RefusalReceived(1, "no")]
+    assert losses(ToolCallBegun(0, "c", "f"), *refusal) == [("/r", "content")]
+
+
 def test_words_behind_a_call_lose_their_place():
     call = ToolCallBegun(1, "c", "f")
     words = [TextReceived(2, ""), TextReceived(2, "b", at="/b"), TextReceived(2, "c")]
@@ -214,7 +229,10 @@ def test_parts_that_come_whole():
     agree([PartReceived(0, Thinking("hm", signature="s", signed_by="gemini")), *END])
     hidden = PartReceived(0, Thinking(signature="s", signed_by="anthropic", redacted=True, at="/r"))
     agree([hidden, *END])
-    assert losses(hidden) == [("/r", "identity")]
+    assert losses(hidden) == []
+    assert deltas(hidden) == []
+    assert b'"reasoning_opaque":"sightline:anthropic:redacted:s"' in written([hidden, *END])[0]
+    assert losses(hidden, ThinkingReceived(1, "b")) == [("/r", "content")]
     assert losses(PartReceived(0, Image(Link("u"), at="/i"))) == [("/i", "content")]
     opaque = Opaque("openai-chat", {"type": "mcp", "id": "c"}, at="/choices/0/message/tool_calls/0")
     assert deltas(PartReceived(0, opaque)) == [

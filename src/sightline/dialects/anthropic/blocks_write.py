@@ -24,7 +24,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.report import Report
+from sightline.model.report import Report, Severity
 from sightline.model.value import Value
 from sightline.wire.jsontext import decode, encode
 
@@ -140,7 +140,8 @@ class BlockWriter:
         if isinstance(part, Image):
             self._lose_seal(part, part.signature, part.signed_by)
             if part.detail is not None:
-                self._report.lose(part.at, "detail of a picture", f"{NAME} has no such option", "option")
+                severity: Severity = "identity" if part.detail == "auto" else "option"
+                self._report.lose(part.at, "detail of a picture", f"{NAME} has no such option", severity)
             return {"type": "image", "source": source}
         divided = part.extras.get("source")
         if self._same and isinstance(divided, dict) and divided.get("type") == "content":

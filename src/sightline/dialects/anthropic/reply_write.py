@@ -148,7 +148,7 @@ def reply_blocks(part: Part, message_id: str, index: int, report: Report) -> lis
             lose_refusal(part.at, report)
             return _text_blocks(Text(text), report)
         case Thinking():
-            return _thinking_blocks(part)
+            return _thinking_blocks(part, report)
         case ToolCall():
             before = [] if part.signature is None else [seal_block(part.signature, part.signed_by)]
             return [*before, _tool_use(part, message_id, index + len(before), report)]
@@ -179,14 +179,21 @@ def _text_blocks(part: Text, report: Report) -> list[JsonObject]:
     return [block]
 
 
-def _thinking_blocks(part: Thinking) -> list[JsonObject]:
+def _thinking_blocks(part: Thinking, report: Report) -> list[JsonObject]:
     if part.redacted:
         return [{"type": "redacted_thinking", "data": seal_text(part.signature, part.signed_by, part.id)}]
     summary = "\n\n".join(part.summary)
     text = part.text if summary in ("", part.text) else f"{summary}\n\n{part.text}"
     if not text and part.signed_by is None:
         return []
+    if part.summary and text != part.summary[0]:
+        lose_pieces(part.at, report)
     return [thinking_block(text, seal_text(part.signature, part.signed_by, part.id))]
+
+
+def lose_pieces(at: str, report: Report) -> None:
+    """Report that reasoning in several pieces becomes one text."""
+    report.lose(at, "pieces of the reasoning summary", f"{NAME} has one text for it", "identity")
 
 
 def thinking_block(text: str, signature: str) -> JsonObject:

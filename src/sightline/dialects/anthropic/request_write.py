@@ -63,6 +63,9 @@ class _Conversation:
         written = [(message, blocks) for message in self._messages if (blocks := self._content(message)) is not None]
         messages = tuple(message for message, _ in written)
         if not self._same:
+            if not messages:
+                at = self._messages[-1].at if self._messages else ""
+                self._report.lose(at, "every message", "nothing is left to answer", "content")
             messages = with_somebody(messages, self._report, NAME)
             if messages and messages[-1].role == "assistant":
                 self._blocks.trim_end()

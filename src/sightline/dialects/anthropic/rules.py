@@ -77,9 +77,21 @@ def _late_results(message: Message) -> Iterator[Problem]:
 def _pairing_problems(request: Request) -> list[Problem]:
     """Calls and results that do not meet; in a thread that goes on, the calls are the server's to know."""
     thread = request.extras.get("thread")
-    if isinstance(thread, dict) and thread.get("type") == "continue":
-        return []
-    return pairing_problems(_without_order(request), adjacent=True)
+    is_continued = isinstance(thread, dict) and thread.get("type") == "continue"
+    unpaired = [] if is_continued else pairing_problems(_without_order(request), adjacent=True)
+    known = {problem.pointer for problem in unpaired}
+    return [*unpaired, *(problem for problem in _repeated_ids(request) if problem.pointer not in known)]
+
+
+def _repeated_ids(request: Request) -> Iterator[Problem]:
+    """Calls whose id an earlier one has used, also if that one was answered long ago."""
+    used: set[str] = set()
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                if part.id in used:
+                    yield Problem(part.at, f"the id {part.id!r} is used by an earlier call too")
+                used.add(part.id)
 
 
 def _without_order(request: Request) -> Request:

@@ -16,6 +16,7 @@ from sightline.dialects.anthropic.reply_write import (
     lose_call_form,
     lose_created,
     lose_logprobs,
+    lose_pieces,
     lose_refusal,
     lose_seal,
     reply_blocks,
@@ -71,7 +72,8 @@ class _Block:
     call: ToolCallBegun | None = None
     arguments: list[str] = field(default_factory=list)
     seal: SignatureReceived | None = None
-    piece: tuple[bool, int] | None = None
+    piece: tuple[bool, int] = (False, 0)
+    at: str = ""
 
 
 class MessagesWriter:
@@ -108,8 +110,8 @@ class MessagesWriter:
 
     def _write(self, event: StreamEvent) -> bytes:  # noqa: C901 - one flat case per event
         match event:
-            case TextReceived(part, text):
-                return self._text(part, text)
+            case TextReceived(part, text, _, at):
+                return self._text(part, text, at)
             case ThinkingReceived():
                 return self._thinking(event)
             case ArgumentsReceived(part, fragment):
@@ -128,7 +130,7 @@ class MessagesWriter:
                 value = write_citation(citation, self._report)
                 if value is None:
                     return b""
-                return self._text_start(part) + self._delta({"type": "citations_delta", "citation": value})
+                return self._text_start(part, citation.at) + self._delta({"type": "citations_delta", "citation": value})
             case PartReceived(_, value):
                 return self._close() + self._begin() + self._part(value)
             case Started():
@@ -245,10 +247,10 @@ class MessagesWriter:
 
     # --- text and thinking ----------------------------------------------------------------------------
 
-    def _text(self, part: int, text: str) -> bytes:
+    def _text(self, part: int, text: str, at: str) -> bytes:
         if not text:
-            return b"" if self._is_open(part) else self._open(_Block(part, "text"))
-        return self._text_start(part) + self._delta({"type": "text_delta", "text": text})
+            return b"" if self._is_open(part) else self._open(_Block(part, "text", at=at))
+        return self._text_start(part, at) + self._delta({"type": "text_delta", "text": text})
 
     def _refuse(self, event: RefusalReceived) -> bytes:
         if is_explanation(event.at):
@@ -256,12 +258,12 @@ class MessagesWriter:
             return b""
         if not self._is_open(event.part):
             lose_refusal(event.at, self._report)
-        return self._text(event.part, event.text)
+        return self._text(event.part, event.text, event.at)
 
-    def _text_start(self, part: int) -> bytes:
+    def _text_start(self, part: int, at: str) -> bytes:
         block = self._block
         if block is None or block.part != part:
-            opened = self._open(_Block(part, "text", is_written=True))
+            opened = self._open(_Block(part, "text", is_written=True, at=at))
         elif block.is_written:
             return b""
         else:
@@ -271,7 +273,7 @@ class MessagesWriter:
     def _thinking(self, event: ThinkingReceived) -> bytes:
         out, block = b"", self._block
         if block is None or block.part != event.part:
-            block = _Block(event.part, "thinking")
+            block = _Block(event.part, "thinking", at=event.at)
             out = self._open(block)
         if not event.text:
             return out
@@ -281,13 +283,15 @@ class MessagesWriter:
             out += self._start(thinking_block("", ""))
         elif piece != block.piece:
             text = f"\n\n{text}"
+            if event.summary or block.piece[0]:
+                lose_pieces(block.at, self._report)
         block.piece = piece
         return out + self._delta({"type": "thinking_delta", "thinking": text})
 
     def _seal(self, event: SignatureReceived) -> bytes:
         block = self._block
         if block is None or block.part != event.part or (block.is_written and block.kind != "thinking"):
-            lose_seal("", self._report)
+            lose_seal(block.at if block is not None and block.part == event.part else "", self._report)
             return b""
         if block.kind == "thinking":
             block.seal = event

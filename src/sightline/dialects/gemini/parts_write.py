@@ -75,7 +75,8 @@ def media_part(part: Image | Audio | Document, place: str, report: Report, *, sa
     if same and isinstance(part.source, (Inline, Link)):
         return _as_it_stood(part.source)
     if isinstance(part, Image) and part.detail is not None:
-        report.lose(part.at, "detail", "gemini has no detail on a picture", "option")
+        is_default = part.detail == "auto"
+        report.lose(part.at, "detail", "gemini has no detail on a picture", "identity" if is_default else "option")
     elif isinstance(part, Document):
         _lose_about_document(part, report)
     elif isinstance(part, Audio):

@@ -143,8 +143,16 @@ def _thought(part: Thinking, report: Report) -> JsonObject | None:
     if part.id is not None and part.signed_by is None:
         report.lose(part.at, "id of the reasoning", "gemini has no ids on thoughts", "identity")
     seal = for_client(part.signature, part.signed_by, REDACTED if part.redacted else part.id)
-    wire = signed({"text": _words(part), "thought": True}, seal)
+    words = _words(part)
+    if part.summary and words != part.summary[0]:
+        lose_pieces(part.at, report)
+    wire = signed({"text": words, "thought": True}, seal)
     return wire if wire["text"] or "thoughtSignature" in wire else None
+
+
+def lose_pieces(at: str, report: Report) -> None:
+    """Report that reasoning in several pieces becomes one text."""
+    report.lose(at, "pieces of the reasoning summary", "gemini has one text for a thought", "identity")
 
 
 def _words(part: Thinking) -> str:

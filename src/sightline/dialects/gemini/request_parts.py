@@ -4,8 +4,10 @@ from typing import assert_never
 
 from sightline.dialects import seals
 from sightline.dialects.conversation import SYSTEM_ROLES, plain_text
+from sightline.dialects.gemini.parts_read import read_part
 from sightline.dialects.gemini.parts_write import call_part, media_part
 from sightline.dialects.gemini.spelling import NAME, put_back
+from sightline.dialects.gemini.thoughts import told_in_pieces
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import (
@@ -48,7 +50,9 @@ class ContentWriter:
         """The parts of a message. A seal that was waiting for the part after it is put on that part."""
         out: list[Json] = []
         seal: str | None = None
-        for part in message.parts:
+        for index, part in enumerate(message.parts):
+            if self._same and told_in_pieces(message.parts, index):
+                continue
             if isinstance(part, Thinking) and part.id == seals.NEXT and part.signed_by == NAME and not part.text:
                 seal = part.signature
                 continue
@@ -86,7 +90,7 @@ class ContentWriter:
                 self._report.lose(part.at, "cache breakpoint", "gemini has no cache breakpoints", "option")
                 return None
             case Opaque():
-                return self._opaque(part)
+                return self._opaque(part, place)
             case unreachable:
                 assert_never(unreachable)
 
@@ -115,11 +119,13 @@ class ContentWriter:
             self._report.lose(part.at, "signature", "it was made by another provider", "identity")
         return wire
 
-    def _opaque(self, part: Opaque) -> JsonObject | None:
+    def _opaque(self, part: Opaque, place: str) -> JsonObject | None:
+        if part.mirrored:
+            # A piece of a thought goes back as such, and only to us; elsewhere its words stand in the whole.
+            return self._part(read_part(part.value, part.at), place) if self._same else None
         if part.dialect == NAME and isinstance(part.value, dict):
             return part.value
-        if not part.mirrored:
-            self._report.lose(part.at, f"something of {part.dialect} alone", "gemini has no such part", "content")
+        self._report.lose(part.at, f"something of {part.dialect} alone", "gemini has no such part", "content")
         return None
 
     def _result(self, result: ToolResult, place: str) -> JsonObject:

@@ -4,6 +4,7 @@ from sightline.dialects.fields import as_object, opt_object, opt_str, rest, unkn
 from sightline.dialects.gemini.options import CONFIG_KEYS, TABLE, read_format, read_reasoning
 from sightline.dialects.gemini.parts_read import read_part
 from sightline.dialects.gemini.spelling import NAME, both, either, spelled
+from sightline.dialects.gemini.thoughts import with_joined_thoughts
 from sightline.dialects.gemini.tools import read_tool_config, read_tools
 from sightline.dialects.option_table import known_keys, options_of, read_options
 from sightline.model.json import Json, JsonObject
@@ -30,6 +31,7 @@ def read_request(body: Json) -> Request:
         messages = [_message(contents, "/contents")]
     else:
         raise wrong(contents, "/contents", "a list")
+    messages = with_joined_thoughts(messages, document)
     instruction = either(document, "systemInstruction")
     if instruction is not None:
         messages.insert(0, _system(instruction, f"/{spelled(document, 'systemInstruction')}"))

@@ -1,5 +1,6 @@
 """A canonical request as a generateContent body."""
 
+from sightline.dialects.answers import with_answers
 from sightline.dialects.conversation import as_turns, leading_count, plain_text, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.gemini.options import write_all
@@ -24,7 +25,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         messages = tuple(message for message in messages if not _is_mirrored(message))
     messages = with_policy(messages, target.system, report)
     if not same:
-        messages = as_turns(messages)
+        messages = with_answers(as_turns(messages), report, NAME)
     document: JsonObject = {}
     _write_messages(messages, document, report, same=same)
     tools = write_tools(request, report)
@@ -60,6 +61,7 @@ def _lose_labels(messages: tuple[Message, ...], report: Report) -> None:
 def _write_messages(messages: tuple[Message, ...], document: JsonObject, report: Report, *, same: bool) -> None:
     writer = ContentWriter(messages, report, same=same)
     count = leading_count(messages)
+    last_at = messages[-1].at if messages else ""
     written: list[tuple[Message, list[Json]]] = []
     spoken = 0
     for index, message in enumerate(messages):
@@ -71,6 +73,8 @@ def _write_messages(messages: tuple[Message, ...], document: JsonObject, report:
             spoken += index >= count
     messages = tuple(message for message, _ in written)
     if not same:
+        if not messages:
+            report.lose(last_at, "every message", "nothing is left to answer", "content")
         messages = with_somebody(messages, report, NAME)
     count = leading_count(messages)
     instruction = [part for _, parts in written[:count] for part in parts]

@@ -11,7 +11,7 @@ from typing import assert_never
 from sightline.dialects.dialect import Client
 from sightline.dialects.gemini.errors import write_error
 from sightline.dialects.gemini.finishes import write_finish
-from sightline.dialects.gemini.reply_write import about, identity, signed, write_part
+from sightline.dialects.gemini.reply_write import about, identity, lose_pieces, signed, write_part
 from sightline.dialects.gemini.signatures import for_client
 from sightline.dialects.gemini.usage import write_usage
 from sightline.dialects.streaming import cut
@@ -77,6 +77,7 @@ class _Choice:
     calls: dict[int, _Call] = field(default_factory=dict)
     texts: dict[int, list[str]] = field(default_factory=dict)
     pieces: dict[int, tuple[bool, int]] = field(default_factory=dict)
+    thoughts: dict[int, str] = field(default_factory=dict)
     citations: list[tuple[int, Citation]] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     logprobs_at: str = ""
@@ -174,11 +175,15 @@ class StreamWriter:
         return b"" if seal is None else self._say(number, event.part, signed(wire, seal))
 
     def _think(self, event: ThinkingReceived) -> bytes:
+        choice = self._choice(event.choice)
+        at = choice.thoughts.setdefault(event.part, event.at)
         if not event.text:
             return b""
-        pieces, piece = self._choice(event.choice).pieces, (event.summary, event.piece)
+        pieces, piece = choice.pieces, (event.summary, event.piece)
         before = pieces.get(event.part, piece)
         pieces[event.part] = piece
+        if before != piece and (before[0] or event.summary):
+            lose_pieces(at, self._report)
         text = event.text if before == piece else f"\n\n{event.text}"
         return self._say(event.choice, event.part, {"text": text, "thought": True})
 

@@ -12,9 +12,8 @@ from sightline.dialects.openai_chat.reply_write import write_reply
 from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
 from sightline.dialects.openai_chat.rules import NAMES, problems
-from sightline.dialects.openai_chat.stream_read import ChatMachine
+from sightline.dialects.openai_chat.stream_read import ChatStreamReader
 from sightline.dialects.openai_chat.stream_write import ChatStreamWriter
-from sightline.dialects.streaming import StreamReader
 
 DIALECT = Dialect(
     name=NAME,
@@ -22,7 +21,7 @@ DIALECT = Dialect(
     write_request=write_request,
     read_reply=read_reply,
     write_reply=write_reply,
-    stream_reader=lambda: StreamReader(ChatMachine()),
+    stream_reader=ChatStreamReader,
     stream_writer=ChatStreamWriter,
     read_error=read_error,
     write_error=write_error,

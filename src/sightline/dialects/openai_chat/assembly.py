@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.names import FIRST_CALL
 from sightline.errors import Code, Fault
 from sightline.model.events import ArgumentsReceived, StreamEvent, ToolCallBegun, ToolCallCompleted
@@ -54,12 +53,10 @@ class Fragment(msgspec.Struct, frozen=True):
 
 
 class Assembly:
-    """The calls of one choice. `reply_id` is that of the reply, empty while nobody has told it."""
+    """The calls of one choice."""
 
     def __init__(self, choice: int) -> None:
-        self.reply_id = ""
         self._choice = choice
-        self._ids = CallIds(choice)
         self._calls: list[_Call] = []  # the one that was last spoken of is the last
 
     @property
@@ -111,8 +108,7 @@ class Assembly:
 
     def _begin(self, call: _Call, at: str) -> list[StreamEvent]:
         call.has_begun = True
-        shown = self._ids.of(call.id, call.part - FIRST_CALL, self.reply_id)
-        events: list[StreamEvent] = [ToolCallBegun(call.part, shown, call.name, self._choice, call.kind, at=at)]
+        events: list[StreamEvent] = [ToolCallBegun(call.part, call.id, call.name, self._choice, call.kind, at=at)]
         events += [ArgumentsReceived(call.part, text, self._choice) for text in call.pieces]
         return events
 

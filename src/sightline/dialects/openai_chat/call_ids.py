@@ -1,13 +1,7 @@
-"""Ids of tool calls: made where a provider gave none, and shortened where the vendor's server takes no longer ones."""
+"""Ids of tool calls: made where a provider gave none, and never changed where it gave one."""
 
 import hashlib
 import re
-
-from sightline.dialects.openai_chat.names import NAME
-from sightline.model.report import Report
-
-LONGEST_ID = 40
-"""The vendor's server refuses requests with longer ones (`string_above_max_length`)."""
 
 _FITS = re.compile(r"[a-zA-Z0-9_-]{1,24}")
 
@@ -26,7 +20,7 @@ class CallIds:
         return call_id
 
     def _made(self, number: int, reply_id: str) -> str:
-        mark = reply_id if _FITS.fullmatch(reply_id) or not reply_id else _digest(reply_id, 16)
+        mark = reply_id if _FITS.fullmatch(reply_id) or not reply_id else _digest(reply_id)
         words = ("call", mark, str(self._choice or ""), str(number))
         made = "_".join(word for word in words if word)
         while made in self._taken:
@@ -34,14 +28,5 @@ class CallIds:
         return made
 
 
-def short_id(call_id: str, at: str, report: Report) -> str:
-    """The id itself where the API takes it, else a stable one that it takes, so that call and result still meet."""
-    if len(call_id) <= LONGEST_ID:
-        return call_id
-    why = f"{NAME} takes ids of at most {LONGEST_ID} characters"
-    report.lose(at, "spelling of a tool call's id", why, "identity")
-    return f"call_{_digest(call_id, 24)}"
-
-
-def _digest(text: str, length: int) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, wrong
 from sightline.dialects.openai_chat.names import (
     NAME,
+    REDACTED,
     SEAL,
     SEAL_ID,
     TEXT_PART,
@@ -17,13 +18,14 @@ from sightline.model.events import (
     CitationReceived,
     FieldReceived,
     LogprobsReceived,
+    PartReceived,
     SignatureReceived,
     StreamEvent,
     TextReceived,
     ThinkingReceived,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Citation, Refusal
+from sightline.model.parts import Citation, Refusal, Thinking
 from sightline.model.reply import Choice, Finish, TokenLogprob
 from sightline.wire.pointer import join
 
@@ -117,8 +119,11 @@ def read_role(holder: JsonObject, at: str) -> list[StreamEvent]:
     return [] if role is None or role == "assistant" else [FieldReceived(f"{at}/role", role)]
 
 
-def read_thinking(holder: JsonObject, choice: int, at: str) -> list[StreamEvent]:
-    """Reasoning beside the content of a message or of a delta, under any of the names that providers use."""
+def read_thinking(holder: JsonObject, choice: int, at: str, *, has_words: bool = False) -> list[StreamEvent]:
+    """Reasoning beside the content of a message or of a delta, under any of the names that providers use.
+
+    `has_words`: some of it came before this delta.
+    """
     if holder.keys().isdisjoint(THINKING):
         return []
     events: list[StreamEvent] = []
@@ -136,6 +141,11 @@ def read_thinking(holder: JsonObject, choice: int, at: str) -> list[StreamEvent]
     seal = read_seal(holder, at)
     if seal is not None:
         signature, signed_by, item = seal
+        if signed_by != NAME and item == REDACTED:
+            item = None
+            if not has_words and not told:
+                block = Thinking(signature=signature, signed_by=signed_by, redacted=True, at=f"{at}/{SEAL}")
+                return [*events, PartReceived(THINKING_PART, block, choice)]
         events.append(SignatureReceived(THINKING_PART, signature, signed_by, choice, item))
     return events
 

@@ -1,5 +1,6 @@
 """Errors in the shape that both of OpenAI's APIs share: `{"error": {"message", "type", "param", "code"}}`."""
 
+import re
 from collections.abc import Mapping
 
 from sightline.dialects.faults import provider_fault, status_of
@@ -23,6 +24,8 @@ _WORDS: Mapping[Code, tuple[str, str | None]] = {
 }
 """The dialect's type and code for each of ours; what is not here is a server error under our own code."""
 
+_NUMBER = re.compile(r"[1-5][0-9]{2}")
+
 
 def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     """The fault that an error body tells; a body of another shape still gives one, with what it says."""
@@ -32,8 +35,9 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
         return provider_fault(status, told if isinstance(told, str) else "", details=body, headers=headers)
     words = (error, told.get("message"), told.get("detail"))
     code = told.get("code")
-    if status < 400 and type(code) is int and 400 <= code < 600:  # some tell the status there once a stream has begun
-        status = code
+    number = int(code) if isinstance(code, str) and _NUMBER.fullmatch(code) else code
+    if status < 400 and type(number) is int and 400 <= number < 600:  # some tell it there once a stream has begun
+        status = number
     return provider_fault(
         status,
         next((word for word in words if isinstance(word, str)), ""),
@@ -41,6 +45,11 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
         details=told,
         headers=headers,
     )
+
+
+def is_bare_error(body: JsonObject) -> bool:
+    """Whether a body is itself what others put under `error`: a message stands where an answer would be."""
+    return not body.get("choices") and (body.get("object") == "error" or isinstance(body.get("message"), str))
 
 
 def finish_fault(word: str, error: Json) -> Fault:

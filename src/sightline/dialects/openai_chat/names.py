@@ -11,6 +11,9 @@ THINKING_TEXT = ("reasoning_content", "reasoning", "reasoning_text", "cot_summar
 SEAL, SEAL_ID = "reasoning_opaque", "cot_id"
 """Fields in which they put what stands for the reasoning: an encrypted form, and its id."""
 
+REDACTED = "redacted"
+"""In a wrapped seal in place of an id: the block has no words, its seal is all of it."""
+
 THINKING = frozenset((*THINKING_TEXT, SEAL, SEAL_ID))
 
 THINKING_PART, TEXT_PART, REFUSAL_PART, AUDIO_PART, FIRST_CALL = 0, 1, 2, 3, 4

@@ -1,7 +1,6 @@
 """Reading a whole Chat Completions reply as the events that it amounts to."""
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_object, opt_str, rest, wrong
-from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
     finish_detail,
@@ -13,7 +12,7 @@ from sightline.dialects.openai_chat.choices import (
     read_role,
     read_thinking,
 )
-from sightline.dialects.openai_chat.errors import finish_fault, read_error
+from sightline.dialects.openai_chat.errors import finish_fault, is_bare_error, read_error
 from sightline.dialects.openai_chat.names import AUDIO_PART, FIRST_CALL, REFUSAL_PART, THINKING
 from sightline.dialects.openai_chat.request_read import FUNCTION, read_arguments, read_call
 from sightline.dialects.openai_chat.usage import read_usage
@@ -46,18 +45,17 @@ _SOUNDS = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "ZkxhQ": "audio/flac", "T
 def read_reply(document: Json) -> list[StreamEvent]:
     """The events of a `chat.completion`, or of an error body."""
     body = as_object(document, "")
-    if body.get("error") is not None or body.get("object") == "error":
+    if body.get("error") is not None or is_bare_error(body):
         return [Failed(read_error(0, body, {})), Ended()]
     choices = as_list(body.get("choices"), "/choices")
     if not choices:
         raise wrong(body.get("choices"), "/choices", "at least one choice")
-    started = read_started(body, "")
-    events: list[StreamEvent] = [started]
+    events: list[StreamEvent] = [read_started(body, "")]
     events += fields(body, BODY, "")
     if body.get("usage") is not None:
         events.append(UsageReceived(read_usage(body["usage"], "/usage")))
     for index, value in enumerate(choices):
-        events += _read_choice(as_object(value, f"/choices/{index}"), index, f"/choices/{index}", started.id)
+        events += _read_choice(as_object(value, f"/choices/{index}"), index, f"/choices/{index}")
         if isinstance(events[-1], Failed):
             break
     return [*events, Ended()]
@@ -78,12 +76,12 @@ def fields(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEve
     return [FieldReceived(join(at, key), value) for key, value in rest(holder, known).items()]
 
 
-def _read_choice(holder: JsonObject, position: int, at: str, reply_id: str | None) -> list[StreamEvent]:
+def _read_choice(holder: JsonObject, position: int, at: str) -> list[StreamEvent]:
     choice = read_index(holder, position, at)
     message = opt_object(holder, "message", at)
     if message is None:
         message = {"content": as_str(holder.get("text"), f"{at}/message")}
-    events = _read_message(message, choice, f"{at}/message", reply_id)
+    events = _read_message(message, choice, f"{at}/message")
     events += fields(holder, CHOICE, at)
     events += read_logprobs(holder.get("logprobs"), choice, f"{at}/logprobs")
     word, error = opt_str(holder, "finish_reason", at) or "stop", holder.get("error")
@@ -96,7 +94,7 @@ def _read_choice(holder: JsonObject, position: int, at: str, reply_id: str | Non
     return events
 
 
-def _read_message(message: JsonObject, choice: int, at: str, reply_id: str | None) -> list[StreamEvent]:
+def _read_message(message: JsonObject, choice: int, at: str) -> list[StreamEvent]:
     events = read_role(message, at) + read_thinking(message, choice, at)
     events += read_content(message.get("content"), choice, f"{at}/content")
     refusal = opt_str(message, "refusal", at)
@@ -106,12 +104,11 @@ def _read_message(message: JsonObject, choice: int, at: str, reply_id: str | Non
     audio = opt_object(message, "audio", at)
     if audio is not None:
         events.append(PartReceived(AUDIO_PART, read_audio(audio, f"{at}/audio"), choice))
-    ids = CallIds(choice)
     for index, call in enumerate(_read_calls(message, at)):
         if isinstance(call, Opaque):
             events.append(PartReceived(FIRST_CALL + index, call, choice))
         else:
-            events += _whole_call(call, ids.of(call.id, index, reply_id), FIRST_CALL + index, choice)
+            events += _whole_call(call, FIRST_CALL + index, choice)
     return events + fields(message, MESSAGE, at)
 
 
@@ -127,9 +124,9 @@ def _read_calls(message: JsonObject, at: str) -> list[ToolCall | Opaque]:
     return calls
 
 
-def _whole_call(call: ToolCall, call_id: str, part: int, choice: int) -> list[StreamEvent]:
+def _whole_call(call: ToolCall, part: int, choice: int) -> list[StreamEvent]:
     events: list[StreamEvent] = [
-        ToolCallBegun(part, call_id, call.name, choice, call.kind, at=call.at),
+        ToolCallBegun(part, call.id, call.name, choice, call.kind, at=call.at),
         ArgumentsReceived(part, call.arguments, choice),
         ToolCallCompleted(part, choice),
     ]

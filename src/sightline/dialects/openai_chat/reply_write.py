@@ -6,7 +6,7 @@ from sightline.dialects.losses import lose_partial
 from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.choices import write_citation, write_finish, write_token
 from sightline.dialects.openai_chat.errors import write_error
-from sightline.dialects.openai_chat.names import GEMINI, NAME, SEAL, SEAL_ID
+from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID
 from sightline.dialects.openai_chat.order import CALL, THOUGHT, WORDS, Order
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.seals import wrap
@@ -202,15 +202,24 @@ def lose_pieces(at: str, report: Report) -> None:
 def write_seal(thoughts: list[Thinking], report: Report) -> JsonObject:
     """The fields for the seal of the reasoning, another dialect's wrapped so that the client can bring it back.
 
-    A seal is only good for the text that it was made for, so where several texts become one it is lost.
+    A seal is only good for the text that it was made for, so where several texts become one it is lost, and with it
+    all of a block that is nothing but a seal.
     """
-    sealed = [part for part in thoughts if part.signature is not None or part.id is not None]
-    if len(thoughts) == 1 and (maker := thoughts[0].signed_by) is not None and not thoughts[0].redacted:
+    if len(thoughts) == 1 and (maker := thoughts[0].signed_by) is not None:
         signature, item = thoughts[0].signature, thoughts[0].id
-        return compact({SEAL: signature, SEAL_ID: item}) if maker == NAME else {SEAL: wrap(signature, maker, item)}
-    for part in sealed:
-        report.lose(part.at, "signature of the reasoning", f"{NAME} has a field for one only", "identity")
+        if maker == NAME:
+            return compact({SEAL: signature, SEAL_ID: item})
+        return {SEAL: wrap(signature, maker, REDACTED if _is_withheld(thoughts[0]) else item)}
+    for part in thoughts:
+        if _is_withheld(part):
+            report.lose(part.at, "redacted reasoning", f"{NAME} has a field for one block only", "content")
+        elif part.signature is not None or part.id is not None:
+            report.lose(part.at, "signature of the reasoning", f"{NAME} has a field for one only", "identity")
     return {}
+
+
+def _is_withheld(part: Thinking) -> bool:
+    return part.redacted and not thinking_words(part)
 
 
 def write_audio(part: Audio) -> JsonObject:

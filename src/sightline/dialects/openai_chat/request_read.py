@@ -17,7 +17,7 @@ from sightline.dialects.fields import (
 )
 from sightline.dialects.media import from_url
 from sightline.dialects.openai_chat.choices import read_seal
-from sightline.dialects.openai_chat.names import GEMINI, NAME, SEAL, SEAL_ID, THINKING, THINKING_TEXT
+from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID, THINKING, THINKING_TEXT
 from sightline.dialects.openai_chat.options import OPTION_KEYS, READ_TABLE, read_format
 from sightline.dialects.openai_chat.tools import nested, read_tool_choice, read_tools
 from sightline.dialects.option_table import options_of, read_options
@@ -235,7 +235,9 @@ def _read_thinking(holder: JsonObject, at: str) -> list[Part]:
             parts.append(Opaque(NAME, {key: text}, mirrored=isinstance(text, str), at=place))
     if signed_by != NAME:
         only = parts[0] if parts and isinstance(parts[0], Thinking) else Thinking(at=f"{at}/{SEAL}")
-        return [replace(only, id=item, signature=signature, signed_by=signed_by), *parts[1:]]
+        is_redacted = item == REDACTED
+        seal = {"id": None if is_redacted else item, "signature": signature, "signed_by": signed_by}
+        return [replace(only, **seal, redacted=is_redacted and not only.text), *parts[1:]]
     if signature is not None:
         parts.append(Thinking(signature=signature, signed_by=NAME, at=f"{at}/{SEAL}"))
     if item is not None:

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from sightline.dialects.answers import with_answers
 from sightline.dialects.conversation import as_turns, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
-from sightline.dialects.openai_chat.call_ids import short_id
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
 from sightline.dialects.openai_chat.names import NAME, SEAL, SEAL_ID, THINKING_TEXT
 from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_format, write_reasoning
@@ -41,7 +41,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         for message in messages:
             if message.id is not None:
                 report.lose(message.at, "id of an item", f"{NAME} messages have no ids", "identity")
-        messages = as_turns(with_ids(messages, report))
+        messages = with_answers(as_turns(with_ids(messages, report)), report, NAME)
     document: JsonObject = {"model": request.model} if request.model else {}
     document["messages"] = _MessageWriter(target, report, request.dialect).write(messages)
     write_tools(request, document, report, same=same)
@@ -187,7 +187,7 @@ class _MessageWriter:
         inner: JsonObject = {"name": call.name, words: call.arguments}
         if not call.arguments and kind == "function" and not self._same:
             inner[words] = "{}"
-        document: JsonObject = {"id": self._id(call), "type": kind, kind: inner}
+        document: JsonObject = {"id": call.id, "type": kind, kind: inner}
         if self._same:
             merge(document, call.extras)
             if call.signature is not None:
@@ -197,9 +197,6 @@ class _MessageWriter:
         if call.item is not None:
             self._report.lose(call.at, "id of an item", f"{NAME} calls have one id", "identity")
         draft.calls.append(document)
-
-    def _id(self, part: ToolCall | ToolResult) -> str:
-        return part.id if self._same else short_id(part.id, part.at, self._report)
 
     def _gather_thinking(self, part: Thinking, draft: _Assistant) -> None:
         self._gather_seal(part, draft)
@@ -229,7 +226,7 @@ class _MessageWriter:
         self._report.lose(part.at, "signature", f"it means nothing to a provider of {NAME}", "identity")
 
     def _write_result(self, result: ToolResult, message: Message) -> None:
-        document: JsonObject = {"role": "tool", "tool_call_id": self._id(result)}
+        document: JsonObject = {"role": "tool", "tool_call_id": result.id}
         if self._same and not result.id and message.extras.get("tool_call_id") is None:
             document = {"role": "function"}
         if result.name is not None:

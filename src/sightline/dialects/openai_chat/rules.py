@@ -6,12 +6,14 @@ from sightline.dialects.dialect import Problem
 from sightline.dialects.openai_chat.content import is_media
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
-from sightline.model.parts import Audio, ToolResult
+from sightline.model.parts import Audio, ToolCall, ToolResult
 from sightline.model.request import Request
 
 NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,64}"), 64)
 MOST_TOOLS = 128
 MOST_STOPS = 4
+LONGEST_ID = 40
+"""The vendor's own server refuses longer ids of calls; others make longer ones and want them back as they are."""
 
 
 def problems(request: Request) -> list[Problem]:
@@ -21,6 +23,7 @@ def problems(request: Request) -> list[Problem]:
         *pairing_problems(request, adjacent=True),
         *tool_problems(request, NAMES, MOST_TOOLS),
         *_message_problems(request),
+        *_id_problems(request),
         *_option_problems(request),
     ]
 
@@ -40,6 +43,19 @@ def _message_problems(request: Request) -> list[Problem]:
                 if is_media(each) and not (isinstance(each, Audio) and each.id is not None)
             ]
     return found
+
+
+def _id_problems(request: Request) -> list[Problem]:
+    return [
+        Problem(
+            f"{part.at}/{'id' if isinstance(part, ToolCall) else 'tool_call_id'}",
+            f"this id has {len(part.id)} characters, the vendor's server takes at most {LONGEST_ID}",
+            "warning",
+        )
+        for message in request.messages
+        for part in message.parts
+        if isinstance(part, (ToolCall, ToolResult)) and len(part.id) > LONGEST_ID
+    ]
 
 
 def _option_problems(request: Request) -> list[Problem]:

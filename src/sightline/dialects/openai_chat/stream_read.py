@@ -17,7 +17,7 @@ from sightline.dialects.openai_chat.choices import (
     read_role,
     read_thinking,
 )
-from sightline.dialects.openai_chat.errors import finish_fault, read_error
+from sightline.dialects.openai_chat.errors import finish_fault, is_bare_error, read_error
 from sightline.dialects.openai_chat.names import (
     AUDIO_PART,
     GEMINI,
@@ -30,6 +30,7 @@ from sightline.dialects.openai_chat.names import (
 from sightline.dialects.openai_chat.reply_read import BODY, CHOICE, MESSAGE, read_audio, read_started
 from sightline.dialects.openai_chat.request_read import CUSTOM, FUNCTION, read_arguments, read_signature
 from sightline.dialects.openai_chat.usage import read_usage
+from sightline.dialects.streaming import StreamReader
 from sightline.errors import Fault
 from sightline.model.events import (
     Failed,
@@ -79,12 +80,15 @@ class _Choice:
         if self.has_finished:
             return []
         self.has_finished = True
-        events: list[StreamEvent] = []
-        if self.audio:
-            events.append(PartReceived(AUDIO_PART, read_audio(self.audio, self.audio_at), self.index))
-        events += self.assembly.finish()
+        events = [*self.sound(), *self.assembly.finish()]
         finish = read_finish(word, has_calls=self.assembly.has_calls, has_refusal=self.has_refusal)
         return [*events, Finished(finish, self.index, finish_detail(word), at=at)]
+
+    def sound(self) -> list[StreamEvent]:
+        """The sound that was heard, as one part."""
+        if not self.audio:
+            return []
+        return [PartReceived(AUDIO_PART, read_audio(self.audio, self.audio_at), self.index)]
 
     def hear(self, audio: JsonObject, at: str) -> None:
         """Sound arrives in pieces of base64 and of its transcript."""
@@ -98,8 +102,8 @@ class _Choice:
 
     def think(self, delta: JsonObject, at: str) -> list[StreamEvent]:
         """Reasoning; a seal and its id may come apart, and each event tells both."""
-        events = read_thinking(delta, self.index, at)
-        self.has_thought = self.has_thought or bool(events)
+        events = read_thinking(delta, self.index, at, has_words=self.has_thought)
+        self.has_thought = self.has_thought or any(type(event) is ThinkingReceived for event in events)
         if events and isinstance(seal := events[-1], SignatureReceived):
             if self.seal is not None:
                 both = {"signature": seal.signature or self.seal.signature, "id": seal.id or self.seal.id}
@@ -124,17 +128,19 @@ class ChatMachine:
         """The events of one chunk."""
         events: list[StreamEvent] = []
         try:
+            choices = document.get("choices")
+            if not choices and _is_bare_error(document):
+                return self._failed(read_error(0, document, {}))
             if not self._has_identity:
                 events += self._identity(document, f"/{index}")
             if not document.keys() <= self._body_keys:
                 events += _fields(document, self._body_keys, f"/{index}")
-            choices = document.get("choices")
             if choices:
                 entries = choices if type(choices) is list else as_list(choices, f"/{index}/choices")
                 for position, value in enumerate(entries):
                     self._choice(value, index, position, events)
             if document.get("error") is not None:
-                return [*events, Failed(read_error(0, document, {}))]
+                return events + self._failed(read_error(0, document, {}))
             usage = document.get("usage")
             if usage is not None:
                 events.append(UsageReceived(read_usage(usage, f"/{index}/usage")))
@@ -150,6 +156,14 @@ class ChatMachine:
                 events += choice.finish("stop", f"{choice.at}/finish_reason")
         return events
 
+    def sounds(self) -> list[StreamEvent]:
+        """The sound that still waits for the end of its choice."""
+        return [event for choice in self._choices.values() if not choice.has_finished for event in choice.sound()]
+
+    def _failed(self, fault: Fault) -> list[StreamEvent]:
+        """The end of an answer that broke off, behind all that was heard of it."""
+        return [*self.sounds(), Failed(fault)]
+
     def is_over(self) -> bool:
         """Usage may follow the last finish, so only `[DONE]` or the end of the bytes is the end."""
         return False
@@ -161,8 +175,6 @@ class ChatMachine:
         if (started.id, started.model, started.created) == (before.id, before.model, before.created):
             return []
         self._started = started
-        for choice in self._choices.values():
-            choice.assembly.reply_id = started.id or ""
         return [started]
 
     def _choice(self, value: Json, index: int, position: int, events: list[StreamEvent]) -> None:
@@ -193,7 +205,6 @@ class ChatMachine:
         choice = self._choices.get(number)
         if choice is None:
             choice = self._choices[number] = _Choice(number, at)
-            choice.assembly.reply_id = self._started.id or ""
         return choice
 
     def _whole_choice(self, value: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
@@ -216,7 +227,7 @@ class ChatMachine:
         events += read_logprobs(value.get("logprobs"), choice.index, f"{at}/logprobs")
         word, error = opt_str(value, "finish_reason", at), value.get("error")
         if word in FAILURES or error is not None:
-            events.append(Failed(finish_fault(word or "error", error)))
+            events += self._failed(finish_fault(word or "error", error))
         elif word:
             events += choice.finish(word, f"{at}/finish_reason")
 
@@ -224,7 +235,7 @@ class ChatMachine:
         events += read_role(delta, at)
         events += choice.think(delta, at)
         words = read_content(delta.get("content"), choice.index, f"{at}/content")
-        choice.has_spoken = choice.has_spoken or bool(words)
+        choice.has_spoken = choice.has_spoken or any(type(event) is TextReceived for event in words)
         events += words
         refusal = opt_str(delta, "refusal", at)
         if refusal is not None:
@@ -269,6 +280,27 @@ class ChatMachine:
             *_fields(holder, self._call_keys, at),
             *(FieldReceived(join(at, key, name), content) for name, content in rest(inner, known).items()),
         ]
+
+
+class ChatStreamReader(StreamReader):
+    """Also gives the sound that was kept back when the bytes end too early."""
+
+    def __init__(self) -> None:
+        self._chat = ChatMachine()
+        super().__init__(self._chat)
+
+    def close(self) -> list[StreamEvent]:
+        """The bytes have ended."""
+        ending = super().close()
+        return [*self._chat.sounds(), *ending] if ending else []
+
+
+def _is_bare_error(document: JsonObject) -> bool:
+    """Whether a frame is an error that nothing wraps, and no chunk that has a message besides."""
+    if document.get("error") is not None or not is_bare_error(document):
+        return False
+    kind = document.get("object")
+    return kind == "error" or (kind is None and not document.get("id"))
 
 
 def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:

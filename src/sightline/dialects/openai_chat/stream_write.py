@@ -69,9 +69,15 @@ class _Choice:
     call_count: int = 0
     places: dict[int, str] = field(default_factory=dict)
     """Where each part with words and each call begins in the source."""
+    begun: dict[int, str] = field(default_factory=dict)
+    """Where those begin that have no words yet."""
 
-    def place(self, rank: int, part: int, at: str) -> None:
-        """A part begins."""
+    def place(self, rank: int, part: int, at: str, *, has_words: bool = True) -> None:
+        """A part begins, or has begun and gets its first words."""
+        at = self.begun.get(part) or at
+        if not has_words:
+            self.begun[part] = at
+            return
         self.places[part] = at
         self.order.note(rank, part, at)
 
@@ -93,8 +99,8 @@ class ChatStreamWriter:
         match event:
             case TextReceived(part, text, number):
                 choice = self._choice(number)
-                if part not in choice.places and text:
-                    choice.place(WORDS, part, event.at)
+                if part not in choice.places:
+                    choice.place(WORDS, part, event.at, has_words=bool(text))
                 choice.texts.setdefault(part, choice.length)
                 choice.length += len(text)
                 return self._delta(number, {"content": text})
@@ -108,8 +114,8 @@ class ChatStreamWriter:
             case RefusalReceived(part, text, number):
                 choice = self._choice(number)
                 choice.has_refused = True
-                if part not in choice.places and text:
-                    choice.place(WORDS, part, event.at)
+                if part not in choice.places:
+                    choice.place(WORDS, part, event.at, has_words=bool(text))
                 return self._delta(number, {"refusal": text})
             case SignatureReceived():
                 return self._sign(event)
@@ -172,7 +178,7 @@ class ChatStreamWriter:
         here, before = (event.part, event.summary, event.piece), choice.thinks
         choice.thinks = here
         if event.part not in choice.places:
-            choice.place(THOUGHT, event.part, event.at)
+            choice.place(THOUGHT, event.part, event.at or thought.at)
         elif before is not None and before[0] == event.part and before != here and (before[1] or event.summary):
             lose_pieces(thought.at, self._report)
         gap = "\n\n" if before is not None and before != here else ""

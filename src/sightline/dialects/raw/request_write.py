@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from sightline.dialects.answers import with_answers
 from sightline.dialects.conversation import as_turns, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge
@@ -26,7 +27,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
             report.lose(message.at, "id of an item", f"{NAME} messages have no ids", "identity")
     messages = with_policy(request.messages, target.system, report)
     if not same:
-        messages = _turns(with_ids(messages, report))
+        messages = with_answers(_turns(with_ids(messages, report)), report, NAME)
     written = _MessageWriter(report, same=same).write(messages)
     document: JsonObject = {"model": request.model} if request.model else {}
     document["messages"] = written

@@ -1,0 +1,81 @@
+"""The three streams of a command: what it reads, what it writes, what it says beside that."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from sightline.errors import Code, Fault
+
+_CHUNK = 65536
+
+
+def say(text: str) -> None:
+    """Words for a person, on stderr alone; where that is closed or full they are lost, and the result is not."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
+
+
+def tell(fault: Fault) -> None:
+    """One line that says what happened, one that says what to do next, and what else was noted."""
+    say(f"error[{fault.code}]: {' '.join(fault.message.split())}")
+    if fault.hint:
+        say(f"hint: {fault.hint}")
+    for note in getattr(fault, "__notes__", ()):
+        say(note)
+
+
+def write(data: bytes) -> None:
+    """Exactly these bytes to stdout, at once; a terminal gets its line end."""
+    if not data:
+        return
+    if sys.stdout is None:
+        raise Fault(Code.USAGE, "stdout is closed", hint="Give the result somewhere to go.")
+    try:
+        sys.stdout.buffer.write(data)
+        if sys.stdout.isatty() and not data.endswith(b"\n"):
+            sys.stdout.buffer.write(b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unusable("stdout", error) from None
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """The file of this path, or stdin for `-`."""
+    if path == "-":
+        if sys.stdin is None:
+            raise Fault(Code.USAGE, "stdin is closed", hint="Name a file, or pipe something in.")
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = open(path, "rb")  # noqa: SIM115, PTH123 - closed below; the try must not cover what the caller does
+    except OSError as error:
+        raise unusable(path, error) from None
+    with stream:
+        yield stream
+
+
+def read(path: str) -> bytes:
+    """All of it."""
+    with opened(path) as stream:
+        try:
+            return stream.read()
+        except OSError as error:
+            raise unusable(path, error) from None
+
+
+def some(stream: BinaryIO) -> bytes:
+    """What is there, without waiting for more."""
+    read1 = getattr(stream, "read1", stream.read)
+    data: bytes = read1(_CHUNK)
+    return data
+
+
+def unusable(path: str, error: OSError) -> Fault:
+    """The fault of a path that the system refuses."""
+    return Fault(Code.USAGE, f"{path}: {error.strerror}", hint="Check the path, its permissions and the space left.")
