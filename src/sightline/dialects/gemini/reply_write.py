@@ -68,17 +68,13 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
     wire: JsonObject | None
     match part:
         case Text():
-            wire = signed({"text": part.text}, for_client(part.signature, part.signed_by))
-            if len(wire) == 1 and not part.text:
-                return None
+            wire = _text(part)
         case Thinking():
             wire = _thought(part, report)
         case ToolCall():
             wire = signed(call_part(part, report), for_client(part.signature, part.signed_by))
         case Image():
-            wire = media_part(part, "", report, same=same)
-            if wire is not None:
-                wire = signed(wire, for_client(part.signature, part.signed_by))
+            wire = _picture(part, report, same=same)
         case Document() | Audio():
             wire = media_part(part, "", report, same=same)
         case Refusal():
@@ -92,6 +88,16 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
         case unreachable:
             assert_never(unreachable)
     return put_back(wire, part.extras) if same and wire is not None and part.extras else wire
+
+
+def _text(part: Text) -> JsonObject | None:
+    wire = signed({"text": part.text}, for_client(part.signature, part.signed_by))
+    return None if len(wire) == 1 and not part.text else wire
+
+
+def _picture(part: Image, report: Report, *, same: bool) -> JsonObject | None:
+    wire = media_part(part, "", report, same=same)
+    return None if wire is None else signed(wire, for_client(part.signature, part.signed_by))
 
 
 def signed(wire: JsonObject, seal: str | None) -> JsonObject:
