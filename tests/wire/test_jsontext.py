@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
+from sightline.wire import jsontext
 from sightline.wire.jsontext import decode, encode
 
 SURROGATES = st.characters(categories=["Ll", "Nd", "Cs"])
@@ -82,9 +83,18 @@ def test_nesting_has_an_end(leaf: bytes):
     assert "nested too deep" in refusal_of(leaf.join([b"["] * 5000) + b"[" + b"]" * 5001).message
 
 
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[1,{"a":', "}]")])
+def test_where_decoders_go_deeper_levels_are_counted(monkeypatch, opening: str, closing: str):
+    monkeypatch.setattr(jsontext, "_COUNTS_LEVELS", True)
+    assert decode(opening * 300 + "0" + closing * 300)
+    monkeypatch.setattr(jsontext, "MOST_LEVELS", 250)
+    assert "nested too deep" in refusal_of((opening * 300 + "0" + closing * 300).encode()).message
+    assert decode("1") == 1
+
+
 def test_a_value_nested_too_deep_is_not_written():
     value: list[object] = []
-    for _ in range(5000):
+    for _ in range(500_000):
         value = [value]
     with pytest.raises(Fault, match="nested too deep"):
         encode(value)  # type: ignore[arg-type]

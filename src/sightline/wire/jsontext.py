@@ -7,6 +7,7 @@ reads and writes those. Whatever neither can read is one `Fault` that says where
 import json
 import math
 import re
+import sys
 from typing import NoReturn
 
 import msgspec
@@ -15,6 +16,10 @@ from sightline.errors import Code, Fault
 from sightline.model.json import Json
 
 BOM = b"\xef\xbb\xbf"
+
+MOST_LEVELS = 1000
+_COUNTS_LEVELS = sys.version_info >= (3, 13)
+"""Before 3.13 the interpreter itself stops decoders at about that depth; since then they go deeper than Python can."""
 
 _DECODER = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
@@ -29,11 +34,13 @@ def decode(data: bytes | str) -> Json:
     """The value of one JSON text; a leading byte order mark is tolerated, integers are exact."""
     try:
         value: Json = _DECODER.decode(data)
-        return value
     except RecursionError:
         raise _too_deep() from None
     except ValueError:
-        return _decode_patiently(data)
+        value = _decode_patiently(data)
+    if _COUNTS_LEVELS:
+        _check_levels(value)
+    return value
 
 
 def encode(value: Json) -> bytes:
@@ -44,6 +51,22 @@ def encode(value: Json) -> bytes:
         raise _too_deep() from None
     except UnicodeEncodeError:
         return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _check_levels(value: Json) -> None:
+    """Refuse what Python code could not follow to its end."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        inner: list[Json] = []
+        for holder in level:
+            if isinstance(holder, dict):
+                inner += [each for each in holder.values() if type(each) in (dict, list)]
+            elif isinstance(holder, list):
+                inner += [each for each in holder if type(each) in (dict, list)]
+        if not inner:
+            return
+        level = inner
+    raise _too_deep()
 
 
 def _decode_patiently(data: bytes | str) -> Json:
