@@ -1,11 +1,27 @@
-"""A provider on this machine that says what it is told to, and remembers what it was asked."""
+"""Providers on this machine: one that says what it is told to, and one that speaks a dialect of ours."""
 
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
+
+from sightline.dialects.dialect import Client, Dialect
+from sightline.errors import Fault
+from sightline.model.events import StreamEvent
+from sightline.model.fold import fold
+from sightline.model.report import Report
+from sightline.wire.jsontext import encode
+
+
+class Answering(Protocol):
+    """Whoever answers requests; `url` is where it listens."""
+
+    url: str
+
+    def answer_to(self, path: str, body: Any) -> tuple[int, str, bytes]:
+        """The status, content type and bytes of the answer."""
 
 
 class Provider:
@@ -26,30 +42,72 @@ class Provider:
         """The server-sent events that it answers from now on."""
         self.says(answer, content_type="text/event-stream")
 
+    def answer_to(self, _path: str, body: Any) -> tuple[int, str, bytes]:
+        """Always the same."""
+        self.requests.append(body)
+        return self.status, self.content_type, self.answer
+
+
+class Upstream:
+    """Answers every POST with the events it was given, streamed or whole as it was asked, or with a fault."""
+
+    def __init__(self, dialect: Dialect, client: Client) -> None:
+        self._dialect = dialect
+        self._client = client
+        self.events: list[StreamEvent] = []
+        self.fault: Fault | None = None
+        self.bodies: list[Any] = []
+        self.url = ""
+
+    def answer_to(self, path: str, body: Any) -> tuple[int, str, bytes]:
+        """What the dialect makes of the events."""
+        self.bodies.append(body)
+        if self.fault is not None:
+            status, error = self._dialect.write_error(self.fault)
+            return status, "application/json", encode(error)
+        if body.get("stream") or ":stream" in path:
+            writer = self._dialect.stream_writer(self._client, Report())
+            return 200, "text/event-stream", b"".join(writer.feed(event) for event in self.events)
+        return 200, "application/json", encode(self._dialect.write_reply(fold(self.events), self._client, Report()))
+
 
 @contextmanager
 def provider() -> Iterator[Provider]:
     """A provider that is listening."""
     told = Provider()
+    with _listening(told):
+        yield told
 
+
+@contextmanager
+def speaking(dialect: Dialect, client: Client) -> Iterator[Upstream]:
+    """An upstream of this dialect that is listening."""
+    upstream = Upstream(dialect, client)
+    with _listening(upstream):
+        yield upstream
+
+
+@contextmanager
+def _listening(answering: Answering) -> Iterator[None]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            told.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(told.status)
-            self.send_header("content-type", told.content_type)
-            self.send_header("content-length", str(len(told.answer)))
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            status, content_type, data = answering.answer_to(self.path, body)
+            self.send_response(status)
+            self.send_header("content-type", content_type)
+            self.send_header("content-length", str(len(data)))
             self.end_headers()
-            self.wfile.write(told.answer)
+            self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:
             """Tests are quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    told.url = f"http://127.0.0.1:{server.server_address[1]}"
+    answering.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield told
+        yield
     finally:
         server.shutdown()
         thread.join()

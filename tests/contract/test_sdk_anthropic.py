@@ -1,9 +1,6 @@
 """The real anthropic SDK against what we write, and what it sends against what we read."""
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import anthropic
@@ -29,64 +26,21 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.fold import fold
 from sightline.model.parts import Citation, Opaque, Thinking
 from sightline.model.report import Report
 from sightline.model.usage import Usage
-from sightline.wire.jsontext import encode
-
-
-class Upstream(ThreadingHTTPServer):
-    """Answers every request with the events it was given, streamed or whole, and keeps the bodies that came."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.events: list[StreamEvent] = []
-        self.fault: Fault | None = None
-        self.bodies: list[Any] = []
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Upstream
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.bodies.append(body)
-        status, kind, data = 200, "application/json", b""
-        if self.server.fault is not None:
-            status, error = DIALECT.write_error(self.server.fault)
-            data = encode(error)
-        elif body.get("stream"):
-            writer = DIALECT.stream_writer(Client(model="asked", input_tokens=5), Report())
-            kind, data = "text/event-stream", b"".join(writer.feed(event) for event in self.server.events)
-        else:
-            reply = fold(self.server.events)
-            data = encode(DIALECT.write_reply(reply, Client(model="asked", input_tokens=5), Report()))
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-        """Say nothing."""
+from tests.contract.loopback import Upstream, speaking
 
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    with Upstream() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    with speaking(DIALECT, Client(model="asked", input_tokens=5)) as listening:
+        yield listening
 
 
 @pytest.fixture
 def sdk(upstream: Upstream) -> Iterator[anthropic.Anthropic]:
-    address = f"http://127.0.0.1:{upstream.server_address[1]}"
+    address = upstream.url
     with anthropic.Anthropic(base_url=address, api_key="sk-ant-none", max_retries=0) as client:
         yield client
 

@@ -1,10 +1,7 @@
 """The real google-genai SDK against what we write, and what it sends against what we read."""
 
-import json
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -31,63 +28,22 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.fold import fold
 from sightline.model.parts import Citation, Image, Inline, Thinking
 from sightline.model.reply import TokenLogprob
 from sightline.model.report import Report
 from sightline.model.usage import Usage
-from sightline.wire.jsontext import encode
-
-
-class Upstream(ThreadingHTTPServer):
-    """Answers every request with the events it was given, streamed or whole, and keeps the bodies that came."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.events: list[StreamEvent] = []
-        self.fault: Fault | None = None
-        self.bodies: list[Any] = []
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Upstream
-
-    def do_POST(self) -> None:
-        self.server.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-        status, kind, data = 200, "application/json", b""
-        if self.server.fault is not None:
-            status, error = DIALECT.write_error(self.server.fault)
-            data = encode(error)
-        elif ":streamGenerateContent" in self.path:
-            writer = DIALECT.stream_writer(Client(model="asked"), Report())
-            kind, data = "text/event-stream", b"".join(writer.feed(event) for event in self.server.events)
-        else:
-            data = encode(DIALECT.write_reply(fold(self.server.events), Client(model="asked"), Report()))
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-        """Say nothing."""
+from tests.contract.loopback import Upstream, speaking
 
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    with Upstream() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    with speaking(DIALECT, Client(model="asked")) as listening:
+        yield listening
 
 
 @pytest.fixture
 def sdk(upstream: Upstream) -> Iterator[genai.Client]:
-    address = f"http://127.0.0.1:{upstream.server_address[1]}"
+    address = upstream.url
     options = types.HttpOptions(base_url=address, retry_options=types.HttpRetryOptions(attempts=1))
     client = genai.Client(api_key="none", vertexai=False, http_options=options)
     yield client
