@@ -1,20 +1,27 @@
 """What every test stands on: how hard hypothesis tries, and a network that ends at this machine."""
 
 import ipaddress
+import os
 import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ("tests.pure_coverage",)
 
-# Runs stay random, so that every run may find something new; a failure prints what repeats it.
-settings.register_profile("ci", deadline=None, print_blob=True)
+# Examples are drawn anew in every run, so that each may find something; a failure prints what repeats it. A slow
+# machine is no reason to fail.
+_HOW = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("random", **_HOW)
+# Where a run decides about a change, the same change must always get the same answer.
+settings.register_profile("ci", derandomize=True, **_HOW)
 # For a first look while writing: pytest --hypothesis-profile=quick
-settings.register_profile("quick", deadline=None, print_blob=True, max_examples=10)
-settings.load_profile("ci")
+settings.register_profile("quick", max_examples=10, **_HOW)
+# For a long look: pytest tests/contract --hypothesis-profile=thorough
+settings.register_profile("thorough", max_examples=1000, **_HOW)
+settings.load_profile("ci" if os.environ.get("CI") else "random")
 
 
 class NetworkClosedError(RuntimeError):
