@@ -49,11 +49,14 @@ def test_a_stream_passes_as_it_came_however_it_is_cut(case: Case, cuts: list[int
     assert b"".join([*passed, translation.close()]) == data
 
 
-@pytest.mark.parametrize("case", cases("request.json"), ids=str)
+def names_its_model(case: Case) -> bool:
+    """Whether the body, and not the URL or nothing at all, says which model is asked."""
+    return not dialect(case.dialect).model_in_path and isinstance(decode(case.file("request.json")), dict)
+
+
+@pytest.mark.parametrize("case", [case for case in cases("request.json") if names_its_model(case)], ids=str)
 def test_only_the_model_changes_when_only_the_model_is_changed(case: Case) -> None:
     data = case.file("request.json")
-    if dialect(case.dialect).model_in_path or isinstance(decode(data), list):
-        return
     changed = translate_request(data, case.dialect, case.dialect, model="another-model")
     before, after = decode(data), decode(changed.data)
     assert isinstance(before, dict)

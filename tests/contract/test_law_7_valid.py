@@ -8,7 +8,7 @@ from sightline.dialects.registry import NAMES, dialect
 from sightline.dialects.translate import translate_request
 from sightline.model.report import Report
 from sightline.wire.jsontext import decode, encode
-from tests.contract.cases import Case, others, pairs
+from tests.contract.cases import Case, cases, others, pairs
 from tests.contract.generated import TARGET, requests
 
 
@@ -27,11 +27,27 @@ def leans_on_state(name: str, data: bytes) -> bool:
     return request.options.previous_response_id is not None or "thread" in request.extras
 
 
-@pytest.mark.parametrize(("case", "target"), pairs("request.json"), ids=str)
+EXEMPT = {
+    "anthropic-thread_continued": "answers a call that only the provider has",
+    "openai-responses-kept-state": "goes on from a response that only the provider has",
+    "openai-chat-litellm": "is what a lenient server takes: a picture in a tool message",
+}
+
+
+def test_only_the_named_cases_are_exempt() -> None:
+    found = {
+        str(case)
+        for case in cases("request.json")
+        if errors(case.dialect, case.file("request.json")) or leans_on_state(case.dialect, case.file("request.json"))
+    }
+    assert found == EXEMPT.keys()
+
+
+@pytest.mark.parametrize(
+    ("case", "target"), [pair for pair in pairs("request.json") if str(pair[0]) not in EXEMPT], ids=str
+)
 def test_a_valid_request_is_valid_in_every_dialect(case: Case, target: str) -> None:
     data = case.file("request.json")
-    if errors(case.dialect, data) or leans_on_state(case.dialect, data):
-        return
     assert errors(target, translate_request(data, case.dialect, target).data) == []
 
 
