@@ -1,6 +1,10 @@
+from pathlib import Path
+
 import pytest
 
-from sightline.errors import RETRYABLE, SIDES, Code, Fault
+from sightline.errors import LABELS, RETRYABLE, SIDES, UNSTATED, Code, Fault, Numbers
+
+DOCS = Path(__file__).parents[1] / "docs" / "reference" / "errors.md"
 
 
 def test_every_code_is_on_somebodys_side() -> None:
@@ -25,3 +29,37 @@ def test_faults_are_equal_when_they_say_the_same() -> None:
     assert Fault(Code.AUTH, "no") != Fault(Code.AUTH, "no", status=401)
     assert Fault(Code.AUTH, "no") != "no"
     assert len({Fault(Code.AUTH, "no")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "label"),
+    [
+        (Code.AUTH, "auth"),
+        (Code.PERMISSION, "auth"),
+        (Code.RATE_LIMITED, "quota"),
+        (Code.CONTEXT_OVERFLOW, "quota"),
+        (Code.NETWORK, "net"),
+        (Code.MODEL_UNKNOWN, "model"),
+        (Code.INVALID_REQUEST, "unknown"),
+        (Code.CONFIG, "unknown"),
+    ],
+)
+def test_a_fault_has_a_coarse_label_beside_its_code(code: Code, label: str) -> None:
+    assert Fault(code, "no").label == label
+    assert set(LABELS) <= set(Code)
+
+
+def test_figures_are_unstated_until_somebody_states_them() -> None:
+    assert Fault(Code.CONTEXT_OVERFLOW, "too long").numbers == UNSTATED == Numbers(None, None, None)
+    stated = Fault(Code.CONTEXT_OVERFLOW, "too long", numbers=Numbers(5, 9, 4))
+    assert stated != Fault(Code.CONTEXT_OVERFLOW, "too long")
+
+
+@pytest.mark.parametrize("code", Code)
+def test_the_reference_has_a_row_for_every_code(code: Code) -> None:
+    rows = [line.split("|") for line in DOCS.read_text().splitlines() if line.startswith(f"| `{code.value}` |")]
+    assert len(rows) == 1
+    cells = [cell.strip() for cell in rows[0]]
+    assert cells[3] == f"`{Fault(code, '').label}`"
+    assert cells[4] == SIDES[code]
+    assert cells[5] == ("yes" if code in RETRYABLE else "no")

@@ -5,10 +5,12 @@ failure is on, whether trying again can help, and every code has an entry in `do
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 Side = Literal["caller", "provider", "network", "person"]
+Label = Literal["auth", "quota", "net", "model", "unknown"]
 
 
 class Code(StrEnum):
@@ -32,6 +34,8 @@ class Code(StrEnum):
     CANCELLED = "cancelled"
     TRANSLATION_LOSS = "translation_loss"
     USAGE = "usage"
+    CONFIG = "config"
+    LOCAL_UNAVAILABLE = "local_unavailable"
 
 
 SIDES: Mapping[Code, Side] = {
@@ -53,18 +57,47 @@ SIDES: Mapping[Code, Side] = {
     Code.CANCELLED: "person",
     Code.TRANSLATION_LOSS: "caller",
     Code.USAGE: "caller",
+    Code.CONFIG: "caller",
+    Code.LOCAL_UNAVAILABLE: "caller",
 }
 
 RETRYABLE: frozenset[Code] = frozenset(
     {Code.RATE_LIMITED, Code.OVERLOADED, Code.UPSTREAM_ERROR, Code.TIMEOUT_IDLE, Code.NETWORK}
 )
 
+LABELS: Mapping[Code, Label] = {
+    Code.AUTH: "auth",
+    Code.PERMISSION: "auth",
+    Code.CONTEXT_OVERFLOW: "quota",
+    Code.REQUEST_TOO_LARGE: "quota",
+    Code.REQUEST_TOO_LARGE_FOR_RATE: "quota",
+    Code.RATE_LIMITED: "quota",
+    Code.QUOTA: "quota",
+    Code.NETWORK: "net",
+    Code.TIMEOUT_IDLE: "net",
+    Code.MODEL_UNKNOWN: "model",
+}
+"""The coarse class of a code, for a place that has room for one short word; any other code is `unknown`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What a provider's words state in tokens: the most it takes, what was asked of it, and how much that is over."""
+
+    limit: int | None = None
+    requested: int | None = None
+    excess: int | None = None
+
+
+UNSTATED = Numbers()
+
 
 class Fault(Exception):
     """One failure: its code, a sentence for a person, and what to do next.
 
     `message` keeps a provider's own words. `pointer` names the offending value of a document, `status` the HTTP
-    status that came with it, `retry_after` the seconds that the other side asked for, `details` its error object.
+    status that came with it, `retry_after` the seconds that the other side asked for, `details` its error object,
+    `numbers` what its words state in tokens.
     """
 
     def __init__(
@@ -77,6 +110,7 @@ class Fault(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         details: object = None,
+        numbers: Numbers = UNSTATED,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -86,11 +120,17 @@ class Fault(Exception):
         self.status = status
         self.retry_after = retry_after
         self.details = details
+        self.numbers = numbers
 
     @property
     def side(self) -> Side:
         """Whose doing it is."""
         return SIDES[self.code]
+
+    @property
+    def label(self) -> Label:
+        """Its coarse class."""
+        return LABELS.get(self.code, "unknown")
 
     @property
     def is_retryable(self) -> bool:

@@ -56,6 +56,33 @@ def test_a_quota_that_tells_when_to_come_back_is_a_rate_limit():
     assert read_error(429, body(429, "RESOURCE_EXHAUSTED", details=[RETRY]), {"Retry-After": "9"}).retry_after == 9
 
 
+def exhausted(message, *details):
+    return read_error(429, body(429, "RESOURCE_EXHAUSTED", message, details=list(details)), {})
+
+
+def violation(quota):
+    return {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": ["odd", {"quotaId": quota}]}
+
+
+def test_which_limit_was_hit_tells_whether_waiting_helps():
+    minute = violation("GenerateRequestsPerMinutePerProjectPerModel-FreeTier")
+    day = violation("GenerateRequestsPerDayPerProjectPerModel-FreeTier")
+    assert exhausted(QUOTA, minute).code is Code.RATE_LIMITED
+    assert exhausted(QUOTA, minute, day, RETRY).code is Code.QUOTA
+    assert exhausted(QUOTA, {"@type": "x", "metadata": {"quota_limit": "RequestsPerDay"}}).code is Code.QUOTA
+    assert exhausted("Quota exceeded for limit 'Requests per day'").code is Code.QUOTA
+    assert exhausted(f"{QUOTA} limit: 0, model: x. Please retry in 4s.").code is Code.QUOTA
+    assert exhausted(f"{QUOTA} Please retry in 4s.").retry_after == 4
+    assert exhausted(f"{QUOTA} Please retry in 4s.").code is Code.RATE_LIMITED
+    assert exhausted(QUOTA, {"@type": "x", "violations": 5}).code is Code.QUOTA
+    assert exhausted(QUOTA, minute).hint != exhausted(QUOTA, day).hint
+
+
+def test_a_country_is_a_matter_of_permission():
+    fault = read_error(400, body(400, "FAILED_PRECONDITION", "User location is not supported for the API use."), {})
+    assert fault.code is Code.PERMISSION
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -1,7 +1,11 @@
+import json
+
 import pytest
 
 from sightline.dialects.openai_chat.errors import error_object, finish_fault, read_error
 from sightline.errors import Code, Fault
+from sightline.model.events import Failed
+from sightline.wire.sse import Frame
 from tests.dialects.openai_chat.telling import DIALECT
 
 write_error = DIALECT.write_error
@@ -42,6 +46,64 @@ def test_a_status_inside_a_stream_is_believed_and_elsewhere_not():
     assert read_error(0, {"message": "quota exceeded", "code": 429}, {}).code is Code.RATE_LIMITED
     assert told(400, {"message": "bad", "code": 503}).status == 400
     assert told(0, {"message": "bad", "code": 7}).status == 0
+
+
+@pytest.mark.parametrize("place", ["code", "status_code", "status", "raw_status_code"])
+def test_a_stream_tells_its_status_in_one_of_many_places(place):
+    assert told(0, {"message": "no", place: 429}).code is Code.RATE_LIMITED
+    assert told(0, {"message": "no", place: True}).status == 0
+    assert told(0, {"message": "no", place: "4290"}).status == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"message": {"detail": [{"loc": ["body", "n", 0], "msg": "not permitted"}]}}, "body.n.0: not permitted"),
+        ({"detail": [{"msg": "bad"}, {"loc": ["x"], "msg": "odd"}]}, "bad; x: odd"),
+        ({"detail": [{"loc": ["x"]}, "plain"]}, '{"loc":["x"]}; "plain"'),
+        ({"message": {"detail": "one"}}, "one"),
+        ({"message": {}, "detail": "two"}, "two"),
+        ({"error": ["three"]}, '"three"'),
+        ({"error": {"message": "four", "detail": "five"}}, "four"),
+    ],
+)
+def test_a_list_of_problems_is_read_as_sentences(body, message):
+    assert read_error(422, body, {}).message == message
+
+
+@pytest.mark.parametrize(
+    ("raw", "message", "code"),
+    [
+        ("slow down", "wrapped: slow down", Code.INVALID_REQUEST),
+        ('{"error": {"message": "no", "code": "model_not_found"}}', "wrapped: no", Code.MODEL_UNKNOWN),
+        ({"error": {"message": "no", "status": "PERMISSION_DENIED"}}, "wrapped: no", Code.PERMISSION),
+        ({"type": "billing_error", "message": "no"}, "wrapped: no", Code.QUOTA),
+        ({"error": "prompt is too long"}, "wrapped: prompt is too long", Code.CONTEXT_OVERFLOW),
+        ({"odd": 1}, 'wrapped: {"odd":1}', Code.INVALID_REQUEST),
+        ('{"error": {"mess', 'wrapped: {"error": {"mess', Code.INVALID_REQUEST),
+        (None, "wrapped", Code.INVALID_REQUEST),
+    ],
+)
+def test_another_providers_error_inside_is_the_one_that_counts(raw, message, code):
+    fault = told(400, {"message": "wrapped", "metadata": {"raw": raw, "provider_name": "x"}})
+    assert (fault.message, fault.code) == (message, code)
+
+
+def test_a_router_may_name_the_kind_itself():
+    fault = told(400, {"message": "no", "code": 400, "metadata": {"error_type": "context_length_exceeded"}})
+    assert fault.code is Code.CONTEXT_OVERFLOW
+    assert told(400, {"message": "no", "metadata": "odd"}).code is Code.INVALID_REQUEST
+
+
+def test_the_error_of_a_chunk_says_more_than_its_finish_word():
+    chunk = {
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "error"}],
+        "error": {"code": 429, "message": "Gone"},
+    }
+    reader = DIALECT.stream_reader()
+    events = reader.feed(Frame(json.dumps(chunk).encode())) + reader.close()
+    faults = [event.fault for event in events if isinstance(event, Failed)]
+    assert [(fault.code, fault.message) for fault in faults] == [(Code.RATE_LIMITED, "Gone")]
 
 
 def test_the_wait_that_was_asked_for_is_kept():

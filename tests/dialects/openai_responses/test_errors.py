@@ -48,13 +48,22 @@ def test_a_cancelled_reply_says_so_even_without_words():
     assert read_failure({"code": "cancelled"}).message == "the reply was cancelled at the provider"
 
 
-@pytest.mark.parametrize(
-    "code", [code for code in Code if code not in (Code.REQUEST_TOO_LARGE_FOR_RATE, Code.TRANSLATION_LOSS, Code.USAGE)]
-)
-def test_what_we_write_is_read_as_the_same_or_as_the_providers_failure(code):
-    again = read_failure(write_failure(Fault(code, "words"))).code
-    assert again in (code, Code.UPSTREAM_ERROR)
-    assert (again is Code.UPSTREAM_ERROR) == (code in (Code.UPSTREAM_ERROR, Code.UPSTREAM_PROTOCOL, Code.NETWORK))
+@pytest.mark.parametrize("code", [code for code in Code if code is not Code.REQUEST_TOO_LARGE_FOR_RATE])
+def test_what_we_write_is_read_as_the_same_or_as_the_nearest_that_this_api_can_say(code):
+    theirs = (Code.UPSTREAM_ERROR, Code.UPSTREAM_PROTOCOL, Code.NETWORK, Code.LOCAL_UNAVAILABLE)
+    ours = (Code.TRANSLATION_LOSS, Code.USAGE, Code.CONFIG)
+    nearest = Code.UPSTREAM_ERROR if code in theirs else Code.INVALID_REQUEST if code in ours else code
+    assert read_failure(write_failure(Fault(code, "words"))).code is nearest
+
+
+def test_a_request_too_large_for_the_rate_is_known_by_its_words():
+    fault = Fault(Code.REQUEST_TOO_LARGE_FOR_RATE, "Request too large on tokens per min (TPM)")
+    assert read_failure(write_failure(fault)).code is Code.REQUEST_TOO_LARGE_FOR_RATE
+
+
+def test_a_rate_limit_that_speaks_of_tokens_is_no_overflow():
+    text = "Rate limit reached: too many tokens for this context window"
+    assert read_failure({"code": "rate_limit_exceeded", "message": text}).code is Code.RATE_LIMITED
 
 
 def test_bodies_are_those_of_both_openai_apis():

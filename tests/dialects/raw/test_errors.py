@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.dialects.raw.errors import read_error, write_error
-from sightline.errors import Code, Fault
+from sightline.errors import Code, Fault, Numbers
 
 
 @pytest.mark.parametrize("code", list(Code))
@@ -33,3 +33,10 @@ def test_a_bare_text_is_the_message(body, message):
 @pytest.mark.parametrize("body", [None, [], {}, {"error": None}])
 def test_a_body_that_says_nothing_is_still_a_fault(body):
     assert "502" in read_error(502, body, {}).message
+
+
+def test_figures_and_hints_come_with_our_own_words_too():
+    told = "prompt is too long: 9 tokens > 5 maximum"
+    fault = read_error(400, {"error": {"code": "context_overflow", "message": told}}, {})
+    assert fault.numbers == Numbers(5, 9, 4)
+    assert fault.hint

@@ -29,6 +29,8 @@ _TYPES: Mapping[Code, str] = {
     Code.CANCELLED: "api_error",
     Code.TRANSLATION_LOSS: "invalid_request_error",
     Code.USAGE: "invalid_request_error",
+    Code.CONFIG: "invalid_request_error",
+    Code.LOCAL_UNAVAILABLE: "api_error",
 }
 
 OVERLOADED = 529

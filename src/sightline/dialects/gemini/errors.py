@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 
 from sightline.dialects.faults import HINTS, provider_fault, status_of
-from sightline.dialects.gemini.spelling import NAME
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 
@@ -31,7 +30,12 @@ _STATUS: Mapping[Code, str] = {
     Code.CANCELLED: "CANCELLED",
     Code.TRANSLATION_LOSS: "INVALID_ARGUMENT",
     Code.USAGE: "INVALID_ARGUMENT",
+    Code.CONFIG: "FAILED_PRECONDITION",
+    Code.LOCAL_UNAVAILABLE: "UNAVAILABLE",
 }
+_PER_DAY = re.compile(r"per_?day", re.IGNORECASE)
+_QUOTA_PER_DAY = re.compile(r"\bquota\b.{0,200}\bper day\b", re.IGNORECASE | re.DOTALL)
+_NO_ALLOWANCE = re.compile(r"\blimit: 0\b")
 
 
 def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
@@ -48,16 +52,30 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
         told, message if isinstance(message, str) else "", words=(word,), details=error, headers=headers
     )
     delay = next((seconds for detail in details if (seconds := _delay(detail)) is not None), None)
-    if fault.retry_after is None:
+    if delay is not None and fault.retry_after is None:
         fault.retry_after = delay
     if any(detail.get("reason") == "API_KEY_INVALID" for detail in details):
         _reclassify(fault, Code.AUTH)
-    elif word == "CANCELLED":
-        _reclassify(fault, Code.CANCELLED)
-    elif fault.code is Code.QUOTA and told == 429 and delay is not None:
-        # Google speaks of billing in every 429; one that says when to come back is a rate limit.
-        _reclassify(fault, Code.RATE_LIMITED)
+    elif told == 429 and fault.code in (Code.QUOTA, Code.RATE_LIMITED):
+        _reclassify(fault, _exhausted(fault, details))
     return fault
+
+
+def _exhausted(fault: Fault, details: list[JsonObject]) -> Code:
+    """Google speaks of quota and billing in every 429; which limit was hit tells whether waiting helps."""
+    limits = " ".join(_limits(details))
+    if _PER_DAY.search(limits) or _QUOTA_PER_DAY.search(fault.message) or _NO_ALLOWANCE.search(fault.message):
+        return Code.QUOTA
+    return Code.RATE_LIMITED if limits or fault.retry_after is not None else fault.code
+
+
+def _limits(details: list[JsonObject]) -> Iterator[str]:
+    """The names of the limits that were hit."""
+    for detail in details:
+        violations, metadata = detail.get("violations"), detail.get("metadata")
+        for holder in (*(violations if isinstance(violations, list) else ()), metadata):
+            if isinstance(holder, dict):
+                yield from (name for key in ("quotaId", "quota_limit") if isinstance(name := holder.get(key), str))
 
 
 def write_error(fault: Fault) -> tuple[int, JsonObject]:
@@ -96,4 +114,4 @@ def _delay(detail: JsonObject) -> float | None:
 
 def _reclassify(fault: Fault, code: Code) -> None:
     fault.code = code
-    fault.hint = HINTS.get(code, f"{NAME} cancelled the request.")
+    fault.hint = HINTS[code]

@@ -1,4 +1,8 @@
-"""Errors in the shape that both of OpenAI's APIs share: `{"error": {"message", "type", "param", "code"}}`."""
+"""Errors in the shape that both of OpenAI's APIs share: `{"error": {"message", "type", "param", "code"}}`.
+
+Many providers speak this API, and each has its own idea of an error: a bare string, the object without `error` around
+it, a list of what is wrong with each field, or another provider's error wrapped in its own.
+"""
 
 import re
 from collections.abc import Mapping
@@ -6,6 +10,7 @@ from collections.abc import Mapping
 from sightline.dialects.faults import provider_fault, status_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import decode, encode
 
 _WORDS: Mapping[Code, tuple[str, str | None]] = {
     Code.INVALID_REQUEST: ("invalid_request_error", None),
@@ -21,10 +26,13 @@ _WORDS: Mapping[Code, tuple[str, str | None]] = {
     Code.OVERLOADED: ("server_error", "server_is_overloaded"),
     Code.TRANSLATION_LOSS: ("invalid_request_error", "translation_loss"),
     Code.USAGE: ("invalid_request_error", "usage"),
+    Code.CONFIG: ("invalid_request_error", "config"),
 }
 """The dialect's type and code for each of ours; what is not here is a server error under our own code."""
 
-_NUMBER = re.compile(r"[1-5][0-9]{2}")
+_NUMBER = re.compile(r"[45][0-9]{2}")
+_STATUSES = ("code", "status_code", "status", "raw_status_code")
+"""Where some tell the status once a stream has begun."""
 
 
 def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
@@ -33,18 +41,56 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     told = error if isinstance(error, dict) else body
     if not isinstance(told, dict):
         return provider_fault(status, told if isinstance(told, str) else "", details=body, headers=headers)
-    words = (error, told.get("message"), told.get("detail"))
-    code = told.get("code")
-    number = int(code) if isinstance(code, str) and _NUMBER.fullmatch(code) else code
-    if status < 400 and type(number) is int and 400 <= number < 600:  # some tell it there once a stream has begun
-        status = number
-    return provider_fault(
-        status,
-        next((word for word in words if isinstance(word, str)), ""),
-        words=(code, told.get("type")),
-        details=told,
-        headers=headers,
-    )
+    said = (None if told is error else error, told.get("message"), told.get("detail"))
+    message = next((text for text in map(_text, said) if text), "")
+    words: list[Json] = [told.get("code"), told.get("type")]
+    if inner := _wrapped(told.get("metadata")):
+        message = ": ".join(filter(None, (message, inner[0])))
+        words += inner[1]
+    if status < 400:
+        status = next((number for name in _STATUSES if (number := _status(told.get(name)))), status)
+    return provider_fault(status, message, words=tuple(words), details=told, headers=headers)
+
+
+def _text(value: Json) -> str:
+    """A sentence, or the sentences of a list of what is wrong with each field."""
+    if isinstance(value, dict):
+        value = value.get("detail")
+    if isinstance(value, str):
+        return value
+    return "; ".join(filter(None, map(_problem, value))) if isinstance(value, list) else ""
+
+
+def _problem(problem: Json) -> str:
+    if not isinstance(problem, dict) or not isinstance(told := problem.get("msg"), str):
+        return encode(problem).decode()
+    place = problem.get("loc")
+    return f"{'.'.join(str(step) for step in place)}: {told}" if isinstance(place, list) else told
+
+
+def _wrapped(metadata: Json) -> tuple[str, list[Json]] | None:
+    """The message and the words of another provider's error that a router passes on."""
+    if not isinstance(metadata, dict):
+        return None
+    words: list[Json] = [metadata.get("error_type")]
+    raw = metadata.get("raw")
+    if isinstance(raw, str) and raw.lstrip().startswith("{"):
+        try:
+            raw = decode(raw)
+        except Fault:  # cut off by the router: then it is the text
+            return str(raw), words
+    if not isinstance(raw, dict):
+        return raw if isinstance(raw, str) else "", words
+    error = raw.get("error")
+    inner = error if isinstance(error, dict) else raw
+    message = _text(error) or _text(inner.get("message")) or encode(raw).decode()
+    return message, [*words, inner.get("code"), inner.get("type"), inner.get("status")]
+
+
+def _status(value: Json) -> int | None:
+    if isinstance(value, str):
+        return int(value) if _NUMBER.fullmatch(value) else None
+    return value if type(value) is int and 400 <= value < 600 else None
 
 
 def is_bare_error(body: JsonObject) -> bool:

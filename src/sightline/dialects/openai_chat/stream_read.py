@@ -139,7 +139,8 @@ class ChatMachine:
                 entries = choices if type(choices) is list else as_list(choices, f"/{index}/choices")
                 for position, value in enumerate(entries):
                     self._choice(value, index, position, events)
-            if document.get("error") is not None:
+            if document.get("error") is not None:  # it says more than a finish word beside it, which only says that
+                events = [event for event in events if not isinstance(event, Failed)]
                 return events + self._failed(read_error(0, document, {}))
             usage = document.get("usage")
             if usage is not None:

@@ -23,8 +23,11 @@ _CODES: Mapping[Code, str] = {
     Code.OVERLOADED: "server_is_overloaded",
     Code.TIMEOUT_IDLE: "timeout_error",
     Code.CANCELLED: "cancelled",
+    Code.TRANSLATION_LOSS: "invalid_prompt",
+    Code.USAGE: "invalid_prompt",
+    Code.CONFIG: "invalid_prompt",
 }
-"""The code in a failed reply for each of ours; everything else is a `server_error`."""
+"""The code in a failed reply for each of ours; everything else is a `server_error`, which clients send again."""
 
 _ALIASES: Mapping[str, str] = {
     "bio_policy": "invalid_prompt",

@@ -28,10 +28,11 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     return Fault(
         code,
         fault.message,
-        hint=HINTS.get(code, ""),
+        hint=HINTS[code],
         status=status,
         retry_after=fault.retry_after,
         details=error,
+        numbers=fault.numbers,
     )
 
 

@@ -1,0 +1,308 @@
+"""One classifier for all providers: from status, the provider's own words and its sentences to a `Code`.
+
+The status is trusted first, because a sentence may repeat what a user wrote: no sentence turns a 401, a 402, a 429 or
+a 5xx into an overflow. Then the provider's own type and code. Sentences decide where those two leave it open, which is
+mostly under 400. Addresses are not read, since a link to a billing page says nothing about a bill.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from sightline.errors import Code, Numbers
+
+
+def _any(*phrases: str) -> re.Pattern[str]:
+    return re.compile("|".join(phrases), re.IGNORECASE | re.DOTALL)
+
+
+_LINK = re.compile(r"https?://\S+", re.IGNORECASE)
+_PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
+
+_OVERFLOW = _any(
+    r"context[ _-]?(?:length|window|size|limit)",
+    r"maximum (?:context|prompt)\b",
+    r"context too long",
+    r"\b(?:prompt|input)(?: \([^)]{0,40}\))? (?:is |was )?too long\b",
+    r"too many (?:input |prompt )?tokens",
+    r"(?:input|prompt) token count .{0,80}(?:exceeds|only supports)",
+    r"range of input length should be",
+    r"input tokens? exceed",
+    r"exceed\w* (?:the |your |model |max(?:imum)? |available ){1,3}(?:number of tokens|token limit|context)",
+    r"reduce (?:the length of )?(?:the|your|either) (?:messages|prompt|input|one)\b",
+    r"length of prompt_tokens",
+    r"must have less than \d+ tokens",
+    r"\btokens \+ `?max_new_tokens",
+)
+_REQUEST_TOO_LARGE = _any(r"request too large")
+_OVERSIZED = _any(r"request too large", r"too large for\b")
+"""These speak of size without saying in what it is measured."""
+
+_OPTION = _any(
+    r"(?:unknown|unrecogni[sz]ed|unsupported|unexpected) (?:request )?(?:parameter|field|name|option|argument|keyword)",
+    r"extra inputs are not permitted",
+    r"\bmax_(?:completion_|output_|new_)?tokens\b.{0,12} too large for\b",
+)
+"""An option was refused, whatever its name or value looks like."""
+
+_BYTES = _any(r"\bbytes\b", r"\d ?[kmg]i?b\b", r"\bpixels?\b", r"\bimages?\b", r"\bfiles?\b", r"\bdocuments?\b")
+_BODY = _any(
+    r"request (?:entity|payload|body)(?: size)? .{0,40}(?:too large|exceed)",
+    r"request entity too large",
+    r"payload (?:size exceeds|too large)",
+    r"maximum (?:request |body |request body |payload )size",
+)
+_PER_TIME = _any(r"tokens? per (?:min|day)", r"\b(?:tpm|itpm|otpm|tpd)\b")
+_QUOTA = _any(
+    r"exceeded your \w* ?quota",
+    r"insufficient[ _](?:quota|balance|credits?|funds)",
+    r"credit balance",
+    r"\bbilling (?:hard )?limit",
+    r"\bbilling details",
+    r"plans? (?:&|and) billing",
+    r"\bout of (?:credits|funds)",
+    r"(?:requires|purchase|add) more credits",
+    r"more credits\b",
+    r"\bspending limit",
+    r"reached your (?:\w+ ){0,3}usage limit",
+    r"key limit exceeded",
+)
+_FILTERED = _any(
+    r"content[ _]filter",
+    r"content management policy",
+    r"content[ _]policy",
+    r"content exists risk",
+    r"\bsafety (?:system|filter|settings)",
+    r"\bflagged (?:as|for|by)\b",
+    r"\bmoderation\b",
+    r"\busage polic(?:y|ies)",
+    r"blocked by (?:\w+ ){0,4}(?:filter|safety|content|policy|policies|guardrails?|moderation)",
+    r"prohibited[ _]content",
+)
+_KEY = _any(
+    r"(?:incorrect|invalid|missing|expired|wrong|no) (?:x-)?api[ -]?key",
+    r"api[ -]?key (?:is )?(?:not (?:valid|found)|invalid|expired|missing|required)",
+    r"authentication fail",
+    r"\bunauthori[sz]ed\b",
+)
+_REGION = _any(
+    r"location is not supported",
+    r"country, region, or territory not supported",
+    r"not available in your (?:country|region)",
+)
+_NO_MODEL = _any(
+    r"\bmodels?\b.{0,120}?(?:does not exist|not exist|not found|decommissioned|no longer (?:supported|available))",
+    r"\binvalid model\b",
+    r"not a valid model",
+    r"no endpoints found for",
+)
+_MODEL = _any(r"\bmodels?\b", r"\bdeployment\b", r"no endpoints found for")
+_ADDRESS = _any(r"invalid url", r"page not found", r"no route", r"cannot (?:post|get)\b", r"unknown (?:request )?url")
+_BUSY = _any(
+    r"\boverloaded\b",
+    r"\b(?:at|over|out of) capacity",
+    r"capacity exceeded",
+    r"high demand",
+    r"\btoo busy\b",
+    r"server (?:is )?busy",
+    r"pending requests",
+    r"loading model",
+    r"\bslots? (?:is )?unavailable",
+    r"no (?:free |available )?slots?\b",
+)
+_RATE = _any(r"\brate[ _-]limit", r"too many requests")
+
+NOT_FOUND: Final = frozenset({"not_found_error", "NOT_FOUND", "NotFoundError", "not_found"})
+"""The words by which APIs say that something is missing, be it a model or the address."""
+
+_BY_WORD: Mapping[str, Code] = {
+    **{code.value: code for code in Code},
+    **dict.fromkeys(
+        ("context_length_exceeded", "model_context_window_exceeded", "exceed_context_size_error"),
+        Code.CONTEXT_OVERFLOW,
+    ),
+    **dict.fromkeys(
+        (
+            "insufficient_quota",
+            "billing_error",
+            "billing_hard_limit_reached",
+            "credit_limit",
+            "usage_limit_reached",
+            "usage_not_included",
+        ),
+        Code.QUOTA,
+    ),
+    **dict.fromkeys(
+        ("rate_limit_exceeded", "rate_limit_error", "too_many_requests", "throttling_error"), Code.RATE_LIMITED
+    ),
+    **dict.fromkeys(("authentication_error", "invalid_api_key", "UNAUTHENTICATED", "Unauthorized"), Code.AUTH),
+    **dict.fromkeys(
+        (
+            "permission_error",
+            "PERMISSION_DENIED",
+            "insufficient_permissions",
+            "request_forbidden",
+            "unsupported_country_region_territory",
+        ),
+        Code.PERMISSION,
+    ),
+    **dict.fromkeys(
+        ("model_not_found", "model_decommissioned", "invalid_model", "DeploymentNotFound"), Code.MODEL_UNKNOWN
+    ),
+    **dict.fromkeys(
+        (
+            "overloaded_error",
+            "server_is_overloaded",
+            "slow_down",
+            "capacity_exceeded",
+            "unavailable_error",
+            "service_unavailable",
+            "service_unavailable_error",
+            "UNAVAILABLE",
+        ),
+        Code.OVERLOADED,
+    ),
+    **dict.fromkeys(("timeout_error", "DEADLINE_EXCEEDED"), Code.TIMEOUT_IDLE),
+    **dict.fromkeys(
+        (
+            "content_filter",
+            "content_policy_violation",
+            "cyber_policy",
+            "data_inspection_failed",
+            "ResponsibleAIPolicyViolation",
+        ),
+        Code.CONTENT_FILTERED,
+    ),
+    **dict.fromkeys(
+        (
+            "invalid_request_error",
+            "invalid_prompt",
+            "not_supported_error",
+            "BadRequestError",
+            "INVALID_ARGUMENT",
+            "FAILED_PRECONDITION",
+        ),
+        Code.INVALID_REQUEST,
+    ),
+    **dict.fromkeys(
+        ("api_error", "server_error", "internal_error", "internal_server_error", "InternalServerError", "INTERNAL"),
+        Code.UPSTREAM_ERROR,
+    ),
+    "CANCELLED": Code.CANCELLED,
+}
+_VAGUE: Final = frozenset({Code.INVALID_REQUEST, Code.UPSTREAM_ERROR})
+"""What the words of an API amount to when it has none for the case."""
+
+_BY_STATUS: Mapping[int, Code] = {
+    401: Code.AUTH,
+    402: Code.QUOTA,
+    408: Code.TIMEOUT_IDLE,
+    498: Code.OVERLOADED,
+    499: Code.CANCELLED,
+    501: Code.INVALID_REQUEST,
+    503: Code.OVERLOADED,
+    504: Code.TIMEOUT_IDLE,
+    529: Code.OVERLOADED,
+}
+_IMPLIED: Mapping[Code, int] = {
+    Code.AUTH: 401,
+    Code.PERMISSION: 403,
+    Code.RATE_LIMITED: 429,
+    Code.OVERLOADED: 503,
+    Code.TIMEOUT_IDLE: 504,
+}
+"""The status that a word stands for where an error came without one, as in a stream."""
+
+
+def is_page(message: str) -> bool:
+    """Whether this is a web page, and so the words of something that stands before the API."""
+    return _PAGE.match(message) is not None
+
+
+def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers) -> Code:
+    """The code of an error. `words` are the provider's own type and code, `numbers` what its sentences state."""
+    said = "" if is_page(message) else _LINK.sub("", message)
+    own = tuple(_BY_WORD[word] for word in words if word in _BY_WORD)
+    if status < 400:
+        status = next((_IMPLIED[code] for code in own if code in _IMPLIED), 404 if NOT_FOUND & set(words) else 0)
+    decisive = next((code for code in own if code not in _VAGUE), None)
+    if status in (401, 402):
+        return _BY_STATUS[status]
+    if status == 403:
+        return _forbidden(said, decisive)
+    if status == 404:
+        return decisive or _missing(said)
+    if status == 413:
+        return _too_large(said, decisive)
+    if status == 429:
+        return _too_many(said, decisive, numbers)
+    if status in _BY_STATUS or status >= 500:
+        return _failed(status, said, decisive)
+    return decisive or _refused(said) or _unclear(status, said, words)
+
+
+def _forbidden(said: str, decisive: Code | None) -> Code:
+    if decisive is None or decisive is Code.PERMISSION:
+        if _FILTERED.search(said):
+            return Code.CONTENT_FILTERED
+        if _QUOTA.search(said):
+            return Code.QUOTA
+    return decisive or Code.PERMISSION
+
+
+def _missing(said: str) -> Code:
+    return Code.MODEL_UNKNOWN if _MODEL.search(said) and not _ADDRESS.search(said) else Code.INVALID_REQUEST
+
+
+def _too_large(said: str, decisive: Code | None) -> Code:
+    if decisive is Code.CONTEXT_OVERFLOW:
+        return decisive
+    if _PER_TIME.search(said):
+        return Code.REQUEST_TOO_LARGE_FOR_RATE
+    is_counted = _OVERSIZED.search(said) and re.search(r"\btokens?\b", said, re.IGNORECASE)
+    return Code.CONTEXT_OVERFLOW if is_counted or _OVERFLOW.search(said) else Code.REQUEST_TOO_LARGE
+
+
+def _too_many(said: str, decisive: Code | None, numbers: Numbers) -> Code:
+    """A 429 is a rate limit unless it is about money, or says that this one request is larger than the rate."""
+    is_larger = numbers.excess is not None or _OVERSIZED.search(said)
+    if _REQUEST_TOO_LARGE.search(said) or (is_larger and _PER_TIME.search(said)):
+        return Code.REQUEST_TOO_LARGE_FOR_RATE
+    if decisive is None and _QUOTA.search(said):
+        return Code.QUOTA
+    return decisive or Code.RATE_LIMITED
+
+
+def _failed(status: int, said: str, decisive: Code | None) -> Code:
+    busy = Code.OVERLOADED if _BUSY.search(said) else Code.UPSTREAM_ERROR
+    return decisive or _BY_STATUS.get(status, busy)
+
+
+def _refused(said: str) -> Code | None:
+    """What the sentences of a 400 say, the most telling first."""
+    if _OVERSIZED.search(said) and _PER_TIME.search(said):
+        return Code.REQUEST_TOO_LARGE_FOR_RATE
+    for phrases, code in (
+        (_QUOTA, Code.QUOTA),
+        (_KEY, Code.AUTH),
+        (_REGION, Code.PERMISSION),
+        (_OPTION, Code.INVALID_REQUEST),
+        (_BODY, Code.REQUEST_TOO_LARGE),
+        (_OVERFLOW, Code.CONTEXT_OVERFLOW),
+        (_FILTERED, Code.CONTENT_FILTERED),
+        (_NO_MODEL, Code.MODEL_UNKNOWN),
+    ):
+        if phrases.search(said):
+            return code
+    return Code.CONTEXT_OVERFLOW if _OVERSIZED.search(said) and not _BYTES.search(said) else None
+
+
+def _unclear(status: int, said: str, words: tuple[str, ...]) -> Code:
+    """Sentences about load are believed only where the provider has no word of its own: it would have one for that."""
+    if status >= 400:
+        return Code.INVALID_REQUEST
+    if words:
+        return next((_BY_WORD[word] for word in words if word in _BY_WORD), Code.UPSTREAM_ERROR)
+    if _RATE.search(said):
+        return Code.RATE_LIMITED
+    return Code.OVERLOADED if _BUSY.search(said) else Code.UPSTREAM_ERROR
