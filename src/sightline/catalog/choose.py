@@ -1,0 +1,125 @@
+"""Which provider and which model a wish means, and what is known of both."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.facts import Facts, Family
+from sightline.catalog.lookup import entry_of, facts_of, family_of, spellings
+from sightline.catalog.problem import nearest, quoted
+from sightline.catalog.provider import DialectName, Provider
+from sightline.catalog.route import Route
+from sightline.errors import Code, Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Where a request goes. `model` is the name to send; `arriving` is the dialect that the request came in."""
+
+    provider_name: str
+    provider: Provider
+    model: str
+    facts: Facts
+    family: Family
+    route: Route | None = None
+    arriving: DialectName | None = None
+
+    @property
+    def dialect(self) -> DialectName:
+        """What to speak: as the request came where the provider understands that, else the provider's own."""
+        if self.arriving is not None and self.arriving in self.provider.also:
+            return self.arriving
+        return self.provider.dialect
+
+
+def choose(
+    catalog: Catalog,
+    wanted: str,
+    *,
+    has_key: Callable[[Provider], bool],
+    arriving: DialectName | None = None,
+) -> Choice:
+    """What a wish means: by a route, by the provider that it names, else by who is known to serve the model."""
+    name, _, model = wanted.partition("/")
+    for route in catalog.routes:
+        if _is_for(route, wanted, arriving):
+            if route.provider not in catalog.providers:
+                raise _no_provider(catalog, route.provider)
+            asked = model if name == route.provider else wanted
+            sent = route.as_ or asked or _default_model(catalog, route.provider)
+            return _choice(catalog, route.provider, sent, arriving, route)
+    if name in catalog.providers and not _is_served_by_others(catalog, wanted, name):
+        return _choice(catalog, name, model or _default_model(catalog, name), arriving)
+    for spelling in (wanted, wanted.rpartition("/")[2]):
+        serving = _serving(catalog, spelling)
+        if serving:
+            keyed = (each for each in serving if has_key(catalog.providers[each]))
+            return _choice(catalog, next(keyed, serving[0]), spelling, arriving)
+    raise _no_model(catalog, wanted)
+
+
+def default_choice(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Choice:
+    """The first provider whose key is there and that has a default model, else the model inside Sightline."""
+    for name, provider in catalog.providers.items():
+        if provider.key_env and provider.default_model and not provider.embedded and has_key(provider):
+            return _choice(catalog, name, provider.default_model)
+    for name, provider in catalog.providers.items():
+        if provider.embedded:
+            return _choice(catalog, name, provider.default_model)
+    raise Fault(
+        Code.MODEL_UNKNOWN,
+        "no model was named, no provider's key is set, and the catalogue has no embedded model",
+        hint="Name a model as provider/model, or set a provider's key: see docs/reference/providers.md.",
+    )
+
+
+def _choice(
+    catalog: Catalog, name: str, model: str, arriving: DialectName | None = None, route: Route | None = None
+) -> Choice:
+    facts, family = facts_of(catalog, name, model), family_of(catalog, name, model)
+    return Choice(name, catalog.providers[name], model, facts, family, route, arriving)
+
+
+def _is_for(route: Route, wanted: str, arriving: DialectName | None) -> bool:
+    return route.dialect in (None, arriving) and fnmatchcase(wanted, route.model)
+
+
+def _is_served_by_others(catalog: Catalog, wanted: str, name: str) -> bool:
+    # `openai/gpt-oss-120b` is how some vendors call that model; OpenAI's own API does not have it.
+    model = catalog.models.get(wanted)
+    return model is not None and bool(model.providers) and name not in model.providers
+
+
+def _default_model(catalog: Catalog, name: str) -> str:
+    model = catalog.providers[name].default_model
+    if not model:
+        raise Fault(
+            Code.MODEL_UNKNOWN,
+            f"the provider {quoted(name)} has no default model",
+            hint=f"Name one: {name}/MODEL.",
+        )
+    return model
+
+
+def _serving(catalog: Catalog, wanted: str) -> list[str]:
+    entry = entry_of(catalog, wanted)
+    if entry is None and any(name.endswith(f"/{wanted.lower()}") for name in catalog.spelled):
+        return []  # it is a go-between's spelling of a name that its maker does not know
+    names = entry.providers if entry is not None else ()
+    return [name for name in names or family_of(catalog, "", wanted).providers if name in catalog.providers]
+
+
+def _no_provider(catalog: Catalog, name: str) -> Fault:
+    message = f"a route names a provider that does not exist: {quoted(name)}"
+    return Fault(Code.CONFIG, message, hint=nearest(name, catalog.providers))
+
+
+def _no_model(catalog: Catalog, wanted: str) -> Fault:
+    known = [*catalog.models, *(alias for model in catalog.models.values() for alias in model.aliases)]
+    close = [each for name in spellings(wanted) for each in get_close_matches(name, known, n=3)]
+    meant = f"Did you mean {' or '.join(dict.fromkeys(map(quoted, close[:3])))}? " if close else ""
+    someone = next(iter(catalog.providers), "provider")
+    hint = f"{meant}Write provider/model to say who serves it, for instance {someone}/{wanted or 'MODEL'}."
+    return Fault(Code.MODEL_UNKNOWN, f"no provider is known for the model {quoted(wanted)}", hint=hint)

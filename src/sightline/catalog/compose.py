@@ -1,0 +1,281 @@
+"""From what our own callers want (ask, chat, loop, evals) to a request that says it to one model of one provider.
+
+Nothing is added in secret: what the caller left out is left out, except where the model's family or the provider's
+quirks say what to send. What the model or its dialect cannot be asked for is refused here, before anything is sent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sightline.catalog.capabilities import refuse
+from sightline.catalog.facts import Facts, Family
+from sightline.catalog.provider import Provider
+from sightline.errors import Code, Fault
+from sightline.model.json import JsonObject
+from sightline.model.message import Message
+from sightline.model.options import Options, Reasoning, SchemaFormat
+from sightline.model.parts import CacheBreakpoint, Part, Refusal, Text, Thinking
+from sightline.model.request import Request
+from sightline.model.tools import OpaqueTool, Tool, ToolChoice
+
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+"""Asks the Responses API to hand reasoning over, since our requests leave none of it with the provider."""
+
+OUTPUT_NAME = "response"
+PATCH_TOOL = "apply_patch"
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+VERBOSITIES = ("low", "medium", "high")
+SUMMARIES = ("none", "auto", "concise", "detailed")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a caller wants. None, or an empty word, means: not asked for.
+
+    `instructions` stand instead of the family's own; empty ones say that there are to be none. `effort`, `summary` and
+    `verbosity` are the words of the model; `conversation` is the id under which a provider may cache.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    instructions: str | None = None
+    output_schema: JsonObject | None = None
+    output_name: str = OUTPUT_NAME
+    output_strict: bool = True
+    effort: str | None = None
+    summary: str | None = None
+    verbosity: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    conversation: str = ""
+    stream: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What can be said in a dialect at all: these sampling options, these efforts (None: any word), these summaries.
+
+    `strict_schemas`: an output schema has a name and may be strict or not. `one_call`: calls can be held to one at a
+    time.
+    """
+
+    options: frozenset[str]
+    efforts: tuple[str, ...] | None = None
+    summaries: tuple[str, ...] = ("none",)
+    verbosity: bool = False
+    strict_schemas: bool = False
+    one_call: bool = True
+    store: bool = True
+    cache_key: bool = False
+
+
+_DRAWING = frozenset({"max_tokens", "temperature", "top_p"})
+_PENALTIES = frozenset({"presence_penalty", "frequency_penalty"})
+_SAMPLING = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
+
+MEANS: Mapping[str, Means] = {
+    "openai-chat": Means(_DRAWING | _PENALTIES | {"stop", "seed"}, verbosity=True, strict_schemas=True, cache_key=True),
+    "openai-responses": Means(_DRAWING, summaries=SUMMARIES, verbosity=True, strict_schemas=True, cache_key=True),
+    "anthropic": Means(
+        _DRAWING | {"top_k", "stop"},
+        efforts=("none", "low", "medium", "high", "xhigh", "max"),
+        summaries=("none", "auto"),
+        store=False,
+    ),
+    "gemini": Means(
+        _DRAWING | _PENALTIES | {"top_k", "stop", "seed"},
+        efforts=("none", "minimal", "low", "medium", "high"),
+        summaries=("none", "auto"),
+        one_call=False,
+    ),
+}
+
+
+def compose(prompt: Prompt, *, provider: Provider, family: Family, facts: Facts, model: str, dialect: str) -> Request:
+    """The request that asks this model for it, in the terms of the dialect in which it will be written."""
+    if dialect not in MEANS:
+        raise Fault(Code.USAGE, f"no provider speaks {dialect}", hint=f"Those that do speak: {', '.join(MEANS)}.")
+    if all(_is_empty(message) for message in prompt.messages):
+        raise Fault(Code.INVALID_REQUEST, "the input is empty", hint="Say something for the model to answer.")
+    composing = _Composing(prompt, provider, family, facts, model, dialect)
+    request = Request(
+        model=model,
+        messages=(*composing.instructions(), *prompt.messages),
+        tools=prompt.tools,
+        tool_choice=composing.tool_choice(),
+        parallel_tool_calls=composing.parallel(),
+        options=composing.options(),
+    )
+    refuse(request, facts, model)
+    return request
+
+
+def _is_empty(message: Message) -> bool:
+    """Whether nobody could answer this message: it only instructs, or there is nothing in it."""
+    return message.role in ("system", "developer") or all(_says_nothing(part) for part in message.parts)
+
+
+def _says_nothing(part: Part) -> bool:
+    if isinstance(part, Text | Refusal):
+        return not part.text.strip()
+    return isinstance(part, Thinking | CacheBreakpoint)
+
+
+def _tool_names(tools: tuple[Tool, ...]) -> set[object]:
+    """The names of the tools; one that only its provider knows goes by its name or by its type."""
+    names: set[object] = set()
+    for tool in tools:
+        if not isinstance(tool, OpaqueTool):
+            names.add(tool.name)
+        elif isinstance(tool.value, dict):
+            names.add(str(tool.value.get("name", tool.value.get("type"))))
+    return names
+
+
+class _Composing:
+    """One prompt on its way to one model."""
+
+    def __init__(
+        self, prompt: Prompt, provider: Provider, family: Family, facts: Facts, model: str, dialect: str
+    ) -> None:
+        self._prompt = prompt
+        self._quirks = provider.quirks
+        self._family = family
+        self._facts = facts
+        self._model = model
+        self._dialect = dialect
+        self._means = MEANS[dialect]
+        self._is_responses = dialect == "openai-responses"
+
+    def instructions(self) -> tuple[Message, ...]:
+        """The caller's instructions or the family's, as a first system message; none where they are empty."""
+        prompt, family = self._prompt, self._family
+        text = prompt.instructions
+        if text is None:
+            needs_more = family.needs_special_apply_patch_instructions and PATCH_TOOL not in _tool_names(prompt.tools)
+            more = family.tool_instructions if needs_more else ""
+            text = "\n".join(filter(None, (family.base_instructions, more)))
+        return (Message("system", (Text(text),), bare=True),) if text.strip() else ()
+
+    def tool_choice(self) -> ToolChoice | None:
+        """The caller's choice; the Responses API is told the usual one explicitly."""
+        choice, tools = self._prompt.tool_choice, self._prompt.tools
+        if not tools:
+            if choice is not None and (choice.mode not in ("auto", "none") or choice.names):
+                raise self._refusal("no tool can be chosen", "there are none", "Offer a tool, or leave out the choice.")
+            return None
+        if choice is None:
+            return ToolChoice("auto") if self._is_responses else None
+        known = _tool_names(tools)
+        for name in choice.names:
+            if name not in known:
+                offered = ", ".join(sorted(str(each) for each in known))
+                raise self._refusal(f"the tool {name!r} cannot be chosen", "it is not offered", f"Offered: {offered}.")
+        return choice
+
+    def parallel(self) -> bool | None:
+        """Whether calls may come in parallel; the Responses API is told that they may not unless somebody wants it."""
+        wish, choice = self._prompt.parallel_tool_calls, self._prompt.tool_choice
+        if not self._prompt.tools or (choice is not None and choice.mode == "none"):
+            return None
+        can_say = self._means.one_call and self._quirks.parallel_tool_calls
+        if can_say:
+            return False if wish is None and self._is_responses else wish
+        if wish is False:
+            why = "the provider cannot be asked for it"
+            raise self._refusal("calls cannot be held to one at a time", why, "Leave parallel_tool_calls out.")
+        return None
+
+    def options(self) -> Options:
+        """Everything that is neither a message nor a tool."""
+        prompt, quirks, means = self._prompt, self._quirks, self._means
+        reasoning = self._reasoning()
+        store = quirks.store if means.store else None
+        counts = self._dialect == "openai-chat" and prompt.stream and quirks.stream_usage
+        takes_key = means.cache_key and (self._is_responses or quirks.cache_key)
+        return Options(
+            **self._sampling(),  # type: ignore[arg-type] # each is what the prompt has under the same name
+            format=self._format(),
+            reasoning=reasoning,
+            verbosity=self._verbosity(),
+            store=False if store is None and self._is_responses else store,
+            include=(ENCRYPTED_REASONING,) if self._is_responses and (self._facts.reasoning or reasoning) else None,
+            cache_key=prompt.conversation or None if takes_key else None,
+            stream=prompt.stream,
+            include_usage=True if counts else None,
+        )
+
+    def _sampling(self) -> dict[str, object]:
+        asked = {name: value for name in _SAMPLING if (value := getattr(self._prompt, name)) is not None}
+        for name in asked:
+            if name not in self._means.options:
+                why = f"{self._dialect} has no such option"
+                raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
+        return asked
+
+    def _format(self) -> SchemaFormat | None:
+        prompt = self._prompt
+        if prompt.output_schema is None:
+            return None
+        if not self._means.strict_schemas:
+            return SchemaFormat(prompt.output_schema)
+        return SchemaFormat(prompt.output_schema, prompt.output_name, strict=prompt.output_strict)
+
+    def _verbosity(self) -> str | None:
+        asked = self._prompt.verbosity or None
+        can_say = bool(self._facts.verbosity) and self._means.verbosity
+        if asked is None:
+            return (self._family.default_verbosity or None) if can_say else None
+        if not can_say:
+            hint = f'Leave it out. If the model does take one, set verbosity = true under [models."{self._model}"].'
+            raise self._refusal("no verbosity can be set", "the model takes none", hint)
+        return self._known(asked, VERBOSITIES, "verbosity")
+
+    def _reasoning(self) -> Reasoning | None:
+        """What is asked about reasoning: by the caller, or else by the family of a model that is known to reason."""
+        prompt, facts = self._prompt, self._facts
+        effort, summary = prompt.effort or None, prompt.summary or None
+        if facts.reasoning is False:
+            if effort in (None, "none") and summary in (None, "none"):
+                return None
+            return Reasoning(effort=effort, summary=summary)  # refused as a whole with whatever else cannot be done
+        if effort is not None:
+            self._known(effort, self._efforts(), "effort")
+        elif facts.reasoning and self._family.default_effort in self._efforts():
+            effort = self._family.default_effort
+        if summary is not None:
+            self._known(summary, self._means.summaries, "summary")
+        elif facts.reasoning and self._family.supports_reasoning_summaries and self._is_responses and effort != "none":
+            summary = "auto"
+        if effort == "none" and summary not in (None, "none"):
+            raise self._refusal("no summary can be given", "no reasoning is asked for", "Leave out one of the two.")
+        return self._said(effort, None if summary == "none" else summary)
+
+    def _said(self, effort: str | None, summary: str | None) -> Reasoning | None:
+        if effort is None and summary is None:
+            return None
+        # Anthropic shows thinking only beside the setting that switches it on.
+        mode = "adaptive" if self._dialect == "anthropic" and summary is not None else None
+        return Reasoning(mode=mode, effort=effort, summary=summary)
+
+    def _efforts(self) -> tuple[str, ...]:
+        known, sayable = self._facts.efforts, self._means.efforts
+        known = EFFORTS if known is None else known
+        return known if sayable is None else tuple(word for word in known if word in sayable)
+
+    def _known(self, word: str, words: tuple[str, ...], what: str) -> str:
+        if word in words:
+            return word
+        hint = f"It takes {', '.join(words)}." if words else f"Leave the {what} out."
+        raise Fault(Code.INVALID_REQUEST, f"{self._model} does not take the {what} {word!r}", hint=hint)
+
+    def _refusal(self, what: str, why: str, hint: str) -> Fault:
+        return Fault(Code.INVALID_REQUEST, f"{self._model}: {what}: {why}", hint=hint)

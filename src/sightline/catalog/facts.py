@@ -1,0 +1,123 @@
+"""What is known of a model, of itself or through its family. None and empty mean: not known."""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+Modality: TypeAlias = Literal["text", "image", "pdf", "audio", "video"]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+Ratio: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Month: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(\d{4}-\d{2})?$", description="a month such as 2026-11")]
+
+
+class LongPrices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """What a whole request costs whose prompt has more than `above` tokens."""
+
+    above: Limit
+    input: Dollars | None = None
+    output: Dollars | None = None
+    cached: Dollars | None = None
+    cache_write: Dollars | None = None
+
+
+class Prices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """US dollars for a million tokens, and the month in which somebody looked. `long` are those of long prompts."""
+
+    input: Dollars | None = None
+    output: Dollars | None = None
+    cached: Dollars | None = None
+    cache_write: Dollars | None = None
+    long: LongPrices | None = None
+    as_of: Month = ""
+
+
+class ImageCost(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """How a provider counts an image.
+
+    `tiles`: `base` plus `tile` for each 512-pixel square after scaling. `patches`: squares of `patch` pixels times
+    `factor`, scaled to `longest` and to `limit` squares before. `area`: width times height over `divisor`, scaled to
+    `longest` and to `limit` tokens before. `squares`: `tile` for a small image, else `tile` for each 768-pixel crop.
+    `flat`: `base`, whatever it shows. 0 sets no bound.
+    """
+
+    kind: Literal["tiles", "patches", "area", "squares", "flat"]
+    base: Count = 0
+    tile: Count = 0
+    patch: Limit = 32
+    factor: Ratio = 1.0
+    divisor: Limit = 750
+    longest: Count = 0
+    limit: Count = 0
+
+
+class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """What budgets, checks and displays need to know of a model.
+
+    `tokenizer` names the model's own encoding; where that is not public, `nearest_tokenizer` names one that comes close
+    and `chars_per_token` stands in. `message_tokens`, `name_tokens` and `reply_tokens` are what the provider adds for
+    each message, each name, and once. Limits are per minute (`rpm`, `tpm`) and per day (`rpd`, `tpd`).
+
+    Where `nearest_tokenizer` stands in, its count is taken times `token_ratio`, give or take the share `token_spread`.
+    A role is one token more than `message_tokens`; `assistant_tokens` come on top for a message of the assistant, and
+    `tools_tokens` (`chat_tools_tokens` through Chat Completions), `schema_tokens` and `thinking_tokens` once for a
+    request with tools, with a schema for its answer, or with reasoning on.
+    """
+
+    title: str = ""
+    context_window: Limit | None = None
+    max_output: Limit | None = None
+    input: tuple[Modality, ...] | None = None
+    tools: bool | None = None
+    reasoning: bool | None = None
+    efforts: tuple[str, ...] | None = None
+    verbosity: bool | None = None
+    structured_output: bool | None = None
+    tokenizer: str = ""
+    nearest_tokenizer: str = ""
+    chars_per_token: Ratio | None = None
+    message_tokens: Count | None = None
+    name_tokens: Count | None = None
+    reply_tokens: Count | None = None
+    token_ratio: Ratio | None = None
+    token_spread: Share | None = None
+    assistant_tokens: int | None = None
+    tools_tokens: Count | None = None
+    chat_tools_tokens: Count | None = None
+    schema_tokens: Count | None = None
+    thinking_tokens: Count | None = None
+    image: ImageCost | None = None
+    prices: Prices | None = None
+    rpm: Limit | None = None
+    tpm: Limit | None = None
+    rpd: Limit | None = None
+    tpd: Limit | None = None
+
+
+class Family(Facts, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Facts that models share, and what our own requests to them say.
+
+    `match` are globs over model names; `providers` serve a model of that kind of which nothing else is known.
+    `base_instructions` are the instructions of a request that brings none; `tool_instructions` are added to them where
+    `needs_special_apply_patch_instructions` holds and no tool of that name is offered.
+    """
+
+    match: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+    base_instructions: str = ""
+    tool_instructions: str = ""
+    supports_reasoning_summaries: bool = False
+    needs_special_apply_patch_instructions: bool = False
+    default_effort: str = ""
+    default_verbosity: str = ""
+
+
+class Model(Facts, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """One model: who serves it, its family where the name does not tell, other names by which providers know it, and
+    its own facts."""
+
+    providers: tuple[str, ...] = ()
+    family: str = ""
+    aliases: tuple[str, ...] = ()

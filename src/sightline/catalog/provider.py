@@ -1,0 +1,61 @@
+"""A provider: where it is, what it speaks, how to show who is asking, and in what it differs."""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+DialectName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100)]
+Milliseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """In what a provider differs from its dialect, as named flags.
+
+    `thinking_field`: the message field in which it takes reasoning back. `max_tokens_field`: the chat field for the
+    limit of the reply. `store`: what our own Responses requests say there. `developer_role`: it knows that role.
+    `stream_usage`: it takes `stream_options.include_usage`. `parallel_tool_calls`: it takes that field. `cache_key`: it
+    takes `prompt_cache_key`. `responses_indices`: its Responses events carry indices. `reports_length`: it says when a
+    reply was cut by the limit. `counts_tokens`: it has the dialect's way to ask for the tokens of a request.
+    """
+
+    thinking_field: str = ""
+    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    store: bool | None = None
+    developer_role: bool = True
+    stream_usage: bool = True
+    parallel_tool_calls: bool = True
+    cache_key: bool = False
+    responses_indices: bool = True
+    reports_length: bool = True
+    counts_tokens: bool = False
+
+
+class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """One provider. `dialect` is what our own requests speak to it; `also` are others that it understands, each with
+    its base URL (empty: the same).
+
+    A base URL may begin with `${NAME}`, a variable. `key_env` names the variable of the key; `key_header` is its header
+    where it is not the dialect's. `headers` are sent as they stand; `env_headers` name variables that hold the values
+    and are left out where those are not set. `embedded` is the model that runs inside Sightline.
+    """
+
+    title: str = ""
+    dialect: DialectName = "openai-chat"
+    base_url: str = ""
+    also: dict[DialectName, str] = {}
+    key_env: str = ""
+    key_header: str = ""
+    key_help: str = ""
+    headers: dict[str, str] = {}
+    env_headers: dict[str, str] = {}
+    query: dict[str, str] = {}
+    request_max_retries: Retries = 4
+    stream_max_retries: Retries = 5
+    connect_timeout_ms: Milliseconds = 10_000
+    first_byte_timeout_ms: Milliseconds = 600_000
+    stream_idle_timeout_ms: Milliseconds = 300_000
+    default_model: str = ""
+    requires_openai_auth: bool = False
+    embedded: bool = False
+    quirks: Quirks = Quirks()

@@ -1,0 +1,216 @@
+"""TOML text as a tree whose keys know their lines.
+
+`tomllib` reads and judges the text; it keeps no lines, so a second walk over the text, which is known to be valid by
+then, notes where each key stands. The walk is made only when somebody asks for a line.
+"""
+
+import re
+import tomllib
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sightline.catalog.problem import Path, Place, Problem, fault_of
+from sightline.model.json import JsonObject
+
+DEPTH = 32
+"""Levels of nesting that a document may have; our own tables have five."""
+
+_LINE = re.compile(r"line (\d+), column")
+_BLANK = re.compile(r"(?:[ \t\n]++|#[^\n]*+)*+")
+_SPACE = re.compile(r"[ \t]*+")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]++")
+_STRING = re.compile(
+    r'"""(?:[^"\\]++|\\.|"{1,2}+(?!"))*+"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:[^"\\]++|\\.)*+"'
+    r"|'[^']*+'",
+    re.DOTALL,
+)
+_SCALAR = re.compile(r"[^,\]}\n#]*+")
+
+
+@dataclass(frozen=True, slots=True)
+class TomlText:
+    """A file's name and what stands in it. `builtin` tells Sightline's own tables from what the user wrote."""
+
+    file: str
+    text: str
+    builtin: bool = False
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text as a tree. `moved` says under which path the file itself has what the tree has elsewhere."""
+
+    source: TomlText
+    tree: JsonObject
+    moved: Mapping[Path, Path] = field(default_factory=dict)
+
+    @property
+    def builtin(self) -> bool:
+        """Whether it is one of Sightline's own tables."""
+        return self.source.builtin
+
+    @cached_property
+    def lines(self) -> Mapping[Path, int]:
+        """The line of each key, of each table's header and of each element of a list, counted from 1."""
+        return lines_of(self.source.text)
+
+    def place(self, path: Path) -> Place:
+        """Where the value at this path stands, or the nearest table around it."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.moved:
+                path = self.moved[path[:length]] + path[length:]
+                break
+        while path and path not in self.lines:
+            path = path[:-1]
+        return Place(self.source.file, self.lines.get(path, 1))
+
+
+def read_toml(source: TomlText) -> Document:
+    """The text as a document. A mistake in the syntax is a fault that names the line."""
+    document = parse_toml(source)
+    if isinstance(document, Problem):
+        raise fault_of([document])
+    return document
+
+
+def parse_toml(source: TomlText) -> Document | Problem:
+    """The text as a document, or the mistake in it."""
+    try:
+        tree = tomllib.loads(source.text.removeprefix("\ufeff"))
+    except RecursionError:
+        return _too_deep(source)
+    except tomllib.TOMLDecodeError as error:
+        words, _, where = str(error).rpartition(" (at ")
+        line = _LINE.match(where)
+        last = source.text.count("\n") + 1
+        hint = "The file has to be valid TOML: see https://toml.io."
+        return Problem(source.file, int(line[1]) if line else last, "", f"{words[:1].lower()}{words[1:]}", hint)
+    except ValueError:
+        return Problem(source.file, 1, "", "a number has more digits than can be read", "Write a smaller number.")
+    return _too_deep(source) if _is_deeper(tree, DEPTH) else Document(source, tree)
+
+
+def _too_deep(source: TomlText) -> Problem:
+    hint = "No table of a configuration goes that deep; see docs/reference/configuration.md."
+    return Problem(source.file, 1, "", f"tables and lists are nested more than {DEPTH} levels deep", hint)
+
+
+def _is_deeper(tree: JsonObject, depth: int) -> bool:
+    level: list[object] = [tree]
+    for _ in range(depth):
+        below: list[object] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(value.values())
+            elif isinstance(value, list):
+                below.extend(value)
+        level = below
+    return any(isinstance(value, dict | list) for value in level)
+
+
+def lines_of(text: str) -> Mapping[Path, int]:
+    """The lines of a text that is valid TOML."""
+    walk = _Walk(text.removeprefix("\ufeff").replace("\r\n", "\n"))
+    walk.document()
+    return walk.lines
+
+
+class _Walk:
+    def __init__(self, text: str) -> None:
+        self.lines: dict[Path, int] = {}
+        self._text = text
+        self._at = 0
+        self._ends = [each.start() for each in re.finditer("\n", text)]
+        self._elements: dict[Path, int] = {}
+
+    def document(self) -> None:
+        table: Path = ()
+        self._skip(_BLANK)
+        while self._at < len(self._text):
+            if self._text[self._at] == "[":
+                table = self._header()
+            else:
+                self._assignment(table)
+            self._skip(_BLANK)
+
+    def _skip(self, what: re.Pattern[str]) -> str:
+        found = what.match(self._text, self._at)
+        assert found is not None  # each pattern fits what valid TOML has at its place
+        self._at = found.end()
+        return found[0]
+
+    def _line(self) -> int:
+        return bisect_right(self._ends, self._at - 1) + 1
+
+    def _note(self, path: Path, start: int, line: int) -> None:
+        for length in range(start + 1, len(path)):
+            self.lines.setdefault(path[:length], line)
+        self.lines[path] = line
+
+    def _header(self) -> Path:
+        line = self._line()
+        brackets = 2 if self._text.startswith("[[", self._at) else 1
+        self._at += brackets
+        path: Path = ()
+        for step in self._key():
+            if path in self._elements:
+                path = (*path, self._elements[path] - 1)
+            path = (*path, step)
+        self._at += brackets
+        if brackets == 2:
+            self.lines.setdefault(path, line)
+            self._elements[path] = self._elements.get(path, 0) + 1
+            path = (*path, self._elements[path] - 1)
+        self._note(path, 0, line)
+        return path
+
+    def _key(self) -> list[str]:
+        steps = []
+        while True:
+            self._skip(_SPACE)
+            if self._text[self._at] in "\"'":
+                steps.append(tomllib.loads(f"key = {self._skip(_STRING)}")["key"])
+            else:
+                steps.append(self._skip(_BARE_KEY))
+            self._skip(_SPACE)
+            if self._text[self._at] != ".":
+                return steps
+            self._at += 1
+
+    def _assignment(self, table: Path) -> None:
+        line = self._line()
+        path = (*table, *self._key())
+        self._note(path, len(table), line)
+        self._at += 1
+        self._skip(_SPACE)
+        self._value(path)
+
+    def _value(self, path: Path) -> None:
+        opening = self._text[self._at]
+        if opening in "\"'":
+            self._skip(_STRING)
+        elif opening in "[{":
+            self._members(path, "]" if opening == "[" else "}")
+        else:
+            self._skip(_SCALAR)
+
+    def _members(self, path: Path, closing: str) -> None:
+        self._at += 1
+        self._skip(_BLANK)
+        count = 0
+        while self._text[self._at] != closing:
+            if closing == "}":
+                self._assignment(path)
+            else:
+                self.lines[*path, count] = self._line()
+                self._value((*path, count))
+            count += 1
+            self._skip(_BLANK)
+            if self._text[self._at] == ",":
+                self._at += 1
+                self._skip(_BLANK)
+        self._at += 1

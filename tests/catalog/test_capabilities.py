@@ -1,0 +1,116 @@
+import pytest
+
+from sightline.catalog.capabilities import refusals, refuse
+from sightline.catalog.facts import Facts
+from sightline.errors import Code, Fault
+from sightline.model.message import Message
+from sightline.model.options import JsonFormat, Options, Reasoning, SchemaFormat
+from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, PlainText, Text, ToolResult
+from sightline.model.request import Request
+from sightline.model.tools import FunctionTool
+
+PICTURE = Image(Inline("image/png", "AAAA"))
+PAPER = Document(Inline("application/pdf", "JVBERi0="), "a.pdf")
+SOUND = Audio(Inline("audio/wav", "UklGRg=="))
+EVERYTHING = Request(
+    messages=(Message("user", (Text("See."), PICTURE, PAPER, SOUND)),),
+    tools=(FunctionTool("add"),),
+    options=Options(max_tokens=100, format=SchemaFormat({}), reasoning=Reasoning(effort="high")),
+)
+NOTHING = Facts(input=("text",), tools=False, reasoning=False, structured_output=False, max_output=99)
+
+
+def pointers(request: Request, facts: Facts) -> list[str]:
+    return [refusal.pointer for refusal in refusals(request, facts)]
+
+
+def asking(**options: object) -> Request:
+    return Request(options=Options(**options))  # type: ignore[arg-type]
+
+
+def test_what_is_not_known_is_allowed() -> None:
+    assert refusals(EVERYTHING, Facts()) == []
+    refuse(EVERYTHING, Facts(), "m")
+
+
+def test_what_a_model_is_known_to_do_is_allowed() -> None:
+    able = Facts(
+        input=("text", "image", "pdf", "audio"), tools=True, reasoning=True, structured_output=True, max_output=100
+    )
+    assert refusals(EVERYTHING, able) == []
+
+
+def test_everything_that_a_model_cannot_do_is_named_with_its_place() -> None:
+    assert pointers(EVERYTHING, NOTHING) == [
+        "/messages/0/parts/1",
+        "/messages/0/parts/2",
+        "/messages/0/parts/3",
+        "/tools",
+        "/options/format",
+        "/options/reasoning",
+        "/options/max_tokens",
+    ]
+
+
+def test_one_fault_says_it_all() -> None:
+    with pytest.raises(Fault) as caught:
+        refuse(EVERYTHING, NOTHING, "tiny")
+    fault = caught.value
+    assert fault.code is Code.INVALID_REQUEST
+    assert fault.pointer == "/messages/0/parts/1"
+    assert fault.message == (
+        "tiny cannot do what is asked: it cannot take an image; it cannot take a PDF; it cannot take audio; "
+        "it cannot call tools; it cannot keep to an output schema; it does not reason; it cannot write 100 tokens"
+    )
+    assert "99 tokens at most" in fault.hint
+
+
+def test_two_pictures_are_refused_in_one_sentence() -> None:
+    with pytest.raises(Fault, match=r"^tiny cannot do what is asked: it cannot take an image$"):
+        refuse(Request(messages=(Message("user", (PICTURE, PICTURE)),)), NOTHING, "tiny")
+
+
+def test_a_picture_in_a_tools_result_is_seen() -> None:
+    result = ToolResult("c", (Text("here"), PICTURE))
+    assert pointers(Request(messages=(Message("tool", (result,)),)), NOTHING) == ["/messages/0/parts/0/parts/1"]
+
+
+def test_a_value_that_was_read_is_named_by_its_place_in_the_document() -> None:
+    request = Request(
+        messages=(Message("user", (Image(Link("https://e.org/a.png"), at="/input/0/content/0"),)),),
+        options=Options(
+            max_tokens=100,
+            format=SchemaFormat({}, at="/text/format"),
+            reasoning=Reasoning(summary="auto", at="/reasoning"),
+            places={"max_tokens": "/max_output_tokens"},
+        ),
+    )
+    assert pointers(request, NOTHING) == ["/input/0/content/0", "/text/format", "/reasoning", "/max_output_tokens"]
+
+
+@pytest.mark.parametrize("source", [PlainText("words"), FileId("f-1"), Inline("text/plain", "d29yZHM=")])
+def test_a_document_that_may_be_text_is_allowed(source: PlainText | FileId | Inline) -> None:
+    assert refusals(Request(messages=(Message("user", (Document(source),)),)), NOTHING) == []
+
+
+def test_a_linked_pdf_is_a_pdf() -> None:
+    linked = Document(Link("https://e.org/a", "application/pdf"))
+    assert pointers(Request(messages=(Message("user", (linked,)),)), NOTHING) == ["/messages/0/parts/0"]
+
+
+@pytest.mark.parametrize(
+    "reasoning",
+    [Reasoning(mode="on"), Reasoning(mode="adaptive"), Reasoning(budget=5), Reasoning(summary="auto")],
+    ids=str,
+)
+def test_any_wish_for_reasoning_counts(reasoning: Reasoning) -> None:
+    assert pointers(asking(reasoning=reasoning), NOTHING) == ["/options/reasoning"]
+
+
+@pytest.mark.parametrize("reasoning", [Reasoning(mode="off"), Reasoning(effort="none", summary="none", budget=0)])
+def test_no_reasoning_is_what_such_a_model_does_anyway(reasoning: Reasoning) -> None:
+    assert refusals(asking(reasoning=reasoning), NOTHING) == []
+
+
+def test_some_json_and_a_limit_that_fits_are_allowed() -> None:
+    assert refusals(asking(format=JsonFormat(), max_tokens=99), NOTHING) == []

@@ -1,0 +1,216 @@
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.checks import check, is_variable_name
+from sightline.catalog.facts import Family, Model
+from sightline.catalog.problem import Place, Problem
+from sightline.catalog.provider import Provider
+from sightline.catalog.route import Route
+
+SOUND = Provider(base_url="https://acme.example/v1")
+
+
+def nowhere(path: object) -> Place:
+    return Place("t.toml", 1)
+
+
+def problems_of(catalog: Catalog) -> list[Problem]:
+    tree = {"routes": [{"provider": route.provider} for route in catalog.routes]}
+    return check(catalog, tree, nowhere)
+
+
+def told(provider: Provider, name: str = "acme") -> list[str]:
+    return [problem.message for problem in problems_of(Catalog(providers={name: provider}))]
+
+
+def test_a_sound_catalogue_has_no_problems() -> None:
+    provider = Provider(
+        base_url="${ACME_URL}/v1",
+        also={"gemini": "", "anthropic": "http://[::1]:8080"},
+        key_env="ACME_API_KEY",
+        key_header="api-key",
+        headers={"x-team": "blue one", "x-empty": "", "x-commit": "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"},
+        env_headers={"x-trace": "trace_id"},
+        query={"api-version": "v1"},
+    )
+    catalog = Catalog(
+        providers={"acme": provider, "local": Provider(embedded=True)},
+        families={"f": Family(providers=("acme",))},
+        models={"m": Model(providers=("acme",), family="f", aliases=("n", "o")), "p": Model()},
+        routes=(Route(provider="acme"),),
+    )
+    assert problems_of(catalog) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "acme.example/v1",
+        "ftp://acme.example",
+        "https://",
+        "https:///v1",
+        "https://a b/v1",
+        "https://münchen.example",
+        "https://a.example/\x7f\n",
+        "file:///etc/passwd",
+        "$NAME/v1",
+        "x${NAME}/v1",
+    ],
+)
+def test_a_base_url_is_an_address_or_begins_with_a_variable(url: str) -> None:
+    assert told(Provider(base_url=url)) == [
+        "providers.acme.base_url must be an http(s) URL, or begin with ${NAME}, a variable"
+    ]
+
+
+@pytest.mark.parametrize("url", ["http://a.example:99999/v1", "http://a.example:port", "http://[::1/v1"])
+def test_a_host_or_port_that_cannot_be_is_told(url: str) -> None:
+    assert told(Provider(base_url=url)) == ["providers.acme.base_url is no URL: its host or port cannot be"]
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+    (problem,) = problems_of(Catalog(providers={"acme": Provider(base_url="https://me:hunter2@a.example/v1")}))
+    assert problem.message == "providers.acme.base_url holds a user name or password"
+    assert "hunter2" not in problem.text + problem.hint
+
+
+@pytest.mark.parametrize("url", ["https://a.example/v1?api-version=1", "https://a.example/#x", "https://a.example/v1?"])
+def test_parameters_do_not_belong_into_an_address(url: str) -> None:
+    assert told(Provider(base_url=url)) == ["providers.acme.base_url has a query or a fragment"]
+
+
+def test_every_provider_needs_an_address() -> None:
+    assert told(Provider()) == ["providers.acme has no base_url"]
+
+
+def test_other_dialects_have_addresses_too() -> None:
+    provider = Provider(base_url="http://a", dialect="gemini", also={"anthropic": "nowhere", "gemini": ""})
+    assert told(provider) == [
+        "providers.acme.also.anthropic must be an http(s) URL, or begin with ${NAME}, a variable",
+        "providers.acme.also.gemini is what the provider speaks anyway",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "a/b", " a"])
+def test_a_providers_name_stands_before_a_slash(name: str) -> None:
+    (message,) = told(SOUND, name)
+    assert message.endswith("is no name for a provider")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-abcdef0123456789abcdef",
+        "sk-short",
+        "gsk_abcdefghij0123456789ABCDEFG",
+        "AIzaSyA0123456789abcdefghijklmn",
+        "0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+        "a1b2c3d4e5f60718293a4b5c6d7e8f90",
+        "MY KEY",
+        "${ACME_API_KEY}",
+    ],
+)
+def test_a_key_where_its_variable_belongs_is_refused_and_not_repeated(key: str) -> None:
+    provider = Provider(base_url="http://a", key_env=key, env_headers={"x-trace": key})
+    problems = problems_of(Catalog(providers={"acme": provider}))
+    assert [problem.message for problem in problems] == [
+        "providers.acme.key_env has to be the name of the variable, never the key itself",
+        "providers.acme.env_headers.x-trace has to be the name of the variable, never the value itself",
+    ]
+    assert not any(key in problem.text + problem.hint for problem in problems)
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "hf_token", "key2", "_x", "MY_VERY_LONG_VARIABLE_NAME_NUMBER_2"])
+def test_ordinary_names_of_variables_are_taken(name: str) -> None:
+    assert is_variable_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Authorization", "Bearer x"),
+        ("x-api-key", "hunter2"),
+        ("API-Key", ""),
+        ("cookie", "a=b"),
+        ("x-own", "sk-abcdef0123456789abcdef"),
+        ("x-own", "Token gsk_abcdefghij0123456789ABCDEFG"),
+    ],
+)
+def test_a_secret_in_a_header_is_refused_and_not_repeated(name: str, value: str) -> None:
+    (problem,) = problems_of(Catalog(providers={"acme": msgspec.structs.replace(SOUND, headers={name: value})}))
+    assert problem.message == f"providers.acme.headers.{name} holds a secret"
+    assert "env_headers" in problem.hint
+    assert not value or value not in problem.text + problem.hint
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({"x team": "a"}, 'providers.acme.headers."x team" is no name of a header'),
+        ({"": "a"}, 'providers.acme.headers."" is no name of a header'),
+        ({"x-a": "a\r\nx-b: c"}, "providers.acme.headers.x-a has characters that no header can have"),
+        ({"x-a": " a"}, "providers.acme.headers.x-a has characters that no header can have"),
+        ({"x-a": "é"}, "providers.acme.headers.x-a has characters that no header can have"),
+        ({"Content-Length": "1"}, "providers.acme.headers.Content-Length is a header that Sightline sets itself"),
+    ],
+)
+def test_a_header_has_to_be_one(headers: dict[str, str], message: str) -> None:
+    assert told(msgspec.structs.replace(SOUND, headers=headers)) == [message]
+
+
+def test_the_names_of_other_headers_count_too() -> None:
+    provider = msgspec.structs.replace(SOUND, key_header="api key", env_headers={"host": "NAME"})
+    assert told(provider) == [
+        "providers.acme.key_header is no name of a header",
+        "providers.acme.env_headers.host is a header that Sightline sets itself",
+    ]
+
+
+@pytest.mark.parametrize("query", [{"key": "x"}, {"token": "sk-abcdef0123456789abcdef"}])
+def test_a_secret_in_the_query_is_refused(query: dict[str, str]) -> None:
+    (message,) = told(msgspec.structs.replace(SOUND, query=query))
+    assert message.endswith("holds a secret")
+
+
+@pytest.mark.parametrize(
+    ("build", "path"),
+    [
+        (lambda name: Catalog(providers={"acme": SOUND}, routes=(Route(provider=name),)), "routes[0].provider"),
+        (lambda name: Catalog(providers={"acme": SOUND}, models={"m": Model(providers=(name,))}), "models.m.providers"),
+        (
+            lambda name: Catalog(providers={"acme": SOUND}, families={"f": Family(providers=(name,))}),
+            "families.f.providers",
+        ),
+    ],
+)
+def test_a_provider_that_does_not_exist_gets_the_nearest(build: Callable[[str], Catalog], path: str) -> None:
+    (problem,) = problems_of(build("acne"))
+    assert problem.path == path
+    assert problem.message == f'{path} names a provider that does not exist: "acne"'
+    assert problem.hint == 'Did you mean "acme"?'
+
+
+def test_a_family_that_does_not_exist_is_told() -> None:
+    (problem,) = problems_of(Catalog(models={"m": Model(family="gtp")}, families={"gpt": Family()}))
+    assert problem.message == 'models.m.family names a family that does not exist: "gtp"'
+
+
+@pytest.mark.parametrize("routes", [None, 3, [3], [{}], [{"provider": 3}]])
+def test_routes_that_could_not_be_read_are_left_to_the_reader(routes: object) -> None:
+    assert check(Catalog(), {"routes": routes}, nowhere) == []
+
+
+def test_one_alias_is_one_model() -> None:
+    models = {"a": Model(aliases=("x", "b")), "b": Model(aliases=("x",)), "c": Model(aliases=("c",))}
+    assert [problem.message for problem in problems_of(Catalog(models=models))] == [
+        'models.a.aliases has "b", which means "b" already',
+        'models.b.aliases has "x", which means "a" already',
+    ]
+
+
+def test_problems_are_told_where_they_stand() -> None:
+    (problem,) = check(Catalog(providers={"acme": Provider()}), {}, lambda path: Place("x.toml", len(path)))
+    assert problem.text.startswith("x.toml:2: ")

@@ -1,0 +1,193 @@
+from collections.abc import Callable
+
+import pytest
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import choose, default_choice
+from sightline.catalog.facts import Family, Model
+from sightline.catalog.provider import Provider
+from sightline.catalog.route import Route
+from sightline.errors import Code, Fault
+
+OPENAI = Provider(dialect="openai-responses", also={"openai-chat": ""}, key_env="OPENAI", default_model="gpt-5")
+ANTHROPIC = Provider(dialect="anthropic", key_env="ANTHROPIC", default_model="claude-x")
+OPENROUTER = Provider(key_env="OPENROUTER")
+GROQ = Provider(key_env="GROQ", default_model="llama")
+LOCAL = Provider(embedded=True, key_env="LOCAL", default_model="small")
+CATALOG = Catalog(
+    providers={"openai": OPENAI, "anthropic": ANTHROPIC, "openrouter": OPENROUTER, "groq": GROQ, "local": LOCAL},
+    families={"gpt": Family(match=("gpt-*",), providers=("openai", "gone")), "bare": Family(match=("bare-*",))},
+    models={
+        "gpt-5": Model(providers=("openai", "openrouter"), context_window=5),
+        "claude-x": Model(providers=("anthropic", "openrouter"), aliases=("claude-x-one",)),
+        "openai/gpt-oss": Model(providers=("groq",)),
+        "openai/gpt-5": Model(context_window=6),
+        "llama": Model(providers=("groq",)),
+        "bare-1": Model(),
+    },
+)
+
+
+def keys(*names: str) -> Callable[[Provider], bool]:
+    return lambda provider: provider.key_env in names
+
+
+def with_routes(*routes: Route) -> Catalog:
+    return Catalog(providers=CATALOG.providers, families=CATALOG.families, models=CATALOG.models, routes=routes)
+
+
+def chosen(wanted: str, *held: str, catalog: Catalog = CATALOG) -> tuple[str, str]:
+    choice = choose(catalog, wanted, has_key=keys(*held))
+    assert choice.provider is catalog.providers[choice.provider_name]
+    return choice.provider_name, choice.model
+
+
+@pytest.mark.parametrize(
+    ("wanted", "provider", "model"),
+    [
+        ("openrouter/anthropic/claude-x", "openrouter", "anthropic/claude-x"),
+        ("anthropic/claude-new", "anthropic", "claude-new"),
+        ("local", "local", "small"),
+        ("local/", "local", "small"),
+        ("local/other", "local", "other"),
+    ],
+)
+def test_a_wish_can_name_its_provider(wanted: str, provider: str, model: str) -> None:
+    assert chosen(wanted) == (provider, model)
+
+
+def test_a_vendors_path_that_is_part_of_the_models_name_is_no_provider() -> None:
+    assert chosen("openai/gpt-oss") == ("groq", "openai/gpt-oss")
+    assert chosen("openai/gpt-5") == ("openai", "gpt-5")
+
+
+def test_a_provider_without_a_default_model_has_to_be_told_one() -> None:
+    with pytest.raises(Fault) as caught:
+        chosen("openrouter")
+    assert caught.value.code is Code.MODEL_UNKNOWN
+    assert caught.value.hint == "Name one: openrouter/MODEL."
+
+
+def test_a_model_goes_to_the_first_of_its_providers_whose_key_is_there() -> None:
+    assert chosen("gpt-5", "OPENROUTER") == ("openrouter", "gpt-5")
+    assert chosen("gpt-5", "OPENROUTER", "OPENAI") == ("openai", "gpt-5")
+    assert chosen("gpt-5") == ("openai", "gpt-5")
+
+
+def test_an_alias_or_a_dated_name_is_sent_as_it_was_asked_for() -> None:
+    assert chosen("claude-x-one") == ("anthropic", "claude-x-one")
+    assert chosen("claude-x-20260131") == ("anthropic", "claude-x-20260131")
+
+
+def test_the_path_of_a_vendor_who_is_no_provider_is_not_sent() -> None:
+    assert chosen("meta-llama/llama") == ("groq", "llama")
+
+
+def test_a_new_model_goes_to_its_familys_providers() -> None:
+    assert chosen("gpt-9") == ("openai", "gpt-9")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hint"),
+    [
+        ("gtp-5", 'Did you mean "gpt-5"? Write provider/model to say who serves it, for instance openai/gtp-5.'),
+        ("", "Write provider/model to say who serves it, for instance openai/MODEL."),
+        ("bare-1", ""),
+    ],
+)
+def test_a_model_that_nobody_serves_is_told_with_the_nearest(wanted: str, hint: str) -> None:
+    with pytest.raises(Fault) as caught:
+        chosen(wanted)
+    assert caught.value.code is Code.MODEL_UNKNOWN
+    assert caught.value.message == f'no provider is known for the model "{wanted}"'
+    assert caught.value.hint.startswith(hint)
+
+
+# --- routes ---------------------------------------------------------------------------------------
+
+
+def test_the_first_route_that_matches_decides() -> None:
+    first, second = Route(model="claude-*", provider="groq", as_="llama"), Route(provider="openrouter")
+    catalog = with_routes(first, second)
+    assert chosen("claude-x", catalog=catalog) == ("groq", "llama")
+    assert chosen("gpt-5", catalog=catalog) == ("openrouter", "gpt-5")
+    assert choose(catalog, "claude-x", has_key=keys()).route is first
+
+
+def test_a_route_sees_the_wish_as_it_was_written() -> None:
+    catalog = with_routes(Route(model="claude-*", provider="groq"), Route(model="openai/*", provider="openai"))
+    assert chosen("anthropic/claude-x", catalog=catalog) == ("anthropic", "claude-x")
+    assert chosen("openai/gpt-5", catalog=catalog) == ("openai", "gpt-5")
+
+
+def test_a_route_to_the_provider_that_was_named_takes_its_default_model() -> None:
+    catalog = with_routes(Route(provider="groq"))
+    assert chosen("groq", catalog=catalog) == chosen("groq/", catalog=catalog) == ("groq", "llama")
+    assert chosen("openai/gpt-5", catalog=catalog) == ("groq", "openai/gpt-5")
+
+
+def test_a_route_can_be_for_one_dialect_only() -> None:
+    catalog = with_routes(Route(dialect="anthropic", provider="groq"))
+    assert chosen("claude-x", catalog=catalog) == ("anthropic", "claude-x")
+    assert choose(catalog, "claude-x", has_key=keys(), arriving="anthropic").provider_name == "groq"
+    assert choose(catalog, "claude-x", has_key=keys(), arriving="gemini").provider_name == "anthropic"
+
+
+def test_a_route_to_nowhere_is_a_mistake_of_the_configuration() -> None:
+    with pytest.raises(Fault) as caught:
+        chosen("x", catalog=with_routes(Route(provider="grok")))
+    assert caught.value.code is Code.CONFIG
+    assert caught.value.hint == 'Did you mean "groq"?'
+
+
+# --- what comes with the choice -------------------------------------------------------------------
+
+
+def test_the_dialect_changes_only_when_it_has_to() -> None:
+    for arriving, spoken in [
+        ("openai-chat", "openai-chat"),
+        ("openai-responses", "openai-responses"),
+        ("anthropic", "openai-responses"),
+        (None, "openai-responses"),
+    ]:
+        assert choose(CATALOG, "openai/gpt-5", has_key=keys(), arriving=arriving).dialect == spoken
+
+
+def test_facts_and_family_are_those_at_the_chosen_provider() -> None:
+    choice = choose(CATALOG, "openai/gpt-5", has_key=keys())
+    assert choice.facts.context_window == 6
+    assert choice.family is CATALOG.families["gpt"]
+    assert choice.route is None
+
+
+def test_by_default_the_first_key_decides() -> None:
+    for held, provider in [
+        (("GROQ", "ANTHROPIC"), "anthropic"),
+        (("OPENROUTER", "GROQ"), "groq"),
+        (("LOCAL",), "local"),
+    ]:
+        assert default_choice(CATALOG, keys(*held)).provider_name == provider
+
+
+def test_with_no_key_it_is_the_embedded_model() -> None:
+    choice = default_choice(CATALOG, keys())
+    assert (choice.provider_name, choice.model) == ("local", "small")
+
+
+def test_with_nothing_at_all_the_fault_says_what_to_do() -> None:
+    with pytest.raises(Fault) as caught:
+        default_choice(Catalog(), keys())
+    assert caught.value.code is Code.MODEL_UNKNOWN
+    assert "provider/model" in caught.value.hint
+
+
+def test_a_go_betweens_spelling_is_not_sent_to_the_maker_by_its_family() -> None:
+    catalog = Catalog(
+        providers={"maker": Provider(base_url="http://127.0.0.1:1")},
+        families={"m": Family(match=("m-*",), providers=("maker",))},
+        models={"m-1-5": Model(providers=("maker",), aliases=("maker/m-1.5",))},
+    )
+    assert choose(catalog, "m-9", has_key=lambda _: True).provider_name == "maker"
+    with pytest.raises(Fault) as caught:
+        choose(catalog, "m-1.5", has_key=lambda _: True)
+    assert "m-1-5" in caught.value.hint

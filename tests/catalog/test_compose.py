@@ -1,0 +1,321 @@
+import dataclasses
+
+import pytest
+
+from sightline.catalog.compose import EFFORTS, Prompt, compose
+from sightline.catalog.facts import Facts, Family
+from sightline.catalog.provider import Provider, Quirks
+from sightline.errors import Code, Fault
+from sightline.model.message import Message
+from sightline.model.options import Options, Reasoning, SchemaFormat
+from sightline.model.parts import CacheBreakpoint, Image, Link, Refusal, Text, Thinking, ToolResult
+from sightline.model.request import Request
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, ToolChoice
+
+HELLO = Message("user", (Text("hello"),))
+DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
+ADD = FunctionTool("add")
+SCHEMA = {"type": "object"}
+UNKNOWN, NO_FAMILY, NO_QUIRKS = Facts(), Family(), Quirks()
+THINKER = Facts(reasoning=True, efforts=("minimal", "low", "medium", "high"))
+
+
+def composed(
+    dialect: str = "openai-chat",
+    *,
+    facts: Facts = UNKNOWN,
+    family: Family = NO_FAMILY,
+    quirks: Quirks = NO_QUIRKS,
+    messages: tuple[Message, ...] = (HELLO,),
+    **asked: object,
+) -> Request:
+    prompt = Prompt(messages, **asked)  # type: ignore[arg-type]
+    return compose(
+        prompt, provider=Provider(quirks=quirks), family=family, facts=facts, model="model-1", dialect=dialect
+    )
+
+
+def refused(*args: str, **kwargs: object) -> Fault:
+    with pytest.raises(Fault) as caught:
+        composed(*args, **kwargs)  # type: ignore[arg-type]
+    assert caught.value.code is Code.INVALID_REQUEST
+    assert caught.value.hint
+    return caught.value
+
+
+# --- the input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (),
+        (Message("user"),),
+        (Message("user", (Text(" \n"), CacheBreakpoint())), Message("assistant", (Refusal(""), Thinking("hm")))),
+        (Message("system", (Text("Be brief."),)), Message("developer", (Text("Be kind."),))),
+    ],
+    ids=["nothing", "no parts", "no words", "only instructions"],
+)
+def test_an_empty_input_is_refused(messages: tuple[Message, ...]) -> None:
+    assert refused(messages=messages).message == "the input is empty"
+
+
+@pytest.mark.parametrize("part", [Text("a"), Image(Link("https://e.org/a.png")), ToolResult("c")], ids=str)
+def test_one_thing_to_answer_is_enough(part: Text) -> None:
+    message = Message("user", (part,))
+    assert composed(messages=(message,)).messages == (message,)
+
+
+def test_a_dialect_that_nobody_serves_is_refused() -> None:
+    with pytest.raises(Fault, match="no provider speaks raw") as caught:
+        composed("raw")
+    assert caught.value.code is Code.USAGE
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "gemini"])
+def test_a_plain_prompt_becomes_a_plain_request(dialect: str) -> None:
+    request = composed(dialect, quirks=Quirks(stream_usage=False))
+    assert request == Request(model="model-1", messages=(HELLO,), options=Options(stream=True))
+
+
+# --- instructions ---------------------------------------------------------------------------------
+
+PATCHER = Family(
+    base_instructions="Be brief.",
+    tool_instructions="Write patches so.",
+    needs_special_apply_patch_instructions=True,
+)
+
+
+def instructions(**kwargs: object) -> list[str]:
+    request = composed(**kwargs)  # type: ignore[arg-type]
+    assert request.messages[-1] == HELLO
+    return [part.text for message in request.messages[:-1] for part in message.parts if isinstance(part, Text)]
+
+
+def test_without_instructions_there_is_no_system_message() -> None:
+    assert instructions() == []
+    assert instructions(instructions="", family=PATCHER) == []
+
+
+def test_the_family_gives_its_own_with_those_for_the_tool_it_lacks() -> None:
+    assert instructions(family=PATCHER) == ["Be brief.\nWrite patches so."]
+
+
+def test_an_override_stands_alone() -> None:
+    assert instructions(family=PATCHER, instructions="Be loud.") == ["Be loud."]
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [FunctionTool("apply_patch"), CustomTool("apply_patch"), OpaqueTool("openai-responses", {"type": "apply_patch"})],
+    ids=["function", "custom", "opaque"],
+)
+def test_a_patch_tool_needs_no_words_about_it(tool: FunctionTool) -> None:
+    assert instructions(family=PATCHER, tools=(tool,)) == ["Be brief."]
+
+
+def test_another_tool_does_not_replace_them() -> None:
+    tools = (ADD, OpaqueTool("gemini", {"googleSearch": {}}), OpaqueTool("gemini", "odd"))
+    assert instructions(family=PATCHER, tools=tools) == ["Be brief.\nWrite patches so."]
+
+
+def test_a_family_may_have_one_of_the_two() -> None:
+    assert instructions(family=Family(base_instructions="Be brief.", tool_instructions="No.")) == ["Be brief."]
+    only = Family(tool_instructions="Patch.", needs_special_apply_patch_instructions=True)
+    assert instructions(family=only) == ["Patch."]
+
+
+# --- reasoning and verbosity ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_effort_is_said_to_a_model_that_reasons(dialect: str) -> None:
+    assert composed(dialect, facts=THINKER, effort="high").options.reasoning == Reasoning(effort="high")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_nothing_is_said_where_nothing_is_asked(dialect: str) -> None:
+    options = composed(dialect, facts=THINKER).options
+    assert (options.reasoning, options.verbosity) == (None, None)
+    assert composed(dialect, facts=THINKER, effort="", summary="", verbosity="").options == options
+
+
+def test_a_family_has_its_usual_effort() -> None:
+    family = Family(default_effort="low")
+    assert composed(facts=THINKER, family=family).options.reasoning == Reasoning(effort="low")
+    assert composed(facts=THINKER, family=family, effort="high").options.reasoning == Reasoning(effort="high")
+    assert composed(family=family).options.reasoning is None
+    assert composed("anthropic", facts=THINKER, family=Family(default_effort="minimal")).options.reasoning is None
+
+
+def test_an_effort_is_refused_where_the_model_does_not_reason() -> None:
+    assert "it does not reason" in refused(facts=Facts(reasoning=False), effort="high").message
+    assert "it does not reason" in refused(facts=Facts(reasoning=False), summary="auto").message
+
+
+def test_a_model_that_does_not_reason_takes_no_reasoning() -> None:
+    facts = Facts(reasoning=False)
+    assert composed("openai-responses", facts=facts, effort="none", summary="none").options.reasoning is None
+
+
+def test_an_unknown_effort_names_the_known_ones() -> None:
+    fault = refused(facts=THINKER, effort="hgih")
+    assert fault.message == "model-1 does not take the effort 'hgih'"
+    assert fault.hint == "It takes minimal, low, medium, high."
+    assert refused(effort="hgih").hint == f"It takes {', '.join(EFFORTS)}."
+    assert refused("anthropic", facts=THINKER, effort="minimal").hint == "It takes low, medium, high."
+    assert refused(facts=Facts(reasoning=True, efforts=()), effort="low").hint == "Leave the effort out."
+
+
+def test_a_model_of_which_nothing_is_known_gets_the_effort_that_was_asked_for() -> None:
+    assert composed(effort="low").options.reasoning == Reasoning(effort="low")
+
+
+def test_the_responses_api_is_asked_for_a_summary_and_for_the_reasoning_itself() -> None:
+    family = Family(supports_reasoning_summaries=True)
+    options = composed("openai-responses", facts=THINKER, family=family, effort="low").options
+    assert options.reasoning == Reasoning(effort="low", summary="auto")
+    assert options.include == ("reasoning.encrypted_content",)
+    without = composed("openai-responses", facts=THINKER).options
+    assert (without.reasoning, without.include) == (None, ("reasoning.encrypted_content",))
+    assert composed("openai-responses", effort="low").options.include == ("reasoning.encrypted_content",)
+    assert composed("openai-responses").options.include is None
+    assert composed("gemini", facts=THINKER, family=family).options.reasoning is None
+
+
+def test_a_summary_is_asked_for_in_the_words_of_the_dialect() -> None:
+    assert composed("openai-responses", summary="concise").options.reasoning == Reasoning(summary="concise")
+    assert composed("gemini", summary="auto").options.reasoning == Reasoning(summary="auto")
+    assert composed("anthropic", summary="auto").options.reasoning == Reasoning(mode="adaptive", summary="auto")
+    assert composed("openai-responses", summary="none", effort="low").options.reasoning == Reasoning(effort="low")
+    assert refused("gemini", summary="concise").hint == "It takes none, auto."
+    assert refused("openai-chat", summary="auto").hint == "It takes none."
+
+
+def test_there_is_no_summary_of_no_reasoning() -> None:
+    family = Family(supports_reasoning_summaries=True)
+    facts = Facts(reasoning=True)
+    options = composed("openai-responses", facts=facts, family=family, effort="none").options
+    assert options.reasoning == Reasoning(effort="none")
+    assert "no summary can be given" in refused("openai-responses", facts=facts, effort="none", summary="auto").message
+
+
+def test_verbosity_is_for_models_that_take_it() -> None:
+    talker, family = Facts(verbosity=True), Family(default_verbosity="medium")
+    assert composed(facts=talker, verbosity="low").options.verbosity == "low"
+    assert composed(facts=talker, family=family).options.verbosity == "medium"
+    assert composed(facts=talker, family=family, verbosity="high").options.verbosity == "high"
+    assert composed("anthropic", facts=talker, family=family).options.verbosity is None
+    assert composed(family=family).options.verbosity is None
+    assert refused(facts=talker, verbosity="loud").hint == "It takes low, medium, high."
+    assert "the model takes none" in refused(verbosity="low").message
+    assert "the model takes none" in refused("gemini", facts=talker, verbosity="low").message
+
+
+# --- output and sampling --------------------------------------------------------------------------
+
+
+def test_an_output_schema_has_a_name_where_the_dialect_wants_one() -> None:
+    assert composed(output_schema=SCHEMA).options.format == SchemaFormat(SCHEMA, "response", strict=True)
+    loose = composed("openai-responses", output_schema=SCHEMA, output_name="answer", output_strict=False)
+    assert loose.options.format == SchemaFormat(SCHEMA, "answer", strict=False)
+    assert composed("gemini", output_schema=SCHEMA).options.format == SchemaFormat(SCHEMA)
+    assert composed("anthropic", output_schema=SCHEMA).options.format == SchemaFormat(SCHEMA)
+    fault = refused(output_schema=SCHEMA, facts=Facts(structured_output=False))
+    assert "it cannot keep to an output schema" in fault.message
+
+
+def test_sampling_options_are_said_as_they_were_asked() -> None:
+    options = composed("gemini", max_tokens=5, temperature=0.5, top_p=0.9, top_k=4, stop=("END",), seed=7).options
+    assert options == Options(max_tokens=5, temperature=0.5, top_p=0.9, top_k=4, stop=("END",), seed=7, stream=True)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "option", "value"),
+    [
+        ("openai-chat", "top_k", 4),
+        ("openai-responses", "stop", ("END",)),
+        ("openai-responses", "seed", 7),
+        ("anthropic", "presence_penalty", 0.5),
+    ],
+)
+def test_an_option_that_the_dialect_does_not_have_is_refused(dialect: str, option: str, value: object) -> None:
+    fault = refused(dialect, **{option: value})
+    assert fault.message == f"model-1: {option} cannot be set: {dialect} has no such option"
+
+
+def test_what_the_model_cannot_do_is_refused() -> None:
+    assert "it cannot call tools" in refused(tools=(ADD,), facts=Facts(tools=False)).message
+    assert "it cannot write 10 tokens" in refused(max_tokens=10, facts=Facts(max_output=9)).message
+
+
+# --- what depends on the provider -----------------------------------------------------------------
+
+
+def test_only_the_responses_api_is_told_what_to_store_unless_a_quirk_says_so() -> None:
+    assert composed("openai-responses").options.store is False
+    assert composed("openai-responses", quirks=Quirks(store=True)).options.store is True
+    assert composed("openai-chat").options.store is None
+    assert composed("openai-chat", quirks=Quirks(store=False)).options.store is False
+    assert composed("anthropic", quirks=Quirks(store=True)).options.store is None
+
+
+def test_the_conversation_is_the_cache_key_where_there_is_one() -> None:
+    assert composed("openai-responses", conversation="c-1").options.cache_key == "c-1"
+    assert composed("openai-responses").options.cache_key is None
+    assert composed("openai-chat", conversation="c-1").options.cache_key is None
+    assert composed("openai-chat", conversation="c-1", quirks=Quirks(cache_key=True)).options.cache_key == "c-1"
+    assert composed("gemini", conversation="c-1", quirks=Quirks(cache_key=True)).options.cache_key is None
+
+
+def test_a_chat_stream_is_asked_for_its_usage() -> None:
+    assert composed().options.include_usage is True
+    assert composed(stream=False).options == Options(stream=False)
+    assert composed(quirks=Quirks(stream_usage=False)).options.include_usage is None
+    assert composed("anthropic").options.include_usage is None
+
+
+def test_the_responses_api_is_told_how_tools_may_be_called() -> None:
+    request = composed("openai-responses", tools=(ADD,))
+    assert (request.tool_choice, request.parallel_tool_calls) == (ToolChoice("auto"), False)
+    request = composed("openai-responses", tools=(ADD,), tool_choice=ToolChoice("required"), parallel_tool_calls=True)
+    assert (request.tool_choice, request.parallel_tool_calls) == (ToolChoice("required"), True)
+    request = composed("openai-responses", tools=(ADD,), quirks=Quirks(parallel_tool_calls=False))
+    assert (request.tool_choice, request.parallel_tool_calls) == (ToolChoice("auto"), None)
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "gemini"])
+def test_others_are_told_only_what_was_asked(dialect: str) -> None:
+    request = composed(dialect, tools=(ADD,))
+    assert (request.tool_choice, request.parallel_tool_calls) == (None, None)
+    assert composed(dialect, tools=(ADD,), tool_choice=ToolChoice("none")).tool_choice == ToolChoice("none")
+
+
+def test_without_tools_there_is_nothing_to_say_about_them() -> None:
+    request = composed("openai-responses", tool_choice=ToolChoice("none"), parallel_tool_calls=False)
+    assert (request.tool_choice, request.parallel_tool_calls) == (None, None)
+    held = composed("openai-responses", tools=(ADD,), tool_choice=ToolChoice("none"), parallel_tool_calls=False)
+    assert (held.tool_choice, held.parallel_tool_calls) == (ToolChoice("none"), None)
+    assert "there are none" in refused(tool_choice=ToolChoice("required")).message
+    assert "there are none" in refused(tool_choice=ToolChoice("auto", ("add",))).message
+
+
+def test_a_tool_that_is_not_offered_cannot_be_chosen() -> None:
+    assert composed(tools=(ADD,), tool_choice=ToolChoice("named", ("add",))).tool_choice is not None
+    fault = refused(tools=(ADD,), tool_choice=ToolChoice("named", ("sub",)))
+    assert fault.message == "model-1: the tool 'sub' cannot be chosen: it is not offered"
+    assert fault.hint == "Offered: add."
+
+
+def test_one_call_at_a_time_is_refused_where_nobody_can_be_asked_for_it() -> None:
+    assert composed(tools=(ADD,), parallel_tool_calls=False).parallel_tool_calls is False
+    assert composed("gemini", tools=(ADD,), parallel_tool_calls=True).parallel_tool_calls is None
+    assert "one at a time" in refused("gemini", tools=(ADD,), parallel_tool_calls=False).message
+    held = refused(tools=(ADD,), parallel_tool_calls=False, quirks=Quirks(parallel_tool_calls=False))
+    assert "one at a time" in held.message
+
+
+def test_a_prompt_is_a_value() -> None:
+    prompt = Prompt((HELLO,))
+    assert dataclasses.replace(prompt, effort="low") == Prompt((HELLO,), effort="low")

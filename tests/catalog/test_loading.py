@@ -1,0 +1,226 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sightline.catalog
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.loading import Loaded, load, variables_of
+from sightline.catalog.provider import Provider, Quirks
+from sightline.catalog.toml import TomlText
+from sightline.errors import Code, Fault
+from sightline.settings import Server, Settings
+from tests.catalog.documented import PAGE
+
+DATA = Path(sightline.catalog.__file__).parent / "data"
+DETECTIONS = TomlText("detections.toml", (DATA / "detections.toml").read_text(), builtin=True)
+OWN = TomlText(
+    "providers.toml",
+    """
+[providers.openai]
+title = "OpenAI"
+dialect = "openai-responses"
+base_url = "https://api.openai.example/v1"
+key_env = "OPENAI_API_KEY"
+headers = { x-one = "1" }
+[providers.openai.quirks]
+cache_key = true
+store = false
+[providers.local]
+base_url = "${SIGHTLINE_LOCAL_URL}/v1"
+key_env = "SIGHTLINE_LOCAL_KEY"
+embedded = true
+""",
+    builtin=True,
+)
+
+
+def loaded(users: str = "", environment: dict[str, str] | None = None) -> Loaded[Settings]:
+    return load([OWN, DETECTIONS, TomlText("sightline.toml", users)], environment or {}, Settings)
+
+
+def texts(users: str, environment: dict[str, str] | None = None) -> list[str]:
+    return [problem.text for problem in loaded(users, environment).problems]
+
+
+def test_without_a_word_from_the_user_the_own_tables_hold() -> None:
+    result = loaded().sound()
+    assert list(result.catalog.providers) == ["openai", "local"]
+    assert result.settings == Settings()
+
+
+def test_sightlines_own_tables_are_sound() -> None:
+    documents = [TomlText(path.name, path.read_text(), builtin=True) for path in sorted(DATA.glob("*.toml"))]
+    assert load(documents, {}, Settings).sound().catalog.providers["azure"].quirks.store is True
+
+
+def test_the_users_table_keeps_what_it_does_not_say() -> None:
+    result = loaded('[providers.openai]\nbase_url = "http://127.0.0.1:1"\nheaders = { x-two = "2" }\n').sound()
+    openai = result.catalog.providers["openai"]
+    assert (openai.title, openai.base_url, openai.key_env) == ("OpenAI", "http://127.0.0.1:1", "OPENAI_API_KEY")
+    assert openai.headers == {"x-one": "1", "x-two": "2"}
+
+
+def test_the_environment_is_laid_over_the_file() -> None:
+    result = loaded("[server]\nport = 1\nhost = '127.0.0.2'\n", {"SIGHTLINE_SERVER_PORT": "2"}).sound()
+    assert result.settings.server == Server(host="127.0.0.2", port=2)
+
+
+def test_a_value_of_the_environment_can_be_wrong_too() -> None:
+    assert texts("", {"SIGHTLINE_SERVER_PORT": "70000"}) == [
+        "environment SIGHTLINE_SERVER_PORT: server.port must be a whole number from 0 to 65535, not 70000"
+    ]
+
+
+def test_all_problems_are_told_in_the_order_of_the_file() -> None:
+    users = """[server]
+prot = 1
+[providers.acme]
+base_ur = "http://x"
+[[routes]]
+model = "x"
+[[routes]]
+provider = "acne"
+[route]
+"""
+    assert texts(users, {"SIGHTLINE_SERVER_PROT": "1"}) == [
+        'sightline.toml:2: server has no key "prot"',
+        "sightline.toml:3: providers.acme has no base_url",
+        'sightline.toml:4: providers.acme has no key "base_ur"',
+        'sightline.toml:5: routes[0] lacks the key "provider"',
+        'sightline.toml:8: routes[1].provider names a provider that does not exist: "acne"',
+        'sightline.toml:9: there is no table "route"',
+        "environment SIGHTLINE_SERVER_PROT: no key of the configuration has this name",
+    ]
+    with pytest.raises(Fault) as caught:
+        loaded(users).sound()
+    assert caught.value.code is Code.CONFIG
+    assert caught.value.message.startswith('sightline.toml:2: server has no key "prot" (and 5 more')
+    assert caught.value.hint == 'Did you mean "port"?'
+
+
+def test_a_file_that_is_no_toml_is_one_problem() -> None:
+    result = loaded("[server\n")
+    assert [problem.line for problem in result.problems] == [1]
+    assert "openai" in result.catalog.providers
+
+
+def test_codex_names_are_understood_and_checked() -> None:
+    users = '[model_providers.acme]\nname = "Acme"\nbase_url = "http://x"\nenv_key = "A"\nwire_api = "chat"\n'
+    assert loaded(users).sound().catalog.providers["acme"] == Provider(title="Acme", base_url="http://x", key_env="A")
+    assert texts('[model_providers.acme]\nbase_url = "http://x"\nenv_key = "sk-1"\n') == [
+        "sightline.toml:3: providers.acme.key_env has to be the name of the variable, never the key itself"
+    ]
+    assert len(texts('[providers.acme]\nbase_url = "http://x"\nenv_key = "A"\nkey_env = "A"\n')) == 1
+
+
+def test_the_example_of_the_reference_page_is_sound() -> None:
+    example = PAGE.read_text().partition("```toml\n")[2].partition("```")[0]
+    assert loaded(example).sound().catalog.routes[0].as_ == "acme-large"
+
+
+@given(st.text())
+def test_whatever_the_file_says_nothing_is_raised(users: str) -> None:
+    assert isinstance(loaded(users).catalog, Catalog)
+
+
+# --- detections -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://x.openai.azure.com/openai/v1",
+        "https://x.cognitiveservices.azure.com/openai/v1",
+        "https://x.aoai.azure.us/v1",
+        "https://x.azure-api.net/v1",
+        "https://x.azurefd.net/v1",
+        "https://x.blob.core.windows.net/openai/v1",
+    ],
+)
+def test_azure_is_recognised_by_its_address(url: str) -> None:
+    provider = loaded(f'[providers.mine]\nbase_url = "{url}"\n').sound().catalog.providers["mine"]
+    assert provider == Provider(base_url=url, key_header="api-key", quirks=Quirks(store=True))
+
+
+def test_azure_is_recognised_by_its_name_too_and_others_are_not() -> None:
+    users = '[providers.Azure]\nbase_url = "http://x"\n[providers.web]\nbase_url = "http://x.azurewebsites.net/azure-api."\n'
+    providers = loaded(users).sound().catalog.providers
+    assert providers["Azure"].key_header == "api-key"
+    assert providers["web"].key_header == ""
+
+
+def test_a_detection_wins_over_the_own_tables_and_not_over_the_user() -> None:
+    users = '[providers.openai]\nbase_url = "https://x.openai.azure.com/openai/v1"\n'
+    openai = loaded(users).sound().catalog.providers["openai"]
+    assert openai.quirks == Quirks(cache_key=True, store=True)
+    kept = loaded(f"{users}key_header = 'x-mine'\nquirks.store = false\n").sound().catalog.providers["openai"]
+    assert (kept.key_header, kept.quirks.store) == ("x-mine", False)
+
+
+def test_an_address_from_the_environment_is_recognised() -> None:
+    environment = {"SIGHTLINE_PROVIDERS_MINE_BASE_URL": "https://x.openai.azure.com/openai/v1"}
+    assert loaded("", environment).sound().catalog.providers["mine"].quirks.store is True
+
+
+def test_a_detection_of_the_users_own() -> None:
+    users = """[detections.gate]
+url_contains = ["gate.example"]
+[detections.bare]
+names = ["local"]
+[providers.mine]
+base_url = "https://gate.example/v1"
+[detections.gate.provider]
+headers = { x-team = "blue" }
+request_max_retries = 0
+"""
+    provider = loaded(users).sound().catalog.providers["mine"]
+    assert (provider.headers, provider.request_max_retries) == ({"x-team": "blue"}, 0)
+
+
+def test_what_a_detection_says_wrongly_is_told_once() -> None:
+    users = '[detections.gate]\nnames = ["openai"]\nprovider = { dialct = "gemini", title = 3, default_model = "m" }\n'
+    assert len(texts(users)) == 2
+    assert loaded(users).catalog.providers["openai"].default_model == "m"
+    assert texts('[detections.gate]\nnames = ["openai"]\nprovider = 3\n') == [
+        "sightline.toml:3: detections.gate.provider must be a table, not 3"
+    ]
+
+
+# --- variables ------------------------------------------------------------------------------------
+
+
+def test_a_variable_that_a_provider_names_may_begin_like_ours() -> None:
+    users = '[providers.acme]\nbase_url = "${SIGHTLINE_ACME}/v1"\nkey_env = "SIGHTLINE_MY_KEY"\n'
+    names = {"SIGHTLINE_ACME": "http://x", "SIGHTLINE_MY_KEY": "k", "SIGHTLINE_LOCAL_KEY": "k"}
+    assert texts(users, names) == []
+    assert len(texts("", names)) == 2
+
+
+def test_every_variable_that_a_provider_needs_is_known() -> None:
+    provider = Provider(
+        base_url="${A}/v1", also={"gemini": "${B}", "anthropic": ""}, key_env="C", env_headers={"x": "D"}
+    )
+    assert sorted(variables_of(Catalog(providers={"x": provider}))) == ["A", "B", "C", "D"]
+
+
+ANYTHING = st.recursive(
+    st.integers(-5, 5).map(str) | st.sampled_from(["true", '"x"', '"http://x"', "[]", "1979-05-27"]),
+    lambda inner: st.lists(inner, max_size=2).map(lambda each: f"[{', '.join(each)}]"),
+    max_leaves=3,
+)
+TABLES = st.sampled_from(
+    ["providers.a", "models.b", "families.c", "detections.d", "server", "a.b", "detections.d.provider"]
+)
+KEYS = st.sampled_from(["base_url", "names", "provider", "quirks", "port", "match", "env_key", "key_env", "also", "x"])
+
+
+@given(st.dictionaries(TABLES, st.dictionaries(KEYS, ANYTHING, max_size=3), max_size=4))
+def test_whatever_the_user_writes_problems_are_told_and_never_raised(tables: dict[str, dict[str, str]]) -> None:
+    users = "".join(
+        f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in table.items()) for name, table in tables.items()
+    )
+    result = loaded(users)
+    assert isinstance(result.catalog, Catalog)
+    assert isinstance(result.settings, Settings)
