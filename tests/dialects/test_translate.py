@@ -114,3 +114,12 @@ def test_calls_get_their_names_back_from_the_clients_request() -> None:
     assert restored([begun], None) == [begun]
     request = Request(tools=(CustomTool("patch"),))
     assert restored([begun], request) == [ToolCallBegun(0, "c", "patch", kind="custom")]
+
+
+def test_what_stands_in_the_url_is_lost_only_to_a_caller_who_does_not_write_it() -> None:
+    request = Request(model="m", messages=(Message("user", (Text("hi"),)),))
+    report, silent = Report(), Report()
+    body = write_request(request, "gemini", Target(), report)
+    assert [loss.what for loss in report.losses] == ["model"]
+    assert write_request(request, "gemini", Target(), silent, with_url=True) == body
+    assert not silent.losses

@@ -22,11 +22,16 @@ class Target:
 
     `thinking_field` is the message field in which a chat provider takes reasoning back (`reasoning_content`), empty
     where it takes none. `max_tokens` is used where the dialect demands a limit and the request sets none.
+    `max_tokens_field` is the chat field for that limit; without `developer_role` a chat provider takes developer
+    messages as system ones; without `stream_usage` it cannot be asked for the usage of a stream.
     """
 
     system: SystemPolicy = "in_place"
     thinking_field: str = ""
     max_tokens: int = 8192
+    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    developer_role: bool = True
+    stream_usage: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,40 @@ class StreamWriting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Counting:
+    """How a provider is asked for the tokens of a request: where, and which of the body's fields it takes (none: all).
+
+    `wrapper` is the field under which the whole request stands, where it does; `result` that of the count.
+    """
+
+    path: str
+    fields: frozenset[str] = frozenset()
+    wrapper: str = ""
+    result: str = "input_tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a dialect is spoken: what stands behind a provider's base URL, and how a caller shows who it is.
+
+    `{model}` in a path is the model's name. `stream_path` is where streams are asked for, if elsewhere. `version` is
+    added to a base URL that does not end in one. `credential` is the header of the key and what stands before the key.
+    """
+
+    path: str
+    stream_path: str = ""
+    version: str = ""
+    credential: tuple[str, str] = ("authorization", "Bearer ")
+    headers: tuple[tuple[str, str], ...] = ()
+    counting: Counting | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
-    """One provider's API as values. `model_in_path` says that the URL, not the body, names the model."""
+    """One provider's API as values. `model_in_path` says that the URL, not the body, names the model.
+
+    `endpoint` is None for a dialect that nobody serves.
+    """
 
     name: str
     read_request: Callable[[Json], Request]
@@ -99,5 +136,6 @@ class Dialect:
     write_error: Callable[[Fault], tuple[int, JsonObject]]
     problems: Callable[[Request], list[Problem]]
     model_in_path: bool = False
+    endpoint: Endpoint | None = None
     names: NameRule = ANY_NAME
     unread: Unread = field(default_factory=Unread)

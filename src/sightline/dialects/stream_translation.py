@@ -3,19 +3,17 @@
 import msgspec
 
 from sightline.dialects.dialect import Client, StreamWriting
+from sightline.dialects.hearing import Hearing
 from sightline.dialects.losses import UnreadLosses, lose_counts
 from sightline.dialects.registry import dialect
-from sightline.dialects.streaming import DONE, broken, no_stream
+from sightline.dialects.streaming import broken
 from sightline.dialects.tool_names import NameRestorer
 from sightline.dialects.views import VIEWS
-from sightline.errors import Fault
 from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent, UsageReceived
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.wire.jsontext import BOM, decode, encode
-from sightline.wire.sse import Frame, SseDecoder
 
 
 class StreamTranslation:
@@ -41,68 +39,26 @@ class StreamTranslation:
         self._is_verbatim = source == target
         self._is_foreign = not self._is_verbatim and target not in VIEWS
         self._losses = UnreadLosses(self._reading.unread, target, self.report)
-        self._frames = SseDecoder()
-        self._reader = self._reading.stream_reader()
+        self._hearing = Hearing(self._reading)
         self._restorer = None if request is None else NameRestorer(request, self._reading.names)
         self._writer = self._writer_of(client or Client())
         self._fold = Fold(source)
-        self._unframed: bytearray | None = bytearray()
-        self._index = 0
-        self._has_ended = False
         self._is_broken = False
 
     def feed(self, data: bytes) -> bytes:
         """The bytes that these bytes amount to."""
-        frames = self._frames.feed(data)
-        if self._unframed is not None:
-            self._unframed += data
-            if frames:
-                self._unframed = None
-        written = self._written(self._events(frames))
+        written = self._written(self._hearing.feed(data))
         return data if self._is_verbatim else written
 
     def close(self) -> bytes:
         """The source has ended; the target gets its terminal, or its own form of error."""
-        frames = self._frames.close()
-        if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
-            return self._close_unframed(bytes(self._unframed))
-        last = self._events(frames)
-        if self._is_foreign:  # half a frame is what a cut connection leaves, and the reader says so itself
-            last = [event for event in last if not isinstance(event, FrameBroken)]
-        written = self._written([*last, *self._reader.close()])
-        return b"" if self._is_verbatim else written
-
-    def _close_unframed(self, data: bytes) -> bytes:
-        """What came is no stream: a refused request is answered by a body, and some servers send one anyway."""
-        events: list[StreamEvent]
-        try:
-            document = decode(data)
-            if isinstance(document, list):  # the frames as one array, where nobody asked for server-sent events
-                frames = [Frame(encode(item)) for item in document]
-                events = self._events(frames) + self._reader.close()
-            else:
-                events = self._reading.read_reply(document)
-        except Fault:
-            events = [Failed(no_stream(data)), Ended()]
-        written = self._written(events)
+        written = self._written(self._hearing.close())
         return b"" if self._is_verbatim else written
 
     @property
     def reply(self) -> Reply:
         """What has arrived so far."""
         return self._fold.reply
-
-    def _events(self, frames: list[Frame]) -> list[StreamEvent]:
-        """What the frames tell; those behind the end of the stream tell nothing, and that is reported."""
-        events: list[StreamEvent] = []
-        for frame in frames:
-            if self._has_ended and not self._is_verbatim and frame.data != DONE:
-                self.report.lose(f"/{self._index}", "a frame", "it came after the end of the stream", "content")
-            told = self._reader.feed(frame)
-            self._has_ended = self._has_ended or (bool(told) and type(told[-1]) is Ended)
-            self._index += 1
-            events += told
-        return events
 
     def _writer_of(self, client: Client) -> StreamWriting | None:
         if self._is_verbatim:
@@ -113,6 +69,9 @@ class StreamTranslation:
 
     def _written(self, events: list[StreamEvent]) -> bytes:
         out: list[bytes] = []
+        if not self._is_verbatim:
+            for at in self._hearing.late:
+                self.report.lose(at, "a frame", "it came after the end of the stream", "content")
         for event in self._up_to_broken(events) if self._is_foreign else events:
             self._note(event)
             if self._model and isinstance(event, Started):
@@ -143,11 +102,3 @@ class StreamTranslation:
             self._losses.of_field(event.at, event.value)
         elif isinstance(event, UsageReceived):
             lose_counts(event.usage, self._target, self.report)
-
-
-def _is_framed(data: bytes) -> bool:
-    """Whether this is the beginning of a stream, however short."""
-    head = data.removeprefix(BOM).lstrip()[:6]
-    return any(
-        head.startswith(name) or name.startswith(head) for name in (b"data:", b"event:", b"id:", b"retry:", b":")
-    )

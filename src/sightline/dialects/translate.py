@@ -55,14 +55,14 @@ def translate_request(
     return RequestTranslation(write_request(request, target, settings, report), report, request)
 
 
-def write_request(request: Request, target: str, settings: Target, report: Report) -> bytes:
-    """The body of a canonical request, wherever it was read from."""
+def write_request(request: Request, target: str, settings: Target, report: Report, *, with_url: bool = False) -> bytes:
+    """The body of a canonical request, wherever it was read from; `with_url` if the caller writes the URL too."""
     writing = dialect(target)
     if request.dialect and request.dialect != target:
         UnreadLosses(dialect(request.dialect).unread, target, report).of_request(request)
         request = with_wire_names(request, writing.names, report, target)
     body = writing.write_request(request, settings, report)
-    if writing.model_in_path and request.dialect != target:
+    if writing.model_in_path and request.dialect != target and not with_url:
         for name, value in (("model", request.model), ("stream", request.options.stream)):
             if value:
                 place = request.options.places.get(name, f"/{name}")

@@ -50,11 +50,18 @@ class Dropped(msgspec.Struct, frozen=True, tag_field="kind", tag="dropped"):
 
 
 class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt"):
-    """The body was written to a provider; every attempt has the same bytes."""
+    """The body was written to a provider; every attempt has the same bytes.
+
+    Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and
+    `waited` the seconds in between.
+    """
 
     number: int
     provider: str
     sha256: str
+    reason: str = ""
+    detail: str = ""
+    waited: float = 0.0
 
 
 class FrameArrived(msgspec.Struct, frozen=True, tag_field="kind", tag="frame"):

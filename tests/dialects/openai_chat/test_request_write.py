@@ -341,3 +341,50 @@ def test_a_foreign_seal_is_not_offered_to_the_provider_even_in_its_own_dialect()
         "messages": [{"role": "assistant", "content": "w"}]
     }
     assert [loss.pointer for loss in report.losses] == ["/messages/0/reasoning_opaque"]
+
+
+def test_a_provider_of_the_older_name_gets_the_limit_under_it():
+    report = Report()
+    target = Target(max_tokens_field="max_tokens")
+    document = write_request(Request(messages=(), options=Options(max_tokens=7)), target, report)
+    assert document == {"messages": [], "max_tokens": 7}
+    assert write_request(Request(), target, report) == {"messages": []}
+    assert not report.losses
+    assert not report.additions
+
+
+def test_a_limit_of_this_dialect_is_renamed_for_such_a_provider_and_that_is_told():
+    report = Report()
+    target = Target(max_tokens_field="max_tokens")
+    request = DIALECT.read_request({"messages": [], "max_completion_tokens": 7})
+    assert write_request(request, target, report) == {"messages": [], "max_tokens": 7}
+    assert [addition.pointer for addition in report.additions] == ["/max_tokens"]
+    assert not report.losses
+    older = DIALECT.read_request({"messages": [], "max_tokens": 7})
+    assert write_request(older, Target(), Report()) == {"messages": [], "max_tokens": 7}
+    both = DIALECT.read_request({"messages": [], "max_completion_tokens": 7, "max_tokens": 9})
+    assert write_request(both, target, report) == {"messages": [], "max_tokens": 9}
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/max_completion_tokens", "option")]
+
+
+@pytest.mark.parametrize("source", ["openai-responses", "openai-chat"])
+def test_a_provider_without_developers_gets_their_words_from_the_system(source):
+    report = Report()
+    messages = (Message("developer", (Text("Be brief."),), bare=True), Message("user", (Text("Hi"),), bare=True))
+    request = Request(messages=messages, dialect=source)
+    document = write_request(request, Target(developer_role=False), report)
+    assert document["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert [addition.pointer for addition in report.additions] == ["/messages/0/role"]
+    assert not report.losses
+    assert write_request(request, Target(), Report())["messages"][0]["role"] == "developer"
+
+
+def test_a_provider_that_refuses_the_wish_for_usage_is_not_told_it():
+    report = Report()
+    target = Target(stream_usage=False)
+    request = Request(options=Options(stream=True), dialect="anthropic")
+    assert write_request(request, target, report) == {"messages": [], "stream": True}
+    assert not report.losses
+    own = DIALECT.read_request({"messages": [], "stream": True, "stream_options": {"include_usage": True}})
+    assert write_request(own, target, report) == {"messages": [], "stream": True}
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/stream_options/include_usage", "identity")]

@@ -13,7 +13,7 @@ from sightline.dialects.anthropic.rules import NAMES, problems
 from sightline.dialects.anthropic.stream_read import stream_reader
 from sightline.dialects.anthropic.stream_write import MessagesWriter
 from sightline.dialects.anthropic.words import NAME
-from sightline.dialects.dialect import Dialect, Unread
+from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
 
 DIALECT = Dialect(
     name=NAME,
@@ -26,6 +26,16 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    endpoint=Endpoint(
+        "/messages",
+        version="/v1",
+        credential=("x-api-key", ""),
+        headers=(("anthropic-version", "2023-06-01"),),
+        counting=Counting(
+            "/messages/count_tokens",
+            frozenset({"messages", "model", "output_config", "system", "thinking", "tool_choice", "tools"}),
+        ),
+    ),
     names=NAMES,
     unread=Unread(
         bookkeeping=frozenset({"id", "type", "role", "caller", "metadata", "diagnostics", "request_id", "details"}),

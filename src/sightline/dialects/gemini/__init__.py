@@ -4,7 +4,7 @@ The model stands in the URL and not in the body; both spellings of every field a
 package may import what dialects share, `wire`, `model` and `errors`; it never does I/O and never reads another dialect.
 """
 
-from sightline.dialects.dialect import Dialect, Unread
+from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
 from sightline.dialects.gemini.errors import read_error, write_error
 from sightline.dialects.gemini.reply_read import read_reply
 from sightline.dialects.gemini.reply_write import write_reply
@@ -26,6 +26,13 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    endpoint=Endpoint(
+        "/models/{model}:generateContent",
+        stream_path="/models/{model}:streamGenerateContent?alt=sse",
+        version="/v1beta",
+        credential=("x-goog-api-key", ""),
+        counting=Counting("/models/{model}:countTokens", wrapper="generateContentRequest", result="totalTokens"),
+    ),
     names=NAMES,
     model_in_path=True,
     unread=Unread(

@@ -4,7 +4,7 @@ Knows every field of its requests, replies, streams and errors, and nothing of p
 servers is a named setting of the target. Imports the shared pieces of `dialects`, `wire` and `model` only.
 """
 
-from sightline.dialects.dialect import Dialect, Unread
+from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.openai_chat.reply_read import read_reply
@@ -26,6 +26,7 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    endpoint=Endpoint("/chat/completions", counting=Counting("/chat/completions/input_tokens")),
     names=NAMES,
     unread=Unread(
         bookkeeping=frozenset(

@@ -53,15 +53,40 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     effort = write_reasoning(options, report)
     if effort is not None:
         document["reasoning_effort"] = effort
+    if not target.stream_usage:
+        options = _without_usage(options, report)
     table = READ_TABLE if same else TABLE
     write_options(options, table, document, report, dialect=NAME, same=same, skip=frozenset())
     if same:
-        return merge(document, request.extras)
-    if options.stream and options.include_usage is None:
+        document = merge(document, request.extras)
+    if target.max_tokens_field == "max_tokens":
+        _rename_limit(document, report, same=same)
+    if same:
+        return document
+    if options.stream and options.include_usage is None and target.stream_usage:
         put(document, ("stream_options", "include_usage"), True)
         why = f"a stream of {request.dialect or 'the client'} tells its usage, one of {NAME} only if it is asked to"
         report.add("/stream_options/include_usage", "wish for usage", why)
     return document
+
+
+def _without_usage(options: Options, report: Report) -> Options:
+    """The options of a request to a provider that refuses the wish for usage."""
+    if options.include_usage is not None:
+        place = options.places.get("include_usage", "/include_usage")
+        report.lose(place, "wish for usage", "the provider takes no such wish", "identity")
+    return replace(options, include_usage=None)
+
+
+def _rename_limit(document: JsonObject, report: Report, *, same: bool) -> None:
+    """Give the limit of the reply its older name; a request that has both says two things, and one is kept."""
+    limit = document.pop("max_completion_tokens", None)
+    if limit is None:
+        return
+    if document.setdefault("max_tokens", limit) != limit:
+        report.lose("/max_completion_tokens", "max_completion_tokens", "the provider reads max_tokens", "option")
+    elif same:
+        report.add("/max_tokens", "another name for max_completion_tokens", "the provider knows this one", "identity")
 
 
 def _with_few_stops(options: Options, report: Report) -> Options:
@@ -142,6 +167,10 @@ class _MessageWriter:
         content = self._content.write(parts, bare=message.bare, words_only=role != "user")
         if content is None and not self._same:
             return None
+        if role == "developer" and not self._target.developer_role:
+            role = "system"
+            place = f"/messages/{len(self._out) + bool(self._media)}/role"
+            self._report.add(place, "role system for developer", "the provider knows only this one", "identity")
         if message.role == "tool":
             self._report.lose(message.at, "role", f"{NAME} has only results in its tool messages", "content")
         return {"role": role, "content": content}

@@ -5,7 +5,7 @@ item twice, in deltas and as a snapshot. Imports the shared pieces of `dialects`
 sister `openai_chat` what the two APIs have in common: the shape of errors, of logprobs, and the words for effort.
 """
 
-from sightline.dialects.dialect import Dialect, Unread
+from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
 from sightline.dialects.openai_responses.errors import read_error, write_error
 from sightline.dialects.openai_responses.names import BOOKKEEPING, ECHOES, NAME
 from sightline.dialects.openai_responses.reply_read import read_reply
@@ -28,6 +28,27 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    endpoint=Endpoint(
+        "/responses",
+        counting=Counting(
+            "/responses/input_tokens",
+            frozenset(
+                {
+                    "conversation",
+                    "input",
+                    "instructions",
+                    "model",
+                    "parallel_tool_calls",
+                    "previous_response_id",
+                    "reasoning",
+                    "text",
+                    "tool_choice",
+                    "tools",
+                    "truncation",
+                }
+            ),
+        ),
+    ),
     names=NAMES,
     unread=Unread(
         bookkeeping=BOOKKEEPING,

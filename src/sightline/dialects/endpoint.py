@@ -1,0 +1,101 @@
+"""The call that takes a body to a provider: its URL, its headers, and the place of the key."""
+
+import re
+from urllib.parse import quote, urlencode
+
+from sightline.catalog.provider import Provider
+from sightline.dialects.dialect import Counting, Endpoint
+from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.wire.call import Call, Told, Variable
+from sightline.wire.jsontext import decode, encode
+
+_VERSION = re.compile(r"/v\d+[a-z0-9]*$")
+_LEADING_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_JSON = ("content-type", "application/json")
+
+
+def call_to(provider: Provider, spoken: str, model: str, body: bytes, *, stream: bool) -> Call:
+    """A request of this dialect, with the provider's own headers and query; the provider is known to speak it."""
+    endpoint = endpoint_of(spoken)
+    path = endpoint.stream_path if stream and endpoint.stream_path else endpoint.path
+    accept = "text/event-stream" if stream else "application/json"
+    return _call(provider, spoken, path, model, body, accept)
+
+
+def count_call(provider: Provider, spoken: str, model: str, body: bytes) -> Call:
+    """The request that asks how many tokens a request of this dialect has; the provider is known to count them."""
+    counting = counting_of(spoken)
+    document = decode(body)
+    if isinstance(document, dict) and counting.fields:
+        document = {key: value for key, value in document.items() if key in counting.fields}
+    if isinstance(document, dict) and counting.wrapper:
+        document = {counting.wrapper: {"model": f"models/{model.removeprefix('models/')}", **document}}
+    return _call(provider, spoken, counting.path, model, encode(document), "application/json")
+
+
+def counted(spoken: str, answer: Json) -> int:
+    """The number in the answer to such a request."""
+    field = counting_of(spoken).result
+    count = answer.get(field) if isinstance(answer, dict) else None
+    if type(count) is not int:
+        raise Fault(Code.UPSTREAM_PROTOCOL, f"the answer holds no {field}", hint="The provider may not count tokens.")
+    return count
+
+
+def endpoint_of(spoken: str) -> Endpoint:
+    """Where this dialect is served."""
+    endpoint = dialect(spoken).endpoint
+    if endpoint is None:
+        raise Fault(Code.USAGE, f"no provider speaks {spoken}", hint="Translate it to a provider's dialect first.")
+    return endpoint
+
+
+def counting_of(spoken: str) -> Counting:
+    """How tokens are counted in this dialect."""
+    counting = endpoint_of(spoken).counting
+    if counting is None:
+        raise Fault(Code.USAGE, f"nobody counts tokens in {spoken}", hint="Rely on the estimate.")
+    return counting
+
+
+def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, accept: str) -> Call:
+    endpoint = endpoint_of(spoken)
+    headers: list[tuple[str, Told]] = [_JSON, ("accept", accept), *endpoint.headers]
+    if provider.key_env:
+        headers.append(_credential(provider, endpoint))
+    headers.extend(provider.headers.items())
+    headers.extend((name, Variable(variable, optional=True)) for name, variable in provider.env_headers.items())
+    # What is configured stands instead of what is usual: no header is sent twice.
+    last = {name.lower(): (name, told) for name, told in headers}
+    tail = path.replace("{model}", _in_path(model)) if "{model}" in path else path
+    if provider.query:
+        tail += ("&" if "?" in tail else "?") + urlencode(provider.query)
+    return Call("POST", _url(provider, spoken, endpoint, tail), tuple(last.values()), body)
+
+
+def _in_path(model: str) -> str:
+    """The model's name as a piece of a path, also where it was given with the collection that it belongs to."""
+    name = model.removeprefix("models/")
+    if not name or {".", ".."} & set(name.split("/")):
+        raise Fault(
+            Code.MODEL_UNKNOWN, f"{model!r} is no name of a model", hint="Give the name that the provider uses."
+        )
+    return quote(name, safe="/:@")
+
+
+def _credential(provider: Provider, endpoint: Endpoint) -> tuple[str, Variable]:
+    name, prefix = endpoint.credential
+    if provider.key_header:
+        name, prefix = provider.key_header, "Bearer " if provider.key_header.lower() == "authorization" else ""
+    return name, Variable(provider.key_env, prefix, help=provider.key_help)
+
+
+def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> Told:
+    other = provider.also.get(spoken, "")  # type: ignore[call-overload]
+    root = (other or provider.base_url).rstrip("/")
+    tail = f"{'' if _VERSION.search(root) else endpoint.version}{tail}"
+    if variable := _LEADING_VARIABLE.match(root):
+        return Variable(variable[1], suffix=f"{root[variable.end() :]}{tail}", help="It is the provider's address.")
+    return f"{root}{tail}"

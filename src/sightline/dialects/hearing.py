@@ -1,0 +1,78 @@
+"""From the bytes of an answer to its events, while it arrives and however it was split."""
+
+from sightline.dialects.dialect import Dialect
+from sightline.dialects.streaming import DONE, no_stream
+from sightline.errors import Fault
+from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
+from sightline.wire.jsontext import BOM, decode, encode
+from sightline.wire.sse import Frame, SseDecoder
+
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+class Hearing:
+    """One answer of one dialect. It is a stream of server-sent events, or turns out to be a whole body.
+
+    `late` are the places of frames that came after the end of the stream and told nothing.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._reader = dialect.stream_reader()
+        self._frames = SseDecoder()
+        self._unframed: bytearray | None = bytearray()
+        self._index = 0
+        self.has_ended = False
+        self.late: list[str] = []
+
+    def feed(self, data: bytes) -> list[StreamEvent]:
+        """What these bytes tell."""
+        frames = self._frames.feed(data)
+        if self._unframed is not None:
+            self._unframed += data
+            if frames:
+                self._unframed = None
+        return self._events(frames)
+
+    def close(self) -> list[StreamEvent]:
+        """The bytes have ended."""
+        frames = self._frames.close()
+        if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
+            return self._whole(bytes(self._unframed))
+        # Half a frame is what a cut connection leaves, and the reader says so itself.
+        last = [event for event in self._events(frames) if not isinstance(event, FrameBroken)]
+        return [*last, *self._reader.close()]
+
+    def fail(self, fault: Fault) -> list[StreamEvent]:
+        """The connection failed before the answer had ended."""
+        if self.has_ended:
+            return []
+        self.has_ended = True
+        return [Failed(fault), Ended()]
+
+    def _whole(self, data: bytes) -> list[StreamEvent]:
+        """What came is no stream: a refused request is answered by a body, and some servers send one anyway."""
+        try:
+            document = decode(data)
+            if isinstance(document, list):  # the frames as one array, where nobody asked for server-sent events
+                return self._events([Frame(encode(item)) for item in document]) + self._reader.close()
+            return self._dialect.read_reply(document)
+        except Fault:
+            return [Failed(no_stream(data)), Ended()]
+
+    def _events(self, frames: list[Frame]) -> list[StreamEvent]:
+        events: list[StreamEvent] = []
+        for frame in frames:
+            if self.has_ended and frame.data != DONE:
+                self.late.append(f"/{self._index}")
+            told = self._reader.feed(frame)
+            self.has_ended = self.has_ended or (bool(told) and type(told[-1]) is Ended)
+            self._index += 1
+            events += told
+        return events
+
+
+def _is_framed(data: bytes) -> bool:
+    """Whether this is the beginning of a stream, however short."""
+    head = data.removeprefix(BOM).lstrip()[:6]
+    return any(head.startswith(name) or name.startswith(head) for name in _FIELDS)

@@ -1,0 +1,80 @@
+"""An HTTP request before its secrets are put in, so that it can be shown, printed and recorded as it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sightline.errors import Code, Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A value from the environment, and what stands around it. An `optional` one is left out where it is not set;
+    `help` says how to come by the value."""
+
+    name: str
+    prefix: str = ""
+    suffix: str = ""
+    optional: bool = False
+    help: str = ""
+
+
+Told: TypeAlias = str | Variable
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """What goes to the socket, secrets and all. Its repr shows none of them."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def __repr__(self) -> str:
+        return f"HttpRequest({self.method} {self.url.partition('?')[0]}, {len(self.body)} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One HTTP request, with variables where the values are secrets or known only to the machine that sends it."""
+
+    method: str
+    url: Told
+    headers: tuple[tuple[str, Told], ...]
+    body: bytes
+
+    def filled(self, environment: Mapping[str, str]) -> HttpRequest:
+        """The request with every variable's value in its place."""
+        headers = [(name, _value(told, environment, Code.AUTH)) for name, told in self.headers]
+        return HttpRequest(
+            self.method,
+            _address(self.url, environment),
+            tuple((name, value) for name, value in headers if value is not None),
+            self.body,
+        )
+
+
+def _address(url: Told, environment: Mapping[str, str]) -> str:
+    value = _value(url, environment, Code.CONFIG) or ""
+    if isinstance(url, Variable) and not value.lower().startswith(("http://", "https://")):
+        hint = "An address begins with https:// or http://."
+        raise Fault(Code.CONFIG, f"the variable {url.name} holds no address", hint=f"{hint} {url.help}".strip())
+    return value
+
+
+def _value(told: Told, environment: Mapping[str, str], code: Code) -> str | None:
+    if isinstance(told, str):
+        return told
+    value = environment.get(told.name, "").strip()
+    if not value:
+        if told.optional:
+            return None
+        hint = f"Set {told.name} in the environment. {told.help}".strip()
+        raise Fault(code, f"the variable {told.name} is not set", hint=hint)
+    if not value.isprintable():  # the value is a secret and is not shown
+        hint = f"Set {told.name} anew, without line breaks. {told.help}".strip()
+        raise Fault(code, f"the variable {told.name} holds characters that no header can carry", hint=hint)
+    if told.suffix.startswith("/"):
+        value = value.rstrip("/")
+    return f"{told.prefix}{value}{told.suffix}"

@@ -1,0 +1,150 @@
+"""A call as something to paste: one shell command, or one Python script, that sends the very same bytes.
+
+Secrets are taken from the environment when it runs. The command is for a POSIX shell with curl; the script needs
+nothing but Python.
+"""
+
+import re
+
+from sightline.wire.call import Call, Told
+
+LONGEST_ARGUMENT = 100_000
+"""Systems refuse to start a command with a longer argument; what the shell itself prints may be any length."""
+
+_PLAIN = re.compile(r"[\w .,:;/?&=%+@~()-]*", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+_LITERAL = frozenset(range(0x20, 0x7F)) - frozenset(b"\\%'")
+
+_CURL = "curl --no-progress-meter --fail-with-body --no-buffer --globoff"
+
+_SCRIPT = """\
+import http.client
+import os
+import sys
+import urllib.error
+import urllib.request
+
+
+def variable(name, help):
+    value = os.environ.get(name, "").strip()
+    return value or sys.exit(f"Set the variable {{name}} in the environment. {{help}}")
+
+
+class Straight(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None  # the key goes to this address and to no other
+
+
+url = {url}
+headers = {{
+{headers}}}
+body = {body}
+
+request = urllib.request.Request(url, body, method={method})
+for name, value in headers.items():
+    if value is not None:
+        request.add_header(name, value.encode())
+try:
+    with urllib.request.build_opener(Straight).open(request) as response:
+        for line in response:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+except urllib.error.HTTPError as error:
+    sys.stdout.buffer.write(error.read())
+    sys.stdout.buffer.flush()
+    sys.exit(f"HTTP {{error.code}} {{error.reason}}")
+except (OSError, http.client.HTTPException) as error:
+    sys.exit(f"{{url}}: {{error}}")
+"""
+
+
+def curl(call: Call) -> str:
+    """A shell command that sends it. A variable that is needed and not set ends it with a message."""
+    before, url = _shell_url(call.url)
+    lines = [f"{_CURL} -X {call.method} {url}", *(_shell_header(name, told) for name, told in call.headers)]
+    if _has_body(call):
+        text = _printable(call.body)
+        if text is None:
+            before += f"printf {_escaped(call.body)} | "
+            lines.append("--data-binary @-")
+        elif len(call.body) > LONGEST_ARGUMENT:
+            before += f"printf %s {_quoted(text)} | "
+            lines.append("--data-binary @-")
+        else:  # an argument of --data-binary that begins with @ would be the name of a file
+            lines.append(f"{'--data-raw' if text.startswith('@') else '--data-binary'} {_quoted(text)}")
+    return before + " \\\n  ".join(lines) + "\n"
+
+
+def python(call: Call) -> str:
+    """A Python script that sends it and prints the answer line by line as it comes."""
+    headers = [f"    {name!r}: {_python(told)},\n" for name, told in call.headers]
+    if all(name.lower() != "user-agent" for name, _ in call.headers):
+        # Several providers turn away the one that Python sends by itself.
+        headers.append("    'user-agent': 'sightline',\n")
+    text = _printable(call.body)
+    body = repr(call.body) if text is None else f"{text!r}.encode()"
+    return _SCRIPT.format(
+        url=_python(call.url),
+        headers="".join(headers),
+        body=body if _has_body(call) else None,
+        method=repr(call.method),
+    )
+
+
+def _has_body(call: Call) -> bool:
+    return bool(call.body) or call.method != "GET"
+
+
+def _printable(body: bytes) -> str | None:
+    """The text of a body that can be printed and pasted unharmed."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if _CONTROL.search(text) else text
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _escaped(body: bytes) -> str:
+    """The format with which printf writes these bytes; a leading dash would be an option to it."""
+    text = "".join("%%" if octet == 0x25 else chr(octet) if octet in _LITERAL else f"\\{octet:03o}" for octet in body)
+    return "'" + (f"\\055{text[1:]}" if text.startswith("-") else text) + "'"
+
+
+def _around(before: str, value: str, after: str) -> str:
+    """Words around a value of the shell's; those that mean something within double quotes stand in single ones."""
+    if _PLAIN.fullmatch(before + after):
+        return f'"{before}{value}{after}"'
+    return f'{_quoted(before)}"{value}"{_quoted(after)}'
+
+
+def _shell_url(url: Told) -> tuple[str, str]:
+    """The address as a word, and what must hold before it is used."""
+    if isinstance(url, str):
+        return "", _quoted(url)
+    # Addresses are often given with a slash at the end, and one expansion cannot both demand a value and cut it.
+    value = f"${{{url.name}%/}}" if url.suffix.startswith("/") else f"${{{url.name}}}"
+    return f': "${{{url.name}:?}}" && ', _around(url.prefix, value, url.suffix)
+
+
+def _shell_header(name: str, told: Told) -> str:
+    if isinstance(told, str):  # curl takes a bare colon for a header that is not to be sent
+        return f"-H {_quoted(f'{name}: {told}' if told.strip() else f'{name};')}"
+    before = f"{name}: {told.prefix}"
+    if told.optional:
+        words = _around(before, f"${{{told.name}}}", told.suffix)
+        return f"${{{told.name}:+-H}} ${{{told.name}:+{words}}}"
+    return f"-H {_around(before, f'${{{told.name}:?}}', told.suffix)}"
+
+
+def _python(told: Told) -> str:
+    if isinstance(told, str):
+        return repr(told)
+    value = f"os.environ[{told.name!r}].strip()" if told.optional else f"variable({told.name!r}, {told.help!r})"
+    if told.suffix.startswith("/"):
+        value += ".rstrip('/')"
+    value = " + ".join(filter(None, (told.prefix and repr(told.prefix), value, told.suffix and repr(told.suffix))))
+    return f"{value} if os.environ.get({told.name!r}, '').strip() else None" if told.optional else value

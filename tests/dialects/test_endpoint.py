@@ -1,0 +1,205 @@
+import json
+
+import pytest
+
+from sightline.catalog.provider import Provider
+from sightline.dialects.dialect import Endpoint
+from sightline.dialects.endpoint import call_to, count_call, counted, endpoint_of
+from sightline.dialects.registry import NAMES, dialect
+from sightline.errors import Code, Fault
+from sightline.wire.call import Call, Variable
+
+SERVED = [name for name in NAMES if dialect(name).endpoint is not None]
+
+
+def called(provider: Provider, spoken: str = "openai-chat", model: str = "m", *, stream: bool = True) -> Call:
+    return call_to(provider, spoken, model, b"{}", stream=stream)
+
+
+def url(base_url: str, spoken: str = "openai-chat", model: str = "m", *, stream: bool = True) -> object:
+    return called(Provider(base_url=base_url), spoken, model, stream=stream).url
+
+
+# --- where ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spoken", "base_url", "expected"),
+    [
+        ("openai-chat", "https://e.org/v1", "https://e.org/v1/chat/completions"),
+        ("openai-chat", "https://e.org/v1/", "https://e.org/v1/chat/completions"),
+        ("openai-chat", "https://e.org/v1beta/openai", "https://e.org/v1beta/openai/chat/completions"),
+        ("openai-responses", "https://e.org/v1", "https://e.org/v1/responses"),
+        ("anthropic", "https://e.org", "https://e.org/v1/messages"),
+        ("anthropic", "https://e.org/v1", "https://e.org/v1/messages"),
+        ("anthropic", "https://e.org/anthropic/", "https://e.org/anthropic/v1/messages"),
+        ("gemini", "https://e.org", "https://e.org/v1beta/models/m:streamGenerateContent?alt=sse"),
+        ("gemini", "https://e.org/v1", "https://e.org/v1/models/m:streamGenerateContent?alt=sse"),
+    ],
+)
+def test_each_dialect_has_its_place_behind_the_base_url(spoken: str, base_url: str, expected: str) -> None:
+    assert url(base_url, spoken) == expected
+
+
+def test_only_gemini_is_asked_elsewhere_for_the_whole_answer() -> None:
+    assert url("https://e.org", "gemini", stream=False) == "https://e.org/v1beta/models/m:generateContent"
+    assert url("https://e.org", "anthropic", stream=False) == url("https://e.org", "anthropic")
+
+
+@pytest.mark.parametrize(
+    ("model", "piece"),
+    [
+        ("gemini-3-pro", "gemini-3-pro"),
+        ("models/gemini-3-pro", "gemini-3-pro"),
+        ("org/name:free@1", "org/name:free@1"),
+        ("a b?c#d%e", "a%20b%3Fc%23d%25e"),
+    ],
+)
+def test_a_model_in_the_path_is_spelled_for_it(model: str, piece: str) -> None:
+    assert url("https://e.org", "gemini", model, stream=False) == f"https://e.org/v1beta/models/{piece}:generateContent"
+
+
+@pytest.mark.parametrize("model", ["", "models/", "../files/1", "a/./b", "models/.."])
+def test_a_model_that_would_lead_elsewhere_is_refused(model: str) -> None:
+    with pytest.raises(Fault) as caught:
+        url("https://e.org", "gemini", model)
+    assert caught.value.code is Code.MODEL_UNKNOWN
+    assert url("https://e.org/v1", "openai-chat", model) == "https://e.org/v1/chat/completions"
+
+
+def test_the_providers_query_goes_along() -> None:
+    provider = Provider(base_url="https://e.org", query={"api-version": "v1", "q": "a b&c"})
+    assert called(provider, "openai-chat").url == "https://e.org/chat/completions?api-version=v1&q=a+b%26c"
+    assert str(called(provider, "gemini").url).endswith("?alt=sse&api-version=v1&q=a+b%26c")
+
+
+def test_a_provider_may_speak_other_dialects_at_other_places() -> None:
+    also = {"anthropic": "https://e.org/claude", "openai-responses": ""}
+    provider = Provider(base_url="https://e.org/v1", also=also)  # type: ignore[arg-type]
+    assert called(provider, "anthropic").url == "https://e.org/claude/v1/messages"
+    assert called(provider, "openai-responses").url == "https://e.org/v1/responses"
+
+
+def test_an_address_may_be_a_variable() -> None:
+    told = url("${ACME_URL}/openai/v1/", "openai-responses")
+    assert told == Variable("ACME_URL", suffix="/openai/v1/responses", help="It is the provider's address.")
+    assert url("${ACME_URL}", "anthropic") == Variable(
+        "ACME_URL", suffix="/v1/messages", help="It is the provider's address."
+    )
+
+
+# --- who and how ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spoken", "name", "prefix"),
+    [
+        ("openai-chat", "authorization", "Bearer "),
+        ("openai-responses", "authorization", "Bearer "),
+        ("anthropic", "x-api-key", ""),
+        ("gemini", "x-goog-api-key", ""),
+    ],
+)
+def test_the_key_stands_where_the_dialect_wants_it(spoken: str, name: str, prefix: str) -> None:
+    provider = Provider(base_url="https://e.org", key_env="ACME_API_KEY", key_help="Ask acme.")
+    assert dict(called(provider, spoken).headers)[name] == Variable("ACME_API_KEY", prefix, help="Ask acme.")
+    assert name not in dict(called(Provider(base_url="https://e.org"), spoken).headers)
+
+
+def test_a_provider_may_want_its_key_elsewhere() -> None:
+    azure = Provider(base_url="https://e.org", key_env="K", key_header="api-key")
+    assert dict(called(azure, "openai-responses").headers)["api-key"] == Variable("K")
+    assert "authorization" not in dict(called(azure, "openai-responses").headers)
+    bearer = Provider(base_url="https://e.org", key_env="K", key_header="Authorization")
+    assert dict(called(bearer, "anthropic").headers)["Authorization"] == Variable("K", "Bearer ")
+
+
+def test_the_body_and_what_is_wanted_back_are_said() -> None:
+    call = call_to(Provider(base_url="https://e.org"), "anthropic", "m", b'{"a": 1}', stream=True)
+    assert (call.method, call.body) == ("POST", b'{"a": 1}')
+    assert call.headers == (
+        ("content-type", "application/json"),
+        ("accept", "text/event-stream"),
+        ("anthropic-version", "2023-06-01"),
+    )
+    assert dict(called(Provider(base_url="https://e.org"), stream=False).headers)["accept"] == "application/json"
+
+
+def test_headers_of_the_provider_go_along_and_stand_instead_of_the_usual_ones() -> None:
+    provider = Provider(
+        base_url="https://e.org",
+        headers={"x-team": "blue", "Anthropic-Version": "2099-01-01", "x-trace": "none"},
+        env_headers={"X-Trace": "TRACE_ID"},
+    )
+    headers = called(provider, "anthropic").headers
+    assert [name.lower() for name, _ in headers] == [
+        "content-type",
+        "accept",
+        "anthropic-version",
+        "x-team",
+        "x-trace",
+    ]
+    assert dict(headers)["Anthropic-Version"] == "2099-01-01"
+    assert dict(headers)["X-Trace"] == Variable("TRACE_ID", optional=True)
+
+
+@pytest.mark.parametrize("spoken", SERVED)
+def test_what_is_served_has_an_endpoint(spoken: str) -> None:
+    assert isinstance(endpoint_of(spoken), Endpoint)
+
+
+def test_what_nobody_serves_has_none() -> None:
+    with pytest.raises(Fault, match="no provider speaks raw") as caught:
+        endpoint_of("raw")
+    assert caught.value.code is Code.USAGE
+
+
+# --- counting -------------------------------------------------------------------------------------
+
+PROVIDER = Provider(base_url="https://e.org")
+
+
+def test_a_request_is_counted_without_the_fields_that_the_count_refuses() -> None:
+    body = {"model": "m", "messages": [], "max_tokens": 5, "stream": True, "system": "s"}
+    call = count_call(PROVIDER, "anthropic", "m", json.dumps(body).encode())
+    assert call.url == "https://e.org/v1/messages/count_tokens"
+    assert json.loads(call.body) == {"model": "m", "messages": [], "system": "s"}
+    assert dict(call.headers)["accept"] == "application/json"
+
+
+@pytest.mark.parametrize("model", ["m", "models/m"])
+def test_gemini_wants_the_whole_request_in_a_field(model: str) -> None:
+    call = count_call(PROVIDER, "gemini", model, b'{"contents": []}')
+    assert call.url == "https://e.org/v1beta/models/m:countTokens"
+    assert json.loads(call.body) == {"generateContentRequest": {"model": "models/m", "contents": []}}
+
+
+def test_a_provider_that_takes_all_fields_gets_all() -> None:
+    call = count_call(Provider(base_url="https://e.org/v1"), "openai-chat", "m", b'{"messages": [], "stream": true}')
+    assert json.loads(call.body) == {"messages": [], "stream": True}
+
+
+@pytest.mark.parametrize("spoken", ["anthropic", "gemini"])
+def test_a_body_that_is_no_object_is_for_the_provider_to_refuse(spoken: str) -> None:
+    assert count_call(PROVIDER, spoken, "m", b"[]").body == b"[]"
+
+
+def test_the_count_is_read_from_the_answer() -> None:
+    assert counted("anthropic", {"input_tokens": 7}) == 7
+    assert counted("gemini", {"totalTokens": 8}) == 8
+
+
+@pytest.mark.parametrize("answer", [None, [], {}, {"input_tokens": "7"}, {"input_tokens": True}], ids=repr)
+def test_an_answer_without_a_count_is_a_fault(answer: object) -> None:
+    with pytest.raises(Fault) as caught:
+        counted("anthropic", answer)  # type: ignore[arg-type]
+    assert caught.value.code is Code.UPSTREAM_PROTOCOL
+
+
+def test_where_nobody_counts_the_estimate_is_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sightline.dialects import endpoint
+
+    monkeypatch.setattr(endpoint, "endpoint_of", lambda _: Endpoint("/nowhere"))
+    with pytest.raises(Fault, match="nobody counts tokens") as caught:
+        counted("openai-chat", {})
+    assert caught.value.code is Code.USAGE

@@ -1,0 +1,90 @@
+import json
+
+import pytest
+
+from sightline.dialects.hearing import Hearing
+from sightline.dialects.registry import dialect
+from sightline.dialects.streaming import cut
+from sightline.errors import Code, Fault
+from sightline.model.events import Ended, Failed, Finished, StreamEvent, TextReceived
+from sightline.model.fold import fold
+
+HEAD = {"id": "r", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+
+
+def chunk(delta: dict[str, object], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({**HEAD, "choices": [choice]}).encode() + b"\n\n"
+
+
+WHOLE = chunk({"role": "assistant", "content": "hi"}) + chunk({}, "stop") + b"data: [DONE]\n\n"
+
+
+def heard(*pieces: bytes, name: str = "openai-chat") -> list[StreamEvent]:
+    hearing = Hearing(dialect(name))
+    return [event for piece in pieces for event in hearing.feed(piece)] + hearing.close()
+
+
+def test_words_are_told_as_soon_as_they_are_there() -> None:
+    hearing = Hearing(dialect("openai-chat"))
+    assert [e.text for e in hearing.feed(chunk({"content": "hi"})) if isinstance(e, TextReceived)] == ["hi"]
+    assert not hearing.has_ended
+    hearing.feed(chunk({}, "stop") + b"data: [DONE]\n\n")
+    assert hearing.has_ended
+    assert hearing.close() == []
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_any_split_of_the_bytes_tells_the_same(size: int) -> None:
+    pieces = [WHOLE[i : i + size] for i in range(0, len(WHOLE), size)]
+    assert heard(*pieces) == heard(WHOLE)
+
+
+def test_a_whole_body_is_told_as_the_same_events() -> None:
+    message = {"role": "assistant", "content": "hi"}
+    body = {**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    reply = fold(heard(json.dumps(body, indent=1).encode()))
+    assert reply.choice.finish == "stop"
+
+
+def test_frames_in_one_array_are_read_as_frames() -> None:
+    part = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
+    assert fold(heard(json.dumps([part]).encode(), name="gemini")).choice.finish == "stop"
+
+
+def test_what_is_neither_is_shown_in_the_fault() -> None:
+    *_, failed, ended = heard(b"<html>\n\n<h1>502 Bad Gateway</h1>")
+    assert isinstance(failed, Failed)
+    assert "502 Bad Gateway" in failed.fault.message
+    assert ended == Ended()
+
+
+@pytest.mark.parametrize("data", [b"", b"da", b": wait\n", b"event: message_start\n", b"\n\n"])
+def test_the_mere_beginning_of_a_stream_is_a_cut_stream(data: bytes) -> None:
+    assert heard(data) == [Failed(cut()), Ended()]
+
+
+def test_half_a_frame_at_the_end_is_a_cut_stream_too() -> None:
+    events = heard(chunk({"content": "hi"}), chunk({}, "stop")[:30])
+    assert events[-2:] == [Failed(cut()), Ended()]
+
+
+def test_a_connection_that_fails_ends_the_answer_with_its_fault() -> None:
+    hearing = Hearing(dialect("openai-chat"))
+    hearing.feed(chunk({"content": "hi"}))
+    fault = Fault(Code.TIMEOUT_IDLE, "nothing came for a while")
+    assert hearing.fail(fault) == [Failed(fault), Ended()]
+    assert hearing.fail(fault) == []
+
+
+def test_after_its_legal_end_an_answer_cannot_fail_any_more() -> None:
+    hearing = Hearing(dialect("openai-chat"))
+    assert any(isinstance(event, Finished) for event in hearing.feed(WHOLE))
+    assert hearing.fail(Fault(Code.NETWORK, "gone")) == []
+
+
+def test_frames_behind_the_end_tell_nothing_and_are_noted() -> None:
+    hearing = Hearing(dialect("openai-chat"))
+    hearing.feed(WHOLE + b"data: [DONE]\n\n")
+    assert hearing.feed(chunk({"content": "late"})) == []
+    assert hearing.late == ["/4"]
