@@ -1,4 +1,4 @@
-"""Run the benchmarks and print their tables: `python -m bench.run [requests] [streams] [growth] [startup]`."""
+"""Run the benchmarks and print their tables: `python -m bench.run [REPORT …]`, all of them where none is named."""
 
 import argparse
 import platform
@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench import codecs, startup
+from bench import codecs, estimates, startup, transport
 
 REPORTS: dict[str, Callable[[], str]] = {
     "requests": codecs.requests_report,
     "streams": codecs.streams_report,
     "growth": codecs.growth_report,
     "startup": startup.report,
+    "transport": transport.report,
+    "estimates": estimates.report,
 }
 
 

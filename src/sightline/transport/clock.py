@@ -1,0 +1,19 @@
+"""Time as it is handed down: one place to look at it, and one to wait."""
+
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """`now` is the time of day in seconds since 1970, `elapsed` never goes back."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        ...
+
+    def elapsed(self) -> float:
+        """Seconds since some moment."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...

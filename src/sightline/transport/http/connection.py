@@ -1,0 +1,238 @@
+"""One connection: a request goes out, its answer comes in, and time is watched meanwhile."""
+
+import asyncio
+import select
+from collections.abc import Callable
+
+from sightline.transport.http import faults
+from sightline.transport.http.answer_parser import AnswerParser
+from sightline.transport.http.timeouts import Timeouts
+
+# More than this is not held for a reader that is slower than the network.
+BUFFER_LIMIT = 256 * 1024
+# A larger body goes out in parts of this size, as fast as the other side takes them.
+WRITE_SIZE = 256 * 1024
+_NO_TIMEOUTS = Timeouts(0, 0, 0)
+
+
+class Connection(asyncio.Protocol):
+    """Serves one exchange at a time. Whoever stops waiting for it has closed it: it is never used again."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, place: str) -> None:
+        self.place = place
+        self.on_lost: Callable[[Connection], None] | None = None
+        self.is_lost = False
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._answer: AnswerParser | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._lost_waiters: list[asyncio.Future[None]] = []
+        self._has_ended = False
+        self._buffered = 0
+        self._is_reading_paused = False
+        self._is_writing_paused = False
+        self._timeouts = _NO_TIMEOUTS
+        self._heard = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    # --- what asyncio calls ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        answer = self._answer
+        if answer is None or answer.is_over():
+            # Nobody asked for this, so nothing that this connection says can be believed any more.
+            self.abort()
+            return
+        self._heard = self._loop.time()
+        if answer.has_head:
+            answer.feed(data)
+        else:
+            begun = answer.has_begun()
+            answer.feed(data)
+            if not begun:
+                self._watch(self._timeouts.idle)
+        self._buffered += len(data)
+        if answer.is_over():
+            if not answer.keeps_alive:
+                self.abort()
+        elif self._buffered > BUFFER_LIMIT and not self._is_reading_paused and self._transport is not None:
+            self._is_reading_paused = True
+            self._transport.pause_reading()
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def eof_received(self) -> None:
+        self._has_ended = True
+        if self._answer is not None:
+            self._answer.ended(clean=True)
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        self._transport = None
+        if self._answer is not None:
+            # An end over TLS that was not announced looks like this too, and may have been made by anyone.
+            self._answer.ended(clean=exc is None and not self._answer.has_begun())
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._wake()
+        for waiter in self._lost_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        if self.on_lost is not None:
+            self.on_lost(self)
+
+    def pause_writing(self) -> None:
+        self._is_writing_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_writing_paused = False
+        self._wake()
+
+    # --- an exchange ---
+
+    async def exchange(self, head: bytes, body: bytes, timeouts: Timeouts, *, bodiless: bool) -> AnswerParser:
+        """Send a request and wait for the head of its answer. However this fails, the connection is closed."""
+        answer = self._answer = AnswerParser(self.place, bodiless=bodiless)
+        self._timeouts = timeouts
+        self._buffered = 0
+        try:
+            if self.is_lost:
+                answer.ended(clean=self._has_ended)
+            else:
+                await self._write(answer, head, body)
+            while not answer.has_head:
+                if answer.fault is not None:
+                    raise answer.fault
+                await self.changed()
+        finally:
+            if not answer.has_head:
+                self.abort()
+        return answer
+
+    async def _write(self, answer: AnswerParser, head: bytes, body: bytes) -> None:
+        assert self._transport is not None
+        self._progress()
+        if len(body) <= WRITE_SIZE:
+            self._transport.write(head + body)
+            return
+        self._transport.write(head)
+        rest = memoryview(body)
+        while rest:
+            self._transport.write(rest[:WRITE_SIZE])
+            rest = rest[WRITE_SIZE:]
+            while self._is_writing_paused:
+                await self.changed()
+                if answer.has_head or answer.is_over():
+                    # Answered before the body was out: the rest is of no use to anybody.
+                    return
+            self._progress()
+
+    def _progress(self) -> None:
+        self._heard = self._loop.time()
+        self._watch(self._timeouts.first_byte)
+
+    async def changed(self) -> None:
+        """Wait until something came, or the connection ended. To stop waiting is to close the connection."""
+        waiter = self._waiter = self._loop.create_future()
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+
+    def take(self, answer: AnswerParser) -> bytes:
+        """All of the body that came since the last time."""
+        pieces = answer.pieces
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        self._buffered = 0
+        if self._is_reading_paused:
+            self._is_reading_paused = False
+            self._heard = self._loop.time()
+            if self._transport is not None:
+                self._transport.resume_reading()
+        return data
+
+    # --- time ---
+
+    def _watch(self, limit: float) -> None:
+        """See to it that the silence is looked at when it can be too long, by the timer that is there if it fires
+        before. What comes does not touch the timer: it looks at the time of the last byte when it fires."""
+        if not limit:
+            return
+        due = self._heard + limit
+        if self._timer is not None:
+            if self._timer.when() <= due:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        answer = self._answer
+        if answer is None or answer.is_over():
+            return
+        limit = self._timeouts.idle if answer.has_begun() else self._timeouts.first_byte
+        if self._is_reading_paused:
+            # It is the reader who is slow.
+            self._heard = self._loop.time()
+        if limit and self._heard + limit <= self._loop.time():
+            answer.fault = faults.silent(self.place, limit, begun=answer.has_begun())
+            self.abort()
+            self._wake()
+        else:
+            self._watch(limit)
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    # --- its end ---
+
+    def released(self) -> bool:
+        """End the exchange; whether another one may follow."""
+        answer, self._answer = self._answer, None
+        transport = self._transport
+        if transport is None or answer is None or not answer.is_complete or not answer.keeps_alive:
+            return False
+        if transport.get_write_buffer_size():
+            return False
+        return not transport.is_closing() and not self._has_ended
+
+    def is_usable(self) -> bool:
+        """Whether it is still open, and silent as it should be between two exchanges."""
+        transport = self._transport
+        if transport is None or self._has_ended or transport.is_closing():
+            return False
+        # The end may have come without the loop having had a turn to tell.
+        return not _has_something_to_read(transport.get_extra_info("socket").fileno())
+
+    def abort(self) -> None:
+        """Close the socket at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def lost(self) -> None:
+        """Wait until the socket is closed."""
+        if not self.is_lost:
+            waiter = self._loop.create_future()
+            self._lost_waiters.append(waiter)
+            await waiter
+
+
+def _has_something_to_read(descriptor: int) -> bool:
+    if not hasattr(select, "poll"):
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,84 @@
+"""An answer whose head is here and whose body is still coming."""
+
+from collections.abc import AsyncIterator
+from typing import Self
+
+from sightline.transport.http import faults
+from sightline.transport.http.answer_parser import AnswerParser
+from sightline.transport.http.connection import Connection
+from sightline.transport.http.pool import Pool
+
+READ_LIMIT = 64 * 1024 * 1024
+
+
+class Response:
+    """Iterate over it for the body in the portions in which it came, or `read` it whole; for one reader, once.
+
+    Read to its end it gives its connection back. Left before that, by `close`, by the end of an `async with` or by a
+    cancelled wait, it closes the connection at once.
+    """
+
+    def __init__(self, connection: Connection, answer: AnswerParser, pool: Pool) -> None:
+        self.status: int = answer.status
+        self.reason: bytes = answer.reason
+        self.headers: tuple[tuple[bytes, bytes], ...] = tuple(answer.headers)
+        self._answer = answer
+        self._connection: Connection | None = connection
+        self._place = connection.place
+        self._pool = pool
+
+    def header(self, name: str) -> str:
+        """The first value of a header, whatever the case of its name; nothing where it is absent."""
+        wanted = name.lower().encode("latin-1")
+        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        answer = self._answer
+        connection = self._connection
+        if connection is None:
+            raise StopAsyncIteration
+        while not answer.pieces:
+            if answer.fault is not None:
+                raise answer.fault
+            if answer.is_complete:
+                self._let_go()
+                raise StopAsyncIteration
+            await connection.changed()
+        data = connection.take(answer)
+        if answer.is_complete:
+            self._let_go()
+        return data
+
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        """The rest of the body, if it is not larger than the limit."""
+        pieces = []
+        size = 0
+        async for piece in self:
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                await self.close()
+                raise faults.too_large(self._place, limit)
+        return b"".join(pieces)
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._pool.release(connection)
+
+    async def close(self) -> None:
+        """Give up what is still to come; the socket is closed, or back in its pool, when this returns."""
+        connection = self._connection
+        self._let_go()
+        self._answer.pieces.clear()
+        if connection is not None and not self._answer.is_complete:
+            await connection.lost()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,382 @@
+import asyncio
+
+import pytest
+
+from sightline.errors import Code
+from sightline.transport.http.faults import may_retry
+from sightline.transport.http.timeouts import Timeouts
+from sightline.wire.call import HttpRequest
+from tests.transport.http.asking import PATIENT, client, failure, kind, later, post, told, turns
+from tests.upstream import LAST, Upstream, answer, chunk, cut, drip, early, head, pieces, says, stall
+
+
+def test_a_request_arrives_as_it_was_given_and_its_answer_as_it_was_said() -> None:
+    async def story() -> None:
+        script = [says({"ok": True}, headers=[("X-Request-Id", "r1")])]
+        async with Upstream(script) as upstream, client() as http:
+            headers = (("X-B", "2"), ("Authorization", "Bearer k"), ("x-b", "3"))
+            request = HttpRequest("POST", f"{upstream.url}/v1/chat?a=1", headers, b'{"model": "m"}')
+            response = await http.send(request, Timeouts())
+            assert (response.status, response.reason) == (200, b"Told")
+            assert response.headers[1] == (b"X-Request-Id", b"r1")
+            assert response.header("x-request-ID") == "r1"
+            assert response.header("absent") == ""
+            assert await response.read() == b'{"ok": true}'
+            [seen] = upstream.seen
+            assert (seen.method, seen.target, seen.body) == ("POST", "/v1/chat?a=1", b'{"model": "m"}')
+            assert seen.headers[-3:] == headers
+            assert seen.header("host") == f"127.0.0.1:{upstream.port}"
+
+    told(story())
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked", "close"])
+def test_every_framing_gives_the_same_body(framing: str) -> None:
+    async def story() -> None:
+        async with Upstream([answer(200, b"body", framing=framing)]) as upstream, client() as http:
+            for _ in range(2):
+                assert await (await http.send(post(upstream.url), Timeouts())).read() == b"body"
+            assert len(upstream.connections) == (2 if framing == "close" else 1)
+
+    told(story())
+
+
+def test_an_answer_may_drip() -> None:
+    async def story() -> None:
+        data = b"HTTP/1.1 100 Continue\r\n\r\n" + head(201) + chunk(b"slowly") + LAST
+        async with Upstream([drip(data)]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), Timeouts())
+            assert (response.status, await response.read()) == (201, b"slowly")
+
+    told(story())
+
+
+def test_a_large_body_goes_out_whole() -> None:
+    async def story() -> None:
+        body = bytes(range(256)) * 20_000
+        async with Upstream([answer(200)]) as upstream, client() as http:
+            for _ in range(2):
+                await (await http.send(post(upstream.url, body), Timeouts())).read()
+            assert [seen.body for seen in upstream.seen] == [body, body]
+            assert len(upstream.connections) == 1
+
+    told(story())
+
+
+def test_an_answer_to_a_body_that_is_still_on_its_way_is_heard_and_the_connection_closed() -> None:
+    async def story() -> None:
+        # The upstream answers and reads no more, so the body can never be out.
+        async def refuse(talk) -> None:
+            talk.transport.pause_reading()
+            await talk.say(head(413, framing="3") + b"no!")
+            await http_heard.wait()
+            talk.transport.resume_reading()
+            await talk.stall()
+
+        http_heard = asyncio.Event()
+        step = early(refuse)
+        async with Upstream([step, answer(200)]) as upstream, client() as http:
+            response = await http.send(post(upstream.url, b"x" * 30_000_000), Timeouts())
+            assert (response.status, await response.read()) == (413, b"no!")
+            http_heard.set()
+            await upstream.gone(0)
+            assert (await http.send(post(upstream.url), Timeouts())).status == 200
+            assert upstream.seen[-1].connection == 1
+
+    told(story())
+
+
+def test_a_head_request_has_no_body() -> None:
+    async def story() -> None:
+        async with Upstream([pieces(head(200, framing="100"))]) as upstream, client() as http:
+            response = await http.send(HttpRequest("HEAD", upstream.url, (), b""), Timeouts())
+            assert await response.read() == b""
+
+    told(story())
+
+
+# --- failures -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("how", "expected"), [("eof", "eof"), ("reset", "reset")])
+def test_a_connection_that_ends_without_an_answer_may_be_tried_again(how, expected) -> None:
+    async def story() -> None:
+        async with Upstream([cut(how=how)]) as upstream, client() as http:
+            fault = await failure(http.send(post(upstream.url), Timeouts()))
+            assert (fault.code, kind(fault)) == (Code.NETWORK, expected)
+            assert may_retry(fault)
+
+    told(story())
+
+
+@pytest.mark.parametrize("how", ["eof", "reset"])
+def test_an_answer_cut_in_its_head_is_not_tried_again(how) -> None:
+    async def story() -> None:
+        # The reset waits until the client has read what came before it.
+        read = asyncio.Event()
+        async with Upstream([cut(b"HTTP/1.1 200 OK\r\nX-A", read, how=how)]) as upstream, client() as http:
+            sending = asyncio.ensure_future(failure(http.send(post(upstream.url), Timeouts())))
+            await upstream.arrived(1)
+            await turns(20)
+            read.set()
+            fault = await sending
+            assert (fault.code, kind(fault)) == (Code.NETWORK, "cut")
+            assert not may_retry(fault)
+
+    told(story())
+
+
+@pytest.mark.parametrize("how", ["eof", "reset"])
+@pytest.mark.parametrize(
+    ("start", "body"),
+    [(head(framing="10"), b"half"), (head(), chunk(b"half")), (head(framing="close"), b"half")],
+)
+def test_an_answer_cut_in_its_body_is_no_success(start, body, how) -> None:
+    async def story() -> None:
+        read = asyncio.Event()
+        async with Upstream([cut(start, body, read, how=how)]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), Timeouts())
+            assert await anext(response) == b"half"
+            read.set()
+            if how == "eof" and b"close" in start:
+                assert await response.read() == b""
+                return
+            fault = await failure(response.read())
+            assert (fault.code, kind(fault)) == (Code.NETWORK, "cut")
+            assert fault.details["bytes"] is True
+            # Asked again, it says the same.
+            assert await failure(response.read()) is fault
+
+    told(story())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"HELLO\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 300_000,
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
+    ],
+)
+def test_what_is_no_answer_is_refused_and_the_connection_closed(said: bytes) -> None:
+    async def story() -> None:
+        async with Upstream([stall(said)]) as upstream, client() as http:
+            fault = await failure(http.send(post(upstream.url), Timeouts()))
+            assert fault.code is Code.UPSTREAM_PROTOCOL
+            assert not may_retry(fault)
+            await upstream.gone(0)
+
+    told(story())
+
+
+def test_a_malformed_chunk_is_told_after_what_was_good() -> None:
+    async def story() -> None:
+        async with Upstream([stall(head() + chunk(b"good") + b"no size\r\n")]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), Timeouts())
+            assert await anext(response) == b"good"
+            assert (await failure(response.read())).code is Code.UPSTREAM_PROTOCOL
+            await upstream.gone(0)
+
+    told(story())
+
+
+def test_a_body_longer_than_it_said_ends_where_it_said() -> None:
+    async def story() -> None:
+        script = [answer(200, b"hi and more", framing="2"), answer(200, b"next")]
+        async with Upstream(script) as upstream, client() as http:
+            assert await (await http.send(post(upstream.url), Timeouts())).read() == b"hi"
+            assert await (await http.send(post(upstream.url), Timeouts())).read() == b"next"
+            assert [seen.connection for seen in upstream.seen] == [0, 1]
+
+    told(story())
+
+
+# --- time -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "limits", "expected"),
+    [
+        (b"", Timeouts(first_byte=20), "first_byte"),
+        (b"HTTP/1.1 200 OK\r\nX", Timeouts(first_byte=20, idle=5), "idle"),
+        (b"HTTP/1.1 200 OK\r\nX", Timeouts(first_byte=0, idle=5), "idle"),
+    ],
+)
+def test_silence_before_the_body_ends_the_wait(said: bytes, limits: Timeouts, expected: str) -> None:
+    async def story() -> None:
+        async with Upstream([stall(said)]) as upstream, client() as http:
+            sending = asyncio.ensure_future(failure(http.send(post(upstream.url), limits)))
+            await upstream.arrived(1)
+            await turns(20)
+            later(4)
+            await turns()
+            assert not sending.done()
+            later(20)
+            fault = await sending
+            assert (fault.code, kind(fault)) == (Code.TIMEOUT_IDLE, expected)
+            assert not may_retry(fault)
+            await upstream.gone(0)
+
+    told(story())
+
+
+def test_silence_in_the_body_ends_it_but_no_byte_is_late_while_they_come() -> None:
+    async def story() -> None:
+        gates = [asyncio.Event(), asyncio.Event()]
+        step = stall(head() + chunk(b"a"), gates[0], chunk(b"b"), gates[1], chunk(b"c"))
+        async with Upstream([step]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), Timeouts(idle=10))
+            assert await anext(response) == b"a"
+            for gate, expected in zip(gates, [b"b", b"c"], strict=True):
+                later(9)
+                await turns()
+                gate.set()
+                assert await anext(response) == expected
+            waiting = asyncio.ensure_future(failure(anext(response)))
+            await turns()
+            later(10)
+            fault = await waiting
+            assert (fault.code, kind(fault)) == (Code.TIMEOUT_IDLE, "idle")
+            await upstream.gone(0)
+
+    told(story())
+
+
+def test_without_limits_nothing_is_too_late() -> None:
+    async def story() -> None:
+        gates = [asyncio.Event(), asyncio.Event()]
+        step = pieces(gates[0], head() + chunk(b"a"), gates[1], LAST)
+        async with Upstream([step]) as upstream, client() as http:
+            sending = asyncio.ensure_future(http.send(post(upstream.url), PATIENT))
+            await upstream.arrived(1)
+            later(1e6)
+            await turns()
+            gates[0].set()
+            response = await sending
+            later(1e6)
+            await turns()
+            gates[1].set()
+            assert await response.read() == b"a"
+
+    told(story())
+
+
+def test_a_timer_of_one_exchange_does_not_end_the_next() -> None:
+    async def story() -> None:
+        gate = asyncio.Event()
+        async with Upstream([answer(200), pieces(gate, head() + LAST)]) as upstream, client() as http:
+            await (await http.send(post(upstream.url), Timeouts(first_byte=10))).read()
+            sending = asyncio.ensure_future(http.send(post(upstream.url), Timeouts(first_byte=30)))
+            await upstream.arrived(2)
+            later(29)
+            await turns()
+            gate.set()
+            await (await sending).read()
+            assert len(upstream.connections) == 1
+
+    told(story())
+
+
+def test_a_timer_that_fires_between_two_exchanges_harms_nobody() -> None:
+    async def story() -> None:
+        async with Upstream([answer(200)]) as upstream, client() as http:
+            for _ in range(2):
+                await (await http.send(post(upstream.url), Timeouts(first_byte=10, idle=10))).read()
+                later(11)
+                await turns()
+            assert len(upstream.connections) == 1
+
+    told(story())
+
+
+def test_a_body_that_nobody_takes_is_too_late_at_last() -> None:
+    async def story() -> None:
+        async def ignore(talk) -> None:
+            talk.transport.pause_reading()
+            await upstream.arrived(1)
+            ignored.set()
+            await done.wait()
+            talk.transport.resume_reading()
+
+        ignored, done = asyncio.Event(), asyncio.Event()
+        async with Upstream([early(ignore)]) as upstream, client() as http:
+            sending = asyncio.ensure_future(failure(http.send(post(upstream.url, b"x" * 30_000_000), Timeouts())))
+            await ignored.wait()
+            await turns(50)
+            later(601)
+            fault = await sending
+            assert (fault.code, kind(fault)) == (Code.TIMEOUT_IDLE, "first_byte")
+            done.set()
+
+    told(story())
+
+
+# --- leaving ------------------------------------------------------------------------------------------------
+
+
+def test_a_cancelled_request_closes_its_connection_at_once() -> None:
+    async def story() -> None:
+        async with Upstream([stall()]) as upstream, client() as http:
+            sending = asyncio.ensure_future(http.send(post(upstream.url), PATIENT))
+            await upstream.arrived(1)
+            sending.cancel()
+            await upstream.gone(0)
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+
+    told(story())
+
+
+def test_a_request_cancelled_while_its_body_goes_out_closes_its_connection() -> None:
+    async def story() -> None:
+        async def ignore(talk) -> None:
+            talk.transport.pause_reading()
+            ignored.set()
+            await done.wait()
+            talk.transport.resume_reading()
+            await talk.stall()
+
+        ignored, done = asyncio.Event(), asyncio.Event()
+        async with Upstream([early(ignore)]) as upstream, client() as http:
+            sending = asyncio.ensure_future(http.send(post(upstream.url, b"x" * 30_000_000), PATIENT))
+            await ignored.wait()
+            await turns(20)
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+            done.set()
+            await upstream.gone(0)
+
+    told(story())
+
+
+def test_a_closed_client_has_ended_everything_and_sends_nothing_more() -> None:
+    async def story() -> None:
+        script = [answer(200), stall(head() + chunk(b"a")), stall()]
+        async with Upstream(script) as upstream:
+            http = client()
+            kept = await http.send(post(upstream.url), PATIENT)
+            response = await http.send(post(upstream.url), PATIENT)
+            await kept.read()
+            sending = asyncio.ensure_future(failure(http.send(post(upstream.url), PATIENT)))
+            await upstream.arrived(3)
+            await http.close()
+            await upstream.gone(0)
+            await upstream.gone(1)
+            assert kind(await sending) == "reset" or kind(await sending) == "eof"
+            assert await anext(response) == b"a"
+            assert kind(await failure(response.read())) == "cut"
+            assert (await failure(http.send(post(upstream.url), PATIENT))).code is Code.CANCELLED
+            assert (await failure(http.send(post("http://127.0.0.1:1"), PATIENT))).code is Code.CANCELLED
+
+    told(story())
+
+
+def test_no_message_has_a_query_string() -> None:
+    async def story() -> None:
+        async with Upstream([cut(), stall(b"no http")]) as upstream, client() as http:
+            for _ in range(2):
+                fault = await failure(http.send(post(f"{upstream.url}/v1?key=secret"), PATIENT))
+                assert "secret" not in f"{fault} {fault.hint} {fault.details}"
+
+    told(story())
