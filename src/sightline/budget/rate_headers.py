@@ -1,0 +1,268 @@
+"""What a provider's response headers say about its rate limits, as values.
+
+Every vendor has its own spelling, so names are read word by word: what is counted, over which time, and whether the
+value is the limit, what is left of it, or when it is whole again. A header that is not understood is passed over.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+MINUTE = 60.0
+DAY = 86_400.0
+
+Counted: TypeAlias = Literal["requests", "tokens", "input_tokens", "output_tokens", "share"]
+
+_LONGEST = 40 * DAY
+_FIRST_EPOCH_SECONDS = 1e8
+_FIRST_EPOCH_MILLISECONDS = 1e11
+
+_NAME = re.compile(r"(?P<maker>x-|anthropic-)?rate-?limit(?P<size>bysize)?-(?P<words>[a-z0-9-]+)")
+_UNIFIED = re.compile(r"anthropic-ratelimit-unified-(?P<window>\d{1,2}[hd])-(?P<role>utilization|reset)")
+_CODEX = re.compile(
+    r"x-codex-(?P<which>primary|secondary)-(?P<role>used-percent|window-minutes|reset-after-seconds|reset-at)"
+)
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,20})?")
+_LEADING_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,20})?(?=\s*(?:;|,\s|$))")
+_UNIT = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ms|us|Â?µs|ns|d|h|m|s)")
+_DURATION = re.compile(rf"(?:{_UNIT.pattern})+")
+_PARAMETER = re.compile(r"\b(limit|remaining|reset|q|w|r|t)\s*=\s*\"?(\d{1,15})")
+
+_SECONDS: Mapping[str, float] = {
+    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "Âµs": 1e-6, "ms": 1e-3, "s": 1.0, "m": MINUTE, "h": 3600.0, "d": DAY,
+}  # fmt: skip
+_WINDOWS: Mapping[str, float] = {
+    "second": 1.0, "minute": MINUTE, "hour": 3600.0, "day": DAY, "week": 7 * DAY, "month": 30 * DAY,
+}  # fmt: skip
+_COUNTED: Mapping[str, Counted] = {
+    "requests": "requests",
+    "req": "requests",
+    "tokens": "tokens",
+    "input-tokens": "input_tokens",
+    "output-tokens": "output_tokens",
+}
+_ROLES = frozenset({"limit", "remaining", "reset"})
+
+
+class Allowance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One limit as a provider told it: what is left of it and in how many seconds it is whole again.
+
+    `window` is the time it holds for, in seconds, where that is known. `refills` says that it comes back little by
+    little and not all at once. A `share` is counted in percent of a plan.
+    """
+
+    counted: Counted
+    window: float | None = None
+    limit: float | None = None
+    remaining: float | None = None
+    reset: float | None = None
+    refills: bool = False
+
+
+class _Limit(NamedTuple):
+    counted: Counted
+    window: float | None
+    refills: bool
+
+
+@dataclass(slots=True)
+class _Draft:
+    counted: Counted
+    window: float | None = None
+    refills: bool = False
+    limit: float | None = None
+    remaining: float | None = None
+    reset: float | None = None
+
+    def take(self, role: str, value: str, now: float) -> None:
+        match role:
+            case "limit":
+                self.limit = _count(value) or None  # a limit of nothing is how some say that they do not know
+            case "remaining":
+                self.remaining = _count(value)
+            case _:
+                self.reset = seconds_until(value, now)
+
+    def finished(self) -> Allowance:
+        return Allowance(self.counted, self.window, self.limit, self.remaining, self.reset, self.refills)
+
+
+def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
+    """The limits that these headers tell of. Names are in lower case; `at` is now, in seconds since 1970.
+
+    Times of day are taken against the response's own `date`, because the two clocks need not agree.
+    """
+    now = _http_date(headers.get("date", "")) or at
+    drafts: dict[_Limit, _Draft] = {}
+    for name, value in headers.items():
+        if named := _named(name):
+            limit, role = named
+            drafts.setdefault(limit, _Draft(limit.counted, limit.window, limit.refills)).take(role, value.strip(), now)
+    told = [draft.finished() for draft in drafts.values()]
+    told += [*_plans(headers, now), *_standard(headers)]
+    apart = any(one.counted == "input_tokens" for one in told)
+    # Where input and output are limited apart, their sum says nothing more, and less about cached input.
+    return tuple(
+        one
+        for one in told
+        if not (one.limit is None and one.remaining is None and one.reset is None)
+        and not (apart and one.counted == "tokens")
+    )
+
+
+def retry_after(headers: Mapping[str, str], at: float) -> float | None:
+    """The seconds for which the provider asks to be left alone."""
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if _NUMBER.fullmatch(milliseconds):
+        return _plausible(float(milliseconds) / 1000)
+    value = headers.get("retry-after", "").strip()
+    if _NUMBER.fullmatch(value):
+        return _plausible(float(value))
+    date = _http_date(value)
+    return None if date is None else _plausible(date - (_http_date(headers.get("date", "")) or at))
+
+
+def reset_wait(told: tuple[Allowance, ...], tokens: int) -> float | None:
+    """How long a request of this size, refused for its rate, had better wait: until what ran out is whole again.
+
+    Where no number says what ran out, it is whatever tells only of its reset.
+    """
+    lacking = [one.reset for one in told if one.reset is not None and _lacks(one, tokens)]
+    silent = [one.reset for one in told if one.reset is not None and one.remaining is None]
+    return max(lacking or silent, default=None)
+
+
+def needed(counted: Counted, tokens: int) -> int:
+    """How much of a limit a request of this size takes, as far as can be known before it is answered."""
+    match counted:
+        case "requests":
+            return 1
+        case "tokens" | "input_tokens":
+            return tokens
+        case _:
+            return 0
+
+
+def seconds_until(value: str, now: float) -> float | None:
+    """A reset as seconds from now: `6m0s`, `28ms`, seconds, seconds or milliseconds since 1970, or a date."""
+    if _NUMBER.fullmatch(value):
+        number = float(value)
+        if number >= _FIRST_EPOCH_MILLISECONDS:
+            number = number / 1000 - now
+        elif number >= _FIRST_EPOCH_SECONDS:
+            number -= now
+        return _plausible(number)
+    if _DURATION.fullmatch(value):
+        return _plausible(sum(float(number) * _SECONDS[unit] for number, unit in _UNIT.findall(value)))
+    moment = _rfc3339(value)
+    if moment is None:
+        moment = _http_date(value)
+    return None if moment is None else _plausible(moment - now)
+
+
+def _lacks(allowance: Allowance, tokens: int) -> bool:
+    left = allowance.remaining
+    return left is not None and (left <= 0 or left < needed(allowance.counted, tokens))
+
+
+def _named(name: str) -> tuple[_Limit, str] | None:
+    """The limit that a header is about, and the role of its value."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    words = match["words"].split("-")
+    role = next((word for word in words if word in _ROLES), "")
+    window = _WINDOWS.get(words[-1])
+    rest = "-".join(word for word in words if word != role and word not in _WINDOWS)
+    counted = _COUNTED.get(rest) if rest else "tokens" if match["size"] else "requests"
+    if not role or counted is None:
+        return None
+    if match["maker"] == "anthropic-":
+        return _Limit(counted, MINUTE, refills=True), role
+    if window is not None or not rest:
+        return _Limit(counted, window, refills=False), role
+    # Who names no window has tokens by the minute in a bucket that fills steadily; of requests it may be the day's.
+    return _Limit(counted, None if counted == "requests" else MINUTE, refills=True), role
+
+
+def _plans(headers: Mapping[str, str], now: float) -> Iterator[Allowance]:
+    """Shares of a plan: how much of several hours or days is used up, in percent."""
+    drafts: dict[str, _Draft] = {}
+    for name, value in headers.items():
+        if match := _UNIFIED.fullmatch(name):
+            number, unit = match["window"][:-1], match["window"][-1]
+            draft = drafts.setdefault(match["window"], _Draft("share", int(number) * _SECONDS[unit]))
+            _take_share(draft, match["role"], value.strip(), now)
+        elif match := _CODEX.fullmatch(name):
+            _take_share(drafts.setdefault(match["which"], _Draft("share")), match["role"], value.strip(), now)
+    for draft in drafts.values():
+        if draft.remaining is not None:
+            draft.limit = 100.0
+        yield draft.finished()
+
+
+def _take_share(draft: _Draft, role: str, value: str, now: float) -> None:
+    if role.startswith("reset"):
+        draft.reset = seconds_until(value, now)
+    elif _NUMBER.fullmatch(value):
+        number = float(value)
+        if role == "window-minutes":
+            draft.window = number * MINUTE
+        else:
+            draft.remaining = max(0.0, 100.0 - number * (100.0 if role == "utilization" else 1.0))
+
+
+def _standard(headers: Mapping[str, str]) -> Iterator[Allowance]:
+    """The fields of the IETF draft, one item for each policy, or all in one as an older draft has it."""
+    policies = dict(_items(headers.get("ratelimit-policy", "")))
+    for key, values in _items(headers.get("ratelimit", "")):
+        policy = policies.get(key, {})
+        reset = values.get("t", values.get("reset"))
+        yield Allowance(
+            "requests",
+            window=policy.get("w"),
+            limit=values.get("limit", policy.get("q")) or None,
+            remaining=values.get("r", values.get("remaining")),
+            reset=None if reset is None else _plausible(reset),
+        )
+
+
+def _items(value: str) -> Iterator[tuple[str, dict[str, float]]]:
+    items = value.split(",") if value.lstrip().startswith('"') else [value] * bool(value)
+    for item in items:
+        named = item.split(";")[0].strip() if item.lstrip().startswith('"') else ""
+        yield named, {key: float(number) for key, number in _PARAMETER.findall(item)}
+
+
+def _count(value: str) -> float | None:
+    match = _LEADING_NUMBER.match(value)
+    return float(match[0]) if match else None
+
+
+def _plausible(seconds: float) -> float | None:
+    return max(0.0, seconds) if seconds <= _LONGEST else None
+
+
+def _rfc3339(value: str) -> float | None:
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return _timestamp(moment)
+
+
+def _http_date(value: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(value)
+    except (ValueError, IndexError):
+        return None
+    return _timestamp(moment)
+
+
+def _timestamp(moment: datetime) -> float:
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

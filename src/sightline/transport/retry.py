@@ -1,0 +1,52 @@
+"""Whether a failed attempt is followed by another, and after how long. No I/O: a fault in, a number out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sightline.errors import Code, Fault
+from sightline.transport.http.faults import may_retry
+
+FIRST_WAIT = 0.2
+JITTER = 0.1
+
+STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
+"""The answers after which the same request may succeed, unless their words say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """One request's budget: how many attempts after the first, and the longest wait before one of them."""
+
+    retries: int
+    max_wait: float = 10.0
+
+    def next_wait(self, fault: Fault, failed_attempts: int, jitter: Callable[[], float]) -> float | None:
+        """The seconds to wait before the next attempt, or None: this was the last.
+
+        What the provider asks for is waited exactly, or not at all if it is too long. Otherwise the wait doubles with
+        each attempt. `jitter` gives numbers from 0 up to 1, so that many who failed together do not return together.
+        """
+        if failed_attempts > self.retries or not is_worth_another(fault):
+            return None
+        if fault.retry_after:
+            return fault.retry_after if fault.retry_after <= self.max_wait else None
+        doubled = FIRST_WAIT * 2.0 ** min(failed_attempts - 1, 32)
+        return min(self.max_wait, doubled * (1 - JITTER + 2 * JITTER * jitter()))
+
+
+def is_worth_another(fault: Fault) -> bool:
+    """Whether the same bytes may succeed later: nothing has come yet, or an answer that was no verdict on them."""
+    if fault.code is Code.NETWORK and fault.status is None:
+        return may_retry(fault)
+    return fault.status in STATUSES and fault.is_retryable
+
+
+def spoken(seconds: float) -> str:
+    """A time for a person: `2 min 5 s`."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

@@ -1,0 +1,230 @@
+"""One request to one provider: sent once, and again within its budget, until there is an answer to pass on.
+
+Every attempt is told before it starts and has the same bytes. Nothing is sent again once an answer has begun that
+counts; what an error answer means is told by its dialect.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from hashlib import sha256
+from typing import TypeAlias
+from urllib.parse import parse_qsl, urlsplit
+
+from sightline.budget.ledger import Ledger, Sent
+from sightline.budget.rate_headers import allowances, reset_wait
+from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
+from sightline.model.exchange import AttemptStarted
+from sightline.model.json import Json
+from sightline.transport.clock import Clock
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.faults import may_retry
+from sightline.transport.http.response import Response
+from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.retry import RetryPolicy, spoken
+from sightline.wire import jsontext
+from sightline.wire.call import HttpRequest
+from sightline.wire.masking import masked, masked_json
+
+LONGEST_ERROR = 1 << 20
+_LONGEST_TEXT = 4000
+_LONGEST_DETAIL = 200
+_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"})
+_QUERY_CREDENTIALS = frozenset({"key", "api_key", "api-key", "access_token", "subscription-key"})
+
+RawHeaders: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request and how it is to be sent. `retries` are attempts after the first, `tokens` its estimated size.
+
+    `direct` goes around every proxy. `secrets` are values that must not come back in a fault's text; the request's own
+    credentials are always among them.
+    """
+
+    request: HttpRequest = field(repr=False)
+    provider: str
+    model: str
+    dialect: str
+    stream: bool
+    retries: int
+    timeouts: Timeouts
+    direct: bool = False
+    tokens: int = 0
+    max_wait: float = 10.0
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A 2xx whose body has not been read; whoever gets it closes it. `sent` is the ledger's entry, to be settled."""
+
+    response: Response
+    sent: Sent
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An error answer as it came, so that it can be passed on, and the fault that it amounts to.
+
+    The body is whole unless it was cut, stalled or longer than `LONGEST_ERROR`. Unlike the fault it may repeat a
+    credential.
+    """
+
+    status: int
+    headers: RawHeaders
+    body: bytes = field(repr=False)
+    is_whole: bool
+    fault: Fault
+    attempts: int
+
+
+Answer: TypeAlias = Accepted | Refused
+
+
+class Sender:
+    """Sends through one client, and keeps the ledger. `jitter` gives numbers from 0 up to 1."""
+
+    def __init__(self, client: HttpClient, clock: Clock, jitter: Callable[[], float], ledger: Ledger) -> None:
+        self._client = client
+        self._clock = clock
+        self._jitter = jitter
+        self._ledger = ledger
+
+    async def send(self, outgoing: Outgoing, on_attempt: Callable[[AttemptStarted], None]) -> Answer:
+        """The provider's answer, or, where there is none, the last attempt's fault."""
+        policy = RetryPolicy(outgoing.retries, outgoing.max_wait)
+        digest = sha256(outgoing.request.body).hexdigest()
+        attempt = AttemptStarted(1, outgoing.provider, digest)
+        while True:
+            on_attempt(attempt)
+            outcome = await self._attempt(outgoing, attempt.number)
+            if isinstance(outcome, Accepted):
+                return outcome
+            fault = outcome.fault if isinstance(outcome, Refused) else outcome
+            wait = policy.next_wait(fault, attempt.number, self._jitter)
+            if wait is None:
+                _conclude(fault, attempt.number)
+                if isinstance(outcome, Refused):
+                    return outcome
+                raise fault
+            await self._clock.sleep(wait)
+            attempt = AttemptStarted(
+                attempt.number + 1, outgoing.provider, digest, fault.code.value, _detail(fault), waited=wait
+            )
+
+    async def _attempt(self, outgoing: Outgoing, number: int) -> Accepted | Refused | Fault:
+        sent = self._ledger.sent(outgoing.provider, outgoing.model, outgoing.tokens, self._clock.now())
+        try:
+            response = await self._client.send(outgoing.request, outgoing.timeouts, direct=outgoing.direct)
+        except Fault as fault:
+            if may_retry(fault):
+                self._ledger.settled(sent, 0, self._clock.now())
+            return _without(fault, _secrets_of(outgoing))
+        now = self._clock.now()
+        headers = _lowered(response.headers)
+        self._ledger.observed(outgoing.provider, outgoing.model, headers, now)
+        if 200 <= response.status < 300:
+            return Accepted(response, sent, number)
+        self._ledger.settled(sent, 0, now)
+        async with response:
+            if response.status < 400:
+                return _redirected(response)
+            body, is_whole = await _error_body(response, outgoing.timeouts)
+        told = _classified(outgoing, response.status, headers, body, now)
+        return Refused(response.status, response.headers, body, is_whole, told, number)
+
+
+async def _error_body(response: Response, timeouts: Timeouts) -> tuple[bytes, bool]:
+    """As much of the body as comes in time, and whether that is all. The status speaks for itself if it is not."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(timeouts.idle or None):
+            async for data in response:
+                body += data
+                if len(body) > LONGEST_ERROR:
+                    return bytes(body[:LONGEST_ERROR]), False
+    except (Fault, TimeoutError):
+        return bytes(body), False
+    return bytes(body), True
+
+
+def _classified(outgoing: Outgoing, status: int, headers: dict[str, str], body: bytes, now: float) -> Fault:
+    headers.setdefault("date", formatdate(now, usegmt=True))  # what a date in `retry-after` is read against
+    fault = dialect(outgoing.dialect).read_error(status, _told(body, headers), headers)
+    if fault.code is Code.RATE_LIMITED and fault.retry_after is None:
+        fault.retry_after = reset_wait(allowances(headers, now), outgoing.tokens)
+    return _without(fault, _secrets_of(outgoing))
+
+
+def _told(body: bytes, headers: Mapping[str, str]) -> Json:
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        body = _inflated(body)
+    try:
+        return jsontext.decode(body)
+    except Fault:
+        return body.decode("utf-8", "replace")[:_LONGEST_TEXT].strip()
+
+
+def _inflated(body: bytes) -> bytes:
+    """What gzip or deflate hold; nothing of what we cannot read, so that no noise passes for a provider's words."""
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, LONGEST_ERROR)
+    except zlib.error:
+        return b""
+
+
+def _redirected(response: Response) -> Fault:
+    place = response.header("location").partition("?")[0].partition("#")[0]
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        f"the provider redirects with status {response.status}, and redirects are not followed",
+        hint=f"Set base_url to where the API is{f': it points to {_without_user(place)}' if place else ''}.",
+        status=response.status,
+    )
+
+
+def _without_user(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{authority.rpartition('@')[2]}{slash}{path}" if mark else url
+
+
+def _conclude(fault: Fault, attempts: int) -> None:
+    fault.add_note(f"after {attempts} attempt{'s' if attempts > 1 else ''}")
+    if fault.is_retryable and fault.retry_after:
+        when = f"The provider can be asked again in {spoken(fault.retry_after)}."
+        fault.hint = f"{fault.hint} {when}" if fault.hint else when
+
+
+def _detail(fault: Fault) -> str:
+    return f"{f'{fault.status}: ' if fault.status else ''}{fault.message}"[:_LONGEST_DETAIL]
+
+
+def _without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
+    fault.message = masked(fault.message, secrets)
+    fault.args = (fault.message,)
+    fault.hint = masked(fault.hint, secrets)
+    if isinstance(fault.details, dict | list | str):
+        fault.details = masked_json(fault.details, secrets)
+    return fault
+
+
+def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
+    """What was handed in as such, and every credential of the request without the word that stands before it."""
+    headers = [value for name, value in outgoing.request.headers if name.lower() in _CREDENTIALS]
+    query = parse_qsl(urlsplit(outgoing.request.url).query)
+    keys = (value for name, value in query if name.lower() in _QUERY_CREDENTIALS)
+    return (*outgoing.secrets, *(value.rpartition(" ")[2] for value in headers), *keys)
+
+
+def _lowered(headers: RawHeaders) -> dict[str, str]:
+    lowered: dict[str, str] = {}
+    for name, value in headers:
+        lowered.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    return lowered

@@ -1,0 +1,93 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.errors import RETRYABLE, Code, Fault
+from sightline.transport.http import faults
+from sightline.transport.retry import STATUSES, RetryPolicy, is_worth_another, spoken
+
+POLICY = RetryPolicy(retries=4)
+OVERLOADED = Fault(Code.OVERLOADED, "busy", status=503)
+
+
+def middle() -> float:
+    return 0.5
+
+
+@pytest.mark.parametrize("code", Code)
+@pytest.mark.parametrize("status", [None, 200, 302, 400, 401, 403, 404, 409, 413, 422, *sorted(STATUSES), 520])
+def test_an_answer_is_followed_by_another_attempt_by_its_status_and_its_class(code: Code, status: int | None) -> None:
+    fault = Fault(code, "no", status=status)
+    assert is_worth_another(fault) == (status in {408, 429, 500, 502, 503, 504, 529} and code in RETRYABLE)
+
+
+@pytest.mark.parametrize(
+    ("fault", "again"),
+    [
+        (faults.network("dns", "no such host", ""), True),
+        (faults.network("refused", "refused", ""), True),
+        (faults.network("unreachable", "no way there", ""), True),
+        (faults.connect_timeout("acme", 10), True),
+        (faults.ended("acme", clean=True), True),
+        (faults.ended("acme", clean=False), True),
+        (faults.proxy_refused("proxy", "HTTPS_PROXY", 407, "acme"), False),
+        (faults.network("tls", "self-signed", "", lasting=True), False),
+        (faults.cut("acme"), False),
+        (faults.silent("acme", 600, begun=False), False),
+        (faults.silent("acme", 300, begun=True), False),
+        (faults.malformed("acme", "no head"), False),
+        (faults.closed(), False),
+        (Fault(Code.INVALID_REQUEST, "a header has a line break"), False),
+        (Fault(Code.NETWORK, "a gateway's own trouble", status=400, details={"kind": "reset"}), False),
+    ],
+)
+def test_no_answer_is_followed_by_another_attempt_before_the_first_byte_only(fault: Fault, again: bool) -> None:
+    assert (POLICY.next_wait(fault, 1, middle) is not None) == again
+
+
+def test_the_wait_doubles() -> None:
+    assert [RetryPolicy(9).next_wait(OVERLOADED, n, middle) for n in range(1, 8)] == pytest.approx(
+        [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
+    )
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True), st.floats(0.1, 100))
+def test_jitter_is_a_tenth_and_the_longest_wait_is_kept(failed: int, draw: float, longest: float) -> None:
+    wait = RetryPolicy(10_000, longest).next_wait(OVERLOADED, failed, lambda: draw)
+    plain = 0.2 * 2 ** min(failed - 1, 32)
+    assert wait is not None
+    assert min(longest, plain * 0.9) <= wait <= min(longest, plain * 1.1) + 1e-9
+
+
+@given(st.floats(0.001, 1000), st.floats(0, 1, exclude_max=True))
+def test_what_the_provider_asks_for_is_waited_exactly_or_not_at_all(asked: float, draw: float) -> None:
+    fault = Fault(Code.RATE_LIMITED, "slow down", status=429, retry_after=asked)
+    assert POLICY.next_wait(fault, 1, lambda: draw) == (asked if asked <= 10 else None)
+
+
+def test_to_ask_for_no_wait_is_to_ask_for_nothing() -> None:
+    fault = Fault(Code.RATE_LIMITED, "slow down", status=429, retry_after=0.0)
+    assert POLICY.next_wait(fault, 1, middle) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("retries", [0, 1, 4])
+def test_the_budget_ends(retries: int) -> None:
+    policy = RetryPolicy(retries)
+    waits = [policy.next_wait(OVERLOADED, failed, middle) for failed in range(1, retries + 3)]
+    assert [wait is None for wait in waits] == [False] * retries + [True, True]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.25, "0.25 s"),
+        (11.054, "11.1 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (125, "2 min 5 s"),
+        (3600, "1 h"),
+        (86_400 + 120, "24 h 2 min"),
+    ],
+)
+def test_times_for_a_person(seconds: float, words: str) -> None:
+    assert spoken(seconds) == words

@@ -1,0 +1,463 @@
+import asyncio
+import gzip
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from hashlib import sha256
+
+import pytest
+
+from sightline.budget.ledger import Ledger, Limits
+from sightline.errors import Code, Fault
+from sightline.model.exchange import AttemptStarted
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.proxies import Proxies
+from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.trust import Trust
+from sightline.transport.sender import LONGEST_ERROR, Accepted, Answer, Outgoing, Refused, Sender
+from sightline.wire.call import HttpRequest
+from tests.fake_clock import FakeClock
+from tests.upstream import Headers, Play, Upstream, answer, chunk, cut, drip, head, pieces, says, stall
+
+KEY = "sk-secret-0123456789"
+BODY = b'{"model":"large", "messages": []}'
+OK = says({"choices": []})
+
+
+def fails(status: int, message: str = "no", *, code: str | None = None, headers: Headers = ()) -> Play:
+    return says({"error": {"message": message, "type": None, "code": code}}, status, headers)
+
+
+@dataclass
+class Desk:
+    """A sender with everything around it that a test looks at."""
+
+    upstream: Upstream
+    client: HttpClient
+    clock: FakeClock
+    ledger: Ledger = field(default_factory=Ledger)
+    attempts: list[AttemptStarted] = field(default_factory=list)
+
+    def outgoing(self, url: str = "", **settings: object) -> Outgoing:
+        headers = (("content-type", "application/json"), ("authorization", f"Bearer {KEY}"))
+        request = HttpRequest("POST", url or f"{self.upstream.url}/v1/chat/completions", headers, BODY)
+        plain = {"dialect": "openai-chat", "stream": False, "retries": 4, "timeouts": Timeouts(), "tokens": 100}
+        return Outgoing(request, "acme", "large", **{**plain, **settings})
+
+    async def send(self, url: str = "", **settings: object) -> Answer:
+        sender = Sender(self.client, self.clock, lambda: 0.5, self.ledger)
+        return await sender.send(self.outgoing(url, **settings), self.attempts.append)
+
+
+def at_the_desk(story: Callable[[Desk], Awaitable[None]], *script: Play, holds: bool = False) -> None:
+    async def run() -> None:
+        trust, proxies = Trust(environment={}), Proxies.of({})
+        async with Upstream(list(script)) as upstream, HttpClient(trust=trust, proxies=proxies) as client:
+            await story(Desk(upstream, client, FakeClock(holds=holds)))
+
+    asyncio.run(run())
+
+
+# --- what is tried again --------------------------------------------------------------------------
+
+
+def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Accepted)
+        assert (found.response.status, found.attempts) == (200, 1)
+        assert await found.response.read() == b'{"choices": []}'
+        assert desk.attempts == [AttemptStarted(1, "acme", sha256(BODY).hexdigest())]
+        assert desk.upstream.seen[0].body == BODY
+        assert desk.clock.waits == []
+
+    at_the_desk(story, OK)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (408, Code.TIMEOUT_IDLE),
+        (429, Code.RATE_LIMITED),
+        (500, Code.UPSTREAM_ERROR),
+        (502, Code.UPSTREAM_ERROR),
+        (503, Code.OVERLOADED),
+        (504, Code.TIMEOUT_IDLE),
+        (529, Code.OVERLOADED),
+    ],
+)
+def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Accepted)
+        await found.response.read()
+        assert found.attempts == 3
+        assert [attempt.number for attempt in desk.attempts] == [1, 2, 3]
+        assert [attempt.reason for attempt in desk.attempts] == ["", code.value, code.value]
+        assert [attempt.detail for attempt in desk.attempts] == ["", f"{status}: no", f"{status}: no"]
+        assert [attempt.waited for attempt in desk.attempts] == [0.0, *desk.clock.waits]
+        assert desk.clock.waits == pytest.approx([0.2, 0.4])
+        assert {seen.body for seen in desk.upstream.seen} == {BODY}
+        assert {attempt.sha256 for attempt in desk.attempts} == {sha256(BODY).hexdigest()}
+
+    at_the_desk(story, fails(status), fails(status), OK)
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (fails(400), Code.INVALID_REQUEST),
+        (fails(400, "This model's maximum context length is 8 tokens"), Code.CONTEXT_OVERFLOW),
+        (fails(400, code="content_filter"), Code.CONTENT_FILTERED),
+        (fails(401, code="invalid_api_key"), Code.AUTH),
+        (fails(402), Code.QUOTA),
+        (fails(403), Code.PERMISSION),
+        (fails(404, "no such model"), Code.MODEL_UNKNOWN),
+        (fails(409), Code.INVALID_REQUEST),
+        (fails(413), Code.REQUEST_TOO_LARGE),
+        (fails(422), Code.INVALID_REQUEST),
+        (fails(429, code="insufficient_quota", headers=[("Retry-After", "1")]), Code.QUOTA),
+        (
+            fails(429, "Request too large for gpt-x on tokens per min (TPM): Limit 30, Requested 90."),
+            Code.REQUEST_TOO_LARGE_FOR_RATE,
+        ),
+    ],
+)
+def test_a_verdict_is_not_asked_for_twice(step: Play, code: Code) -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Refused)
+        assert (found.fault.code, found.attempts, len(desk.upstream.seen)) == (code, 1, 1)
+
+    at_the_desk(story, step, OK)
+
+
+@pytest.mark.parametrize("step", [cut(), cut(how="eof")], ids=["reset", "eof"])
+def test_a_connection_that_ends_before_the_first_byte_is_tried_again(step: Play) -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Accepted)
+        await found.response.read()
+        assert [attempt.reason for attempt in desk.attempts] == ["", "network"]
+
+    at_the_desk(story, step, OK)
+
+
+def test_where_nobody_listens_every_attempt_is_made_and_told() -> None:
+    async def story(desk: Desk) -> None:
+        async with Upstream([OK]) as closed:
+            url = closed.url
+        with pytest.raises(Fault) as raised:
+            await desk.send(url, retries=3)
+        assert raised.value.code is Code.NETWORK
+        assert raised.value.__notes__ == ["after 4 attempts"]
+        assert [attempt.reason for attempt in desk.attempts] == ["", "network", "network", "network"]
+        assert desk.clock.waits == pytest.approx([0.2, 0.4, 0.8])
+        assert desk.ledger.used("acme", "large", desk.clock.now()) == Limits(4, 0, 4, 0)
+
+    at_the_desk(story, OK)
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        pytest.param(cut(b"HTTP/1.1 200 O", how="eof"), Code.NETWORK, id="cut in the head"),
+        pytest.param(pieces(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), Code.UPSTREAM_PROTOCOL, id="no HTTP"),
+        pytest.param(stall(), Code.TIMEOUT_IDLE, id="silent"),
+    ],
+)
+def test_nothing_is_tried_again_after_the_first_byte_or_a_long_silence(step: Play, code: Code) -> None:
+    async def story(desk: Desk) -> None:
+        with pytest.raises(Fault) as raised:
+            await desk.send(timeouts=Timeouts(first_byte=0.05))
+        assert raised.value.code is code
+        assert raised.value.__notes__ == ["after 1 attempt"]
+        assert len(desk.upstream.seen) == 1
+
+    at_the_desk(story, step, OK)
+
+
+def test_a_good_answer_that_is_cut_is_not_tried_again() -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send(stream=True)
+        assert isinstance(found, Accepted)
+        with pytest.raises(Fault) as raised:
+            await found.response.read()
+        assert raised.value.code is Code.NETWORK
+        assert len(desk.upstream.seen) == len(desk.attempts) == 1
+        await found.response.close()
+
+    at_the_desk(story, cut(head(200), chunk(b"data: 1\n\n"), how="eof"), OK)
+
+
+def test_a_redirect_is_not_followed() -> None:
+    async def story(desk: Desk) -> None:
+        with pytest.raises(Fault) as raised:
+            await desk.send()
+        assert raised.value.code is Code.UPSTREAM_PROTOCOL
+        assert "redirects are not followed" in raised.value.message
+        assert "https://acme.example/v2" in raised.value.hint
+        assert "token" not in raised.value.hint
+        assert "user" not in raised.value.hint
+        assert len(desk.upstream.seen) == 1
+
+    at_the_desk(story, answer(307, b"", [("Location", "https://user:pw@acme.example/v2?token=1")]))
+
+
+@pytest.mark.parametrize("location", [(), [("Location", "/v2")]])
+def test_nor_one_that_leads_nowhere_or_nearby(location: Headers) -> None:
+    async def story(desk: Desk) -> None:
+        with pytest.raises(Fault, match="not followed"):
+            await desk.send()
+
+    at_the_desk(story, answer(304, b"", location))
+
+
+# --- the budget -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_zero_is_zero_and_n_is_n(retries: int) -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send(retries=retries)
+        assert isinstance(found, Refused)
+        assert found.attempts == len(desk.attempts) == len(desk.upstream.seen) == 1 + retries
+        assert len(desk.clock.waits) == retries
+        assert found.fault.code is Code.OVERLOADED
+
+    at_the_desk(story, fails(503))
+
+
+# --- how long is waited ---------------------------------------------------------------------------
+
+DATE = formatdate(FakeClock(0).now() + 1_000_000_000, usegmt=True)
+LATER = formatdate(FakeClock(0).now() + 1_000_000_004, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("step", "wait"),
+    [
+        (fails(429, headers=[("Retry-After", "2")]), 2),
+        (fails(503, headers=[("Retry-After", "2")]), 2),
+        (fails(429, headers=[("retry-after-ms", "1500"), ("Retry-After", "2")]), 1.5),
+        (fails(429, headers=[("Retry-After", LATER), ("Date", DATE)]), 4),
+        (fails(429, "Rate limit reached. Please try again in 28ms."), 0.028),
+        (fails(429, "Please retry after 3 seconds."), 3),
+        (fails(429, headers=[("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "6s")]), 6),
+        (fails(429, headers=[("x-ratelimit-remaining-tokens", "99"), ("x-ratelimit-reset-tokens", "7.5s")]), 7.5),
+        (fails(429, headers=[("x-rate-limit-reset-tokens", "5")]), 5),
+        (fails(500, headers=[("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-reset-requests", "6s")]), 0.2),
+    ],
+)
+def test_the_wait_is_what_the_provider_says(step: Play, wait: float) -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Accepted)
+        await found.response.read()
+        assert desk.clock.waits == [pytest.approx(wait)]
+
+    at_the_desk(story, step, OK)
+
+
+def test_a_date_without_the_providers_clock_is_read_against_ours() -> None:
+    async def story(desk: Desk) -> None:
+        later = formatdate(desk.clock.now() + 4, usegmt=True)
+        desk.upstream.script = [fails(429, headers=[("Retry-After", later)]), OK]
+        found = await desk.send()
+        assert isinstance(found, Accepted)
+        await found.response.read()
+        assert desk.clock.waits == [4]
+
+    at_the_desk(story, OK)
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds", "words"),
+    [
+        (fails(429, headers=[("Retry-After", "125")]), 125, "2 min 5 s"),
+        (fails(429, "Rate limit reached. Please try again in 11.054s."), 11.054, "11.1 s"),
+        (fails(429, "Please retry after 35 seconds."), 35, "35 s"),
+        (fails(429, headers=[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "60")]), 60, "1 min"),
+    ],
+)
+def test_a_long_wait_is_given_up_and_told(step: Play, seconds: float, words: str) -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Refused)
+        assert found.fault.retry_after == pytest.approx(seconds)
+        assert f"asked again in {words}." in found.fault.hint
+        assert (found.attempts, desk.clock.waits) == (1, [])
+
+    at_the_desk(story, step, OK)
+
+
+def test_a_caller_with_more_patience_waits_longer() -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send(max_wait=60.0)
+        assert isinstance(found, Accepted)
+        await found.response.read()
+        assert desk.clock.waits == [pytest.approx(11.054)]
+
+    at_the_desk(story, fails(429, "Please try again in 11.054s."), OK)
+
+
+# --- what an error answer holds -------------------------------------------------------------------
+
+
+def test_an_error_can_be_passed_on_as_it_came() -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Refused)
+        assert (found.status, found.is_whole) == (400, True)
+        assert found.body == b'{ "error": {"message" : "no"} }'
+        assert (b"X-Request-Id", b"r1") in found.headers
+        assert found.fault.message == "no"
+
+    at_the_desk(story, answer(400, b'{ "error": {"message" : "no"} }', [("X-Request-Id", "r1")]))
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        pytest.param(answer(400, b"plain words"), "plain words", id="text"),
+        pytest.param(
+            answer(400, gzip.compress(b'{"error":{"message":"packed"}}'), [("Content-Encoding", "gzip")]),
+            "packed",
+            id="gzip",
+        ),
+        pytest.param(
+            answer(400, b"\x28\xb5\x2f\xfd", [("Content-Encoding", "zstd")]),
+            "the provider answered with status 400 and no message",
+            id="a coding that we do not read",
+        ),
+        pytest.param(answer(400), "the provider answered with status 400 and no message", id="nothing"),
+        pytest.param(drip(head(400, framing="4") + b'"no"'), "no", id="byte by byte"),
+    ],
+)
+def test_any_error_body_gives_its_fault(step: Play, message: str) -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Refused)
+        assert (found.fault.code, found.fault.message) == (Code.INVALID_REQUEST, message)
+        assert found.is_whole
+
+    at_the_desk(story, step)
+
+
+@pytest.mark.parametrize(
+    ("step", "idle"),
+    [
+        pytest.param(cut(head(401, framing="100"), b'{"error', how="eof"), 300, id="cut"),
+        pytest.param(stall(head(401, framing="100"), b'{"error'), 0.05, id="stalled"),
+        pytest.param(stall(head(401), chunk(b"x" * (LONGEST_ERROR + 1))), 300, id="too long"),
+    ],
+)
+def test_a_broken_error_body_still_gives_its_fault_by_status(step: Play, idle: float) -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send(timeouts=Timeouts(idle=idle))
+        assert isinstance(found, Refused)
+        assert (found.fault.code, found.is_whole, len(found.body) <= LONGEST_ERROR) == (Code.AUTH, False, True)
+        await desk.upstream.gone(0)
+
+    at_the_desk(story, step)
+
+
+def test_an_error_that_never_ends_is_not_waited_for() -> None:
+    async def forever(talk: object) -> None:
+        await talk.say(head(503))
+        while True:
+            await talk.drip(chunk(b"."))
+
+    async def story(desk: Desk) -> None:
+        found = await desk.send(retries=0, timeouts=Timeouts(idle=0.05))
+        assert isinstance(found, Refused)
+        assert (found.fault.code, found.is_whole) == (Code.OVERLOADED, False)
+        await desk.upstream.gone(0)
+
+    at_the_desk(story, forever)
+
+
+def test_a_credential_that_the_provider_repeats_is_not_spread() -> None:
+    echo = {"error": {"message": f"bad key {KEY} for team-7-token, url key query-key", "param": [KEY]}}
+
+    async def story(desk: Desk) -> None:
+        url = f"{desk.upstream.url}/v1?key=query-key&alt=sse"
+        found = await desk.send(url, secrets=("team-7-token",))
+        assert isinstance(found, Refused)
+        assert found.fault.message == "bad key *** for ***, url key ***"
+        assert str(found.fault) == found.fault.message
+        assert KEY not in json.dumps(found.fault.details)
+        assert KEY not in repr(found)
+        assert KEY not in repr(desk.outgoing(url))
+        assert KEY.encode() in found.body
+
+    at_the_desk(story, says(echo, 401))
+
+
+def test_nor_is_it_in_what_is_told_of_an_attempt() -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Accepted)
+        await found.response.read()
+        assert desk.attempts[1].detail.startswith("500: *** failed")
+        assert len(desk.attempts[1].detail) == 200
+
+    at_the_desk(story, fails(500, f"{KEY} failed{'.' * 500}"), OK)
+
+
+# --- the ledger -----------------------------------------------------------------------------------
+
+
+def test_the_ledger_hears_of_attempts_limits_and_use() -> None:
+    limits = [("x-ratelimit-limit-tokens", "1000"), ("x-ratelimit-remaining-tokens", "900")]
+
+    async def story(desk: Desk) -> None:
+        found = await desk.send()
+        assert isinstance(found, Accepted)
+        await found.response.read()
+        now = desk.clock.now()
+        assert desk.ledger.used("acme", "large", now) == Limits(2, 100, 2, 100)
+        assert desk.ledger.limits("acme", "large") == Limits(tpm=1000)
+        desk.ledger.settled(found.sent, 37, now)
+        assert desk.ledger.used("acme", "large", now) == Limits(2, 37, 2, 37)
+
+    at_the_desk(story, fails(503), says({}, headers=limits))
+
+
+# --- cancellation ---------------------------------------------------------------------------------
+
+
+def test_to_cancel_while_it_waits_ends_it_at_once() -> None:
+    async def story(desk: Desk) -> None:
+        async with asyncio.TaskGroup() as group:
+            sending = group.create_task(desk.send())
+            await desk.clock.asleep.wait()
+            sending.cancel()
+        assert sending.cancelled()
+        assert len(desk.upstream.seen) == 1
+
+    at_the_desk(story, fails(503), OK, holds=True)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(stall(), id="before the head"),
+        pytest.param(stall(b"HTTP/1.1 200"), id="in the head"),
+        pytest.param(stall(head(503, framing="100")), id="in the body of an error"),
+    ],
+)
+def test_to_cancel_while_it_sends_closes_the_upstream(step: Play) -> None:
+    async def story(desk: Desk) -> None:
+        async with asyncio.TaskGroup() as group:
+            sending = group.create_task(desk.send())
+            await desk.upstream.arrived(1)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            sending.cancel()
+        assert sending.cancelled()
+        await desk.upstream.gone(0)
+        assert len(desk.upstream.seen) == 1
+
+    at_the_desk(story, step, OK)
