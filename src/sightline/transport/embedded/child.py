@@ -1,0 +1,110 @@
+"""The program of the child process: it loads the engine and serves the model on loopback until its input ends.
+
+A missing library is an error at import, and a processor without AVX2 kills the process there: hence a process of its
+own, and hence the engine is imported nowhere else. The parent holds the other end of its input, so that it ends with
+the parent, whichever way that goes.
+"""
+
+import importlib
+import os
+import signal
+import sys
+import sysconfig
+from types import ModuleType
+from typing import BinaryIO, Protocol
+
+import msgspec
+
+from sightline.transport.embedded.causes import Cause
+from sightline.transport.embedded.machine import cores, default_threads, has_build
+from sightline.transport.embedded.messages import Answer, Failed, Orders, Started
+from sightline.transport.embedded.weights import SHA256, are_weights, find_weights, sha256_of
+
+ENGINE = "xllamacpp"
+MODEL = "smollm2-135m-instruct"
+
+
+class Server(Protocol):
+    """The engine's server. It has no method to stop: the last reference closes its socket and joins its threads."""
+
+    listening_address: str
+
+
+class CannotServeError(Exception):
+    """Why there is no model; told to the parent as a word and a detail."""
+
+    def __init__(self, cause: Cause, detail: str = "") -> None:
+        super().__init__(cause, detail)
+        self.failed = Failed(cause, detail)
+
+
+def main() -> int:
+    """Serve until the input ends; 1 if there is nothing to serve."""
+    # A Ctrl-C in a terminal reaches every process there; only the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = _private_output()
+    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=Orders)
+    try:
+        server = serve(orders)
+    except CannotServeError as reason:
+        _tell(parent, reason.failed)
+        return 1
+    _tell(parent, Started(server.listening_address))
+    sys.stdin.buffer.read()
+    del server
+    return 0
+
+
+def serve(orders: Orders) -> Server:
+    """The engine's server, listening."""
+    engine = load_engine()
+    weights = find_weights(orders.weights)
+    if weights is None:
+        raise CannotServeError("no_weights", orders.weights)
+    if not are_weights(weights):
+        raise CannotServeError("bad_weights", f"{weights.name} is not a GGUF file")
+    settings = engine.CommonParams()
+    settings.model.path = str(weights)
+    settings.model_alias = {MODEL}
+    settings.hostnames, settings.port, settings.api_keys = ["127.0.0.1"], 0, [orders.key]
+    # Any page may otherwise ask it, and its own page is one more thing that listens.
+    settings.cors_origins, settings.ui, settings.offline, settings.verbosity = "localhost", False, True, 0
+    # The window is divided by the number of parallel requests, and the cache of prompts has 8 GiB unless told.
+    settings.n_ctx, settings.n_parallel, settings.cache_ram_mib = orders.context_window, 1, 0
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = orders.threads or default_threads(cores())
+    try:
+        return engine.Server(settings)  # type: ignore[no-any-return]
+    except RuntimeError as error:
+        if not orders.weights and sha256_of(weights) != SHA256:
+            raise CannotServeError("bad_weights", f"{weights.name} has another SHA-256 than it should") from error
+        raise CannotServeError("start_failed", str(error)) from error
+
+
+def load_engine() -> ModuleType:
+    """Import the engine, or say what is missing."""
+    try:
+        return importlib.import_module(ENGINE)
+    except ModuleNotFoundError as error:
+        if error.name != ENGINE:
+            raise CannotServeError("engine_broken", str(error)) from error
+        soabi = str(sysconfig.get_config_var("SOABI"))
+        where = sysconfig.get_platform()
+        raise CannotServeError("no_engine" if has_build(where, soabi) else "no_build", where) from error
+    except ImportError as error:
+        raise CannotServeError("libgomp" if "libgomp" in str(error) else "engine_broken", str(error)) from error
+
+
+def _private_output() -> BinaryIO:
+    """The pipe to the parent, with nothing else in it: what the engine prints goes to standard error."""
+    parent = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return parent
+
+
+def _tell(parent: BinaryIO, answer: Answer) -> None:
+    with parent:
+        parent.write(msgspec.json.encode(answer) + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sightline.errors import Code, Fault
+from sightline.transport.embedded.diagnosis import Finding, diagnose, findings_of
+from sightline.transport.embedded.inspection import Inspection
+from sightline.transport.embedded.process import EmbeddedModel
+from sightline.transport.embedded.weights import SHA256
+from sightline.wire.call import HttpRequest
+from tests.local_model import Served, needs_model
+from tests.transport.embedded.stand_in import STARTED, StandIn
+
+HEALTHY = Inspection(
+    platform="linux-x86_64",
+    has_build=True,
+    engine="2026.10.11549",
+    weights="SmolLM2.gguf",
+    sha256=SHA256,
+    openmp_problem="",
+    avx2=True,
+)
+
+
+async def post(request: HttpRequest) -> tuple[int, bytes]:
+    key = dict(request.headers)["authorization"].removeprefix("Bearer ")
+    answer = await asyncio.to_thread(Served("", key).ask, request.url, request.body)
+    return answer.status, answer.body
+
+
+def diagnosed(*, python: str = sys.executable, url: str = "", weights: str = "", says: object = None) -> list[Finding]:
+    """The findings; `says` is what stands in for the answers of a model elsewhere."""
+
+    async def answer(request: HttpRequest) -> tuple[int, bytes]:
+        return says  # type: ignore[return-value]
+
+    async def story() -> list[Finding]:
+        model = EmbeddedModel(python=python, environment=os.environ, make_key=lambda: "key", url=url, weights=weights)
+        try:
+            return await diagnose(model, answer if says else post)
+        finally:
+            await model.close()
+
+    return asyncio.run(story())
+
+
+def by_name(findings: list[Finding]) -> dict[str, Finding]:
+    return {finding.name: finding for finding in findings}
+
+
+@needs_model
+def test_where_it_runs_every_part_is_found_right() -> None:
+    findings = diagnosed()
+    assert [finding.name for finding in findings] == [
+        "engine", "weights", "openmp", "processor", "start", "count", "answer",
+    ]  # fmt: skip
+    assert not [finding for finding in findings if finding.ok is False]
+    assert by_name(findings)["count"].detail == "33 tokens"
+
+
+def test_where_the_engine_does_not_start_the_parts_are_told_all_the_same(tmp_path: Path) -> None:
+    inspecting = f'case "$*" in *inspection*) exec {sys.executable} "$@";; esac; kill -ILL $$'
+    findings = by_name(diagnosed(python=str(StandIn(tmp_path, inspecting).path)))
+    assert list(findings) == ["engine", "weights", "openmp", "processor", "start"]
+    assert not findings["start"].ok
+    assert "AVX2" in findings["start"].detail
+    assert findings["start"].hint
+
+
+def test_a_model_that_dies_between_two_looks_is_told(tmp_path: Path) -> None:
+    once = tmp_path / "once"
+    dying = f"""case "$*" in *inspection*) exec {sys.executable} "$@";; esac
+read line; test -e {once} && exit 5; touch {once}; {STARTED}; read line"""
+    python = StandIn(tmp_path, dying)
+
+    async def story() -> list[Finding]:
+        model = EmbeddedModel(python=str(python.path), environment=os.environ, make_key=lambda: "key")
+
+        async def killing(request: HttpRequest) -> tuple[int, bytes]:
+            os.kill(python.pids[-1], signal.SIGKILL)
+            assert model._child is not None
+            await model._child.ended.wait()
+            raise Fault(Code.NETWORK, "connection reset")
+
+        try:
+            return await diagnose(model, killing)
+        finally:
+            await model.close()
+
+    findings = by_name(asyncio.run(story()))
+    assert findings["start"].ok
+    assert findings["count"].detail == "connection reset"
+    assert "exit code 5" in findings["answer"].detail
+
+
+def test_a_file_of_weights_that_is_not_there(tmp_path: Path) -> None:
+    findings = by_name(diagnosed(weights=str(tmp_path / "none.gguf")))
+    assert not findings["weights"].ok
+    assert not findings["start"].ok
+
+
+def test_a_python_that_is_not_there_is_the_only_finding(tmp_path: Path) -> None:
+    (finding,) = diagnosed(python=str(tmp_path / "none"))
+    assert (finding.name, finding.ok) == ("python", False)
+    assert "No such file" in finding.detail
+
+
+def test_a_python_that_cannot_look_says_why(tmp_path: Path) -> None:
+    (finding,) = diagnosed(python=str(StandIn(tmp_path, "echo 'No module named sightline' >&2; exit 1").path))
+    assert finding.ok is False
+    assert "No module named sightline" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        pytest.param((401, b'{"error":"Invalid API Key"}'), "status 401", id="another key"),
+        pytest.param((200, b"{}"), "cannot be read", id="not a model"),
+        pytest.param((200, b'{"input_tokens":1,"choices":[]}'), "cannot be read", id="no answer"),
+    ],
+)
+def test_a_model_elsewhere_is_asked_and_not_looked_into(says: tuple[int, bytes], words: str) -> None:
+    findings = diagnosed(url="http://127.0.0.1:8080", says=says)
+    assert [finding.name for finding in findings] == ["address", "count", "answer"]
+    assert findings[-1].ok is False
+    assert words in findings[-1].detail
+
+
+def test_a_model_elsewhere_that_cannot_be_reached() -> None:
+    async def unreachable(request: HttpRequest) -> tuple[int, bytes]:
+        raise Fault(Code.NETWORK, "connection refused", hint="Is it running?")
+
+    async def story() -> list[Finding]:
+        model = EmbeddedModel(environment={}, make_key=lambda: "key", url="http://127.0.0.1:1")
+        return await diagnose(model, unreachable)
+
+    assert asyncio.run(story())[-1] == Finding("answer", ok=False, detail="connection refused", hint="Is it running?")
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "ok", "words"),
+    [
+        pytest.param({"engine": ""}, "engine", False, "not installed", id="no engine"),
+        pytest.param({"engine": "", "has_build": False}, "engine", False, "no build", id="no build"),
+        pytest.param({"weights": "", "sha256": ""}, "weights", False, "not installed", id="no weights"),
+        pytest.param({"sha256": "00"}, "weights", False, "SHA-256 00", id="damaged weights"),
+        pytest.param({"openmp_problem": "libgomp.so.1: none"}, "openmp", False, "libgomp.so.1", id="no OpenMP"),
+        pytest.param({"avx2": False}, "processor", False, "AVX2", id="an old processor"),
+        pytest.param({"avx2": None}, "processor", None, "not known", id="a processor that does not say"),
+        pytest.param({"platform": "macosx-13.0-arm64"}, "openmp", True, "not needed", id="a Mac"),
+    ],
+)
+def test_what_is_wrong_is_found_and_told(change: dict[str, object], name: str, ok: bool | None, words: str) -> None:
+    finding = by_name(findings_of(msgspec.structs.replace(HEALTHY, **change)))[name]
+    assert finding.ok is ok
+    assert words in finding.detail
+    assert bool(finding.hint) is (ok is False)
+
+
+def test_weights_that_a_person_chose_may_be_any() -> None:
+    chosen = msgspec.structs.replace(HEALTHY, sha256="00")
+    assert by_name(findings_of(chosen, own_weights=True))["weights"].ok is None

@@ -1,0 +1,115 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from sightline.errors import Code
+from sightline.transport.embedded import pipes
+from sightline.transport.embedded.messages import Started
+from sightline.transport.embedded.pipes import COMPLAINTS_KEPT, Pipes
+
+
+@asynccontextmanager
+async def child(script: str) -> AsyncIterator[Pipes]:
+    _, protocol = await asyncio.get_running_loop().subprocess_exec(Pipes, "/bin/sh", "-c", script, env={})
+    try:
+        yield protocol
+    finally:
+        await protocol.end()
+
+
+def told_by(script: str) -> Pipes:
+    async def listen() -> Pipes:
+        async with child(script) as heard:
+            await heard.settled.wait()
+            await heard.ended.wait()
+        return heard
+
+    return asyncio.run(listen())
+
+
+def test_a_child_says_where_it_listens_and_goes_on() -> None:
+    async def story() -> None:
+        async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
+            await heard.settled.wait()
+            assert heard.answer == Started("http://127.0.0.1:7")
+            assert heard.address == "http://127.0.0.1:7"
+            assert heard.is_alive
+        assert not heard.is_alive
+        assert heard.exit_code == 1
+
+    asyncio.run(story())
+
+
+def test_an_answer_may_come_in_pieces_and_what_follows_it_is_not_read() -> None:
+    pieces = r"""printf '{"type":"started",'; printf '"address":"http://127.0.0.1:7"}\n'; echo and more"""
+    assert told_by(pieces).address == "http://127.0.0.1:7"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("echo hello", id="no JSON"),
+        pytest.param("""echo '{"type":"arrived"}'""", id="no answer"),
+        pytest.param(r"printf '\377\376\n'", id="no text"),
+        pytest.param("head -c 70000 /dev/zero", id="no end"),
+    ],
+)
+def test_what_is_not_understood_is_a_failure(script: str) -> None:
+    heard = told_by(script)
+    fault = asyncio.run(heard.fault())
+    assert heard.address == ""
+    assert fault.code is Code.LOCAL_UNAVAILABLE
+    assert "what it said is not understood" in fault.message
+
+
+def test_of_its_complaints_the_last_ones_are_kept() -> None:
+    heard = told_by("head -c 100000 /dev/zero >&2; echo >&2; echo 'MemoryError: no room' >&2; echo >&2; exit 3")
+    assert len(heard._complaints) == COMPLAINTS_KEPT
+    assert heard.end_in_words() == ("crashed", "exit code 3; MemoryError: no room")
+
+
+def test_a_child_that_says_nothing_is_known_by_its_end() -> None:
+    assert told_by("kill -ILL $$").end_in_words() == ("no_avx2", "signal 4")
+    assert told_by("kill -KILL $$").end_in_words() == ("out_of_memory", "signal 9")
+
+
+def test_a_child_is_not_waited_for_once_it_was_given_up() -> None:
+    async def story() -> None:
+        async with child("read line") as heard:
+            heard.give_up("timeout")
+            await heard.settled.wait()
+            await heard.ended.wait()
+            heard.kill()
+            assert "did not start in time" in (await heard.fault()).message
+
+    asyncio.run(story())
+
+
+def test_a_child_that_has_answered_is_not_given_up() -> None:
+    async def story() -> None:
+        async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
+            await heard.settled.wait()
+            heard.give_up("timeout")
+            assert heard.is_alive
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("deafness", "signal"),
+    [
+        pytest.param("", 15, id="to the end of its input"),
+        pytest.param("trap '' TERM;", 9, id="to a request to end as well"),
+    ],
+)
+def test_a_deaf_child_is_ended_all_the_same(monkeypatch: pytest.MonkeyPatch, deafness: str, signal: int) -> None:
+    async def story() -> int | None:
+        script = f"""{deafness} echo '{{"type":"failed","cause":"crashed"}}'; while :; do read -r line; done"""
+        async with child(script) as heard:
+            await heard.settled.wait()
+        return heard.exit_code
+
+    monkeypatch.setattr(pipes, "_PATIENCE", 0.05)
+    assert asyncio.run(story()) == -signal
