@@ -1,0 +1,157 @@
+"""What providers' own counts teach about our estimates, for each model: a factor, and a number that is always added.
+
+Medians do the work, so that a strange count (a cache's accounting, a search whose results were billed) moves nothing.
+The factor is told apart from the addition once requests of different sizes were seen. A single observation is
+believed half, and the band keeps what is not believed yet.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, log
+from statistics import median
+
+import msgspec
+
+from sightline.budget.estimate import Estimate, between
+from sightline.errors import Code, Fault
+
+_OBSERVATIONS = 24
+_MODELS = 256
+_ENOUGH_TO_TELL_APART = 4
+_SIZES_APART = 1.5
+_PLAUSIBLE = (0.6, 1.67)
+_NARROWEST, _WIDEST = 0.15, 2.0
+_SPREADS = 4.0
+_ROUNDING = 2
+
+
+class Observation(msgspec.Struct, frozen=True, array_like=True):
+    """An estimate before any correction, and what the provider then counted."""
+
+    tokens: int
+    low: int
+    high: int
+    reported: int
+
+
+class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The form in which all of it is kept."""
+
+    version: int
+    models: dict[str, list[Observation]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How one model's counts relate to our estimates: times `factor`, plus `added`. `width` is what the band is
+    multiplied by, `seen` how many counts it rests on."""
+
+    factor: float
+    added: float
+    width: float
+    seen: int
+
+    def corrected(self, raw: Estimate, *, within_band: bool = False) -> Estimate:
+        """The estimate after the lesson. An exact one stays; `within_band` keeps to the doubt that it had."""
+        if raw.is_exact:
+            return raw
+        trust = self.seen / (self.seen + 1)
+        whole = raw.tokens * self.factor + self.added
+        likely = raw.tokens * exp(log(self.factor) * trust) + self.added * trust
+        unbelieved = abs(whole - likely)
+        low = likely - (raw.tokens - raw.low) * self.width - unbelieved - _ROUNDING
+        high = likely + (raw.high - raw.tokens) * self.width + unbelieved + _ROUNDING
+        if within_band:
+            low, likely, high = (min(max(value, raw.low), raw.high) for value in (low, likely, high))
+        return between(low, likely, high, raw.how and f"{raw.how}, learned")
+
+
+def learned(observations: Sequence[Observation]) -> Ratio:
+    """What the observations have in common; there is at least one."""
+    factor, added = _line([(seen.tokens, seen.reported) for seen in observations])
+    misses = [_miss(seen, seen.reported - seen.tokens * factor - added) for seen in observations]
+    width = min(_WIDEST, max(_NARROWEST, _SPREADS * median(misses)))
+    return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations))
+
+
+def _miss(seen: Observation, residual: float) -> float:
+    """How far off, in halves of the band that the estimate had."""
+    half = seen.high - seen.tokens if residual > 0 else seen.tokens - seen.low
+    return max(0.0, abs(residual) - _ROUNDING) / max(1, half)
+
+
+def _line(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    sizes = [tokens for tokens, _ in points]
+    if len(points) >= _ENOUGH_TO_TELL_APART and max(sizes) > min(sizes) * _SIZES_APART:
+        slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(points, 2) if a[0] != b[0]]
+        factor = min(max(median(slopes), _PLAUSIBLE[0]), _PLAUSIBLE[1])
+        return factor, median(reported - factor * tokens for tokens, reported in points)
+    factor = exp(median(log(reported / tokens) for tokens, reported in points))
+    if _PLAUSIBLE[0] <= factor <= _PLAUSIBLE[1]:
+        return factor, 0.0
+    return 1.0, median(reported - tokens for tokens, reported in points)
+
+
+class Calibration:
+    """The latest observations for each model, the models in order of their last use."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, deque[Observation]] = {}
+        self._ratios: dict[str, Ratio] = {}
+
+    @staticmethod
+    def key(provider: str, model: str, *, tools: bool) -> str:
+        """Requests with tools are learned apart: what a provider says to the model about tools comes with them."""
+        return f"{provider}/{model}{'+tools' if tools else ''}"
+
+    def observe(self, key: str, raw: Estimate, reported: int, *, cached: bool = False) -> None:
+        """Take a count of the provider. `cached` says that it reported cached tokens; some then leave them out of the
+        whole, and such a count teaches nothing."""
+        if raw.tokens <= 0 or reported <= 0 or (cached and reported < raw.low / 2):
+            return
+        seen = self._models.pop(key, None) or deque(maxlen=_OBSERVATIONS)
+        seen.append(Observation(raw.tokens, raw.low, raw.high, reported))
+        self._models[key] = seen
+        self._ratios.pop(key, None)
+        if len(self._models) > _MODELS:
+            oldest = next(iter(self._models))
+            del self._models[oldest]
+            self._ratios.pop(oldest, None)
+
+    def ratio(self, key: str) -> Ratio | None:
+        """What was learned about a model; None where nothing was seen yet."""
+        seen = self._models.get(key)
+        if seen is None:
+            return None
+        if key not in self._ratios:
+            self._ratios[key] = learned(seen)
+        return self._ratios[key]
+
+    def to_json(self) -> bytes:
+        """All observations."""
+        return msgspec.json.encode(Stored(1, {key: list(seen) for key, seen in self._models.items()}))
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "Calibration":
+        """What `to_json` wrote. Anything else is a fault, and starting anew is what to do about it."""
+        try:
+            stored = msgspec.json.decode(data, type=Stored)
+        except msgspec.DecodeError as error:
+            raise _unreadable(str(error)) from error
+        if stored.version != 1:
+            raise _unreadable(f"version {stored.version} is not known")
+        calibration = cls()
+        for key, observations in stored.models.items():
+            for seen in observations:
+                calibration.observe(key, Estimate(seen.tokens, seen.low, seen.high), seen.reported)
+        return calibration
+
+
+def _unreadable(why: str) -> Fault:
+    return Fault(
+        Code.CONFIG,
+        f"the calibration of token estimates cannot be read: {why}",
+        hint="Delete the file; it is learned anew from the next requests.",
+    )
