@@ -12,7 +12,15 @@ from sightline.errors import Code, Fault
 
 EXIT_FAILED, EXIT_USAGE, EXIT_PROVIDER, EXIT_INTERRUPTED = 1, 2, 3, 130
 
-_EXITS = {Code.TRANSLATION_LOSS: EXIT_FAILED, Code.USAGE: EXIT_USAGE, Code.INVALID_REQUEST: EXIT_USAGE}
+# A fault that a provider told has a status. These arise here, before anything is sent.
+_EXITS = {
+    Code.TRANSLATION_LOSS: EXIT_FAILED,
+    Code.USAGE: EXIT_USAGE,
+    Code.CONFIG: EXIT_USAGE,
+    Code.INVALID_REQUEST: EXIT_USAGE,
+    Code.AUTH: EXIT_USAGE,
+    Code.MODEL_UNKNOWN: EXIT_USAGE,
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -24,7 +32,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    from sightline.cli import translate
+    from sightline.cli import ask, config, doctor, local, translate
 
     program: argparse.ArgumentParser = _Parser(
         prog="sightline",
@@ -32,7 +40,8 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="store_true", help="print the version and end")
     commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    translate.add_command(commands)
+    for command in (ask, config, doctor, local, translate):
+        command.add_command(commands)
     return program
 
 
@@ -45,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if _wants_traceback(words):
             raise
         tell(fault)
-        return _EXITS.get(fault.code, EXIT_PROVIDER)
+        return EXIT_PROVIDER if fault.status is not None else _EXITS.get(fault.code, EXIT_PROVIDER)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -1,21 +1,33 @@
 """The three streams of a command: what it reads, what it writes, what it says beside that."""
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from sightline.errors import Code, Fault
 
 _CHUNK = 65536
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def say(text: str) -> None:
+def say(text: str, *, end: str = "\n") -> None:
     """Words for a person, on stderr alone; where that is closed or full they are lost, and the result is not."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            print(text, file=sys.stderr, flush=True)
+            print(text.encode("utf-8", "replace").decode(), file=sys.stderr, flush=True, end=end)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person is looking at this stream."""
+    return stream is not None and stream.isatty()
+
+
+def harmless(text: str) -> str:
+    """Foreign text for a terminal: control characters, which could move the cursor or worse, are shown and not sent."""
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def tell(fault: Fault) -> None:
@@ -27,15 +39,15 @@ def tell(fault: Fault) -> None:
         say(note)
 
 
-def write(data: bytes) -> None:
-    """Exactly these bytes to stdout, at once; a terminal gets its line end."""
+def write(data: bytes, *, ends_line: bool = True) -> None:
+    """Exactly these bytes to stdout, at once; a terminal gets its line end, unless more of the line is to come."""
     if not data:
         return
     if sys.stdout is None:
         raise Fault(Code.USAGE, "stdout is closed", hint="Give the result somewhere to go.")
     try:
         sys.stdout.buffer.write(data)
-        if sys.stdout.isatty() and not data.endswith(b"\n"):
+        if ends_line and sys.stdout.isatty() and not data.endswith(b"\n"):
             sys.stdout.buffer.write(b"\n")
         sys.stdout.buffer.flush()
     except BrokenPipeError:

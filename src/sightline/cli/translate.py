@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.cli.options import add_shared
 from sightline.cli.terminal import opened, read, say, some, tell, unusable, write
 from sightline.dialects.registry import NAMES as DIALECTS
 from sightline.errors import Code, Fault
@@ -45,7 +46,7 @@ def _add_shared(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", default="", metavar="M", help="name this model instead")
     command.add_argument("--strict", action="store_true", help="refuse if content or an option would be lost")
     command.add_argument("--report", metavar="FILE", help="write losses and additions there as JSON")
-    command.add_argument("--log-level", choices=("debug", "info"), default="info", help="debug shows tracebacks")
+    add_shared(command)
     command.add_argument("file", nargs="?", default="-", metavar="FILE", help="the input; - or nothing is stdin")
     command.set_defaults(run=run)
 

@@ -1,0 +1,173 @@
+"""The one place where the program is wired together, and where clock, randomness, environment and files come in."""
+
+import asyncio
+import os
+import random
+import secrets
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.loading import Loaded, load
+from sightline.catalog.problem import Problem
+from sightline.catalog.provider import Provider
+from sightline.catalog.toml import TomlText
+from sightline.engine.engine import Engine
+from sightline.engine.memory import Memory
+from sightline.errors import Code, Fault
+from sightline.settings import Settings
+from sightline.transport.embedded.diagnosis import Finding, diagnose
+from sightline.transport.embedded.process import EmbeddedModel
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.proxies import Proxies
+from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.trust import Trust
+from sightline.transport.sender import Sender
+from sightline.wire.call import HttpRequest
+
+FILE_NAME = "sightline.toml"
+_BUILT_IN = ("providers.toml", "detections.toml", "families.toml", "models.toml")
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def elapsed(self) -> float:
+        """Seconds since some moment."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What is in force: the catalogue and the settings, the file that they came from, and the environment."""
+
+    catalog: Catalog
+    settings: Settings
+    path: Path | None
+    environment: Mapping[str, str]
+    problems: tuple[Problem, ...] = ()
+
+    def has_key(self, provider: Provider) -> bool:
+        """Whether the provider's key is in the environment, or it takes none."""
+        return not provider.key_env or bool(self.environment.get(provider.key_env, "").strip())
+
+
+def configuration(named: str | None) -> Configuration:
+    """The configuration, which must be sound."""
+    loaded, path = _loaded(named)
+    return _configuration(loaded.sound(), path)
+
+
+def examined(named: str | None) -> Configuration:
+    """The configuration with everything that is wrong with it."""
+    loaded, path = _loaded(named)
+    return _configuration(loaded, path)
+
+
+def config_file(named: str | None) -> Path | None:
+    """The file that is in use: the one that was named, else the one here, else the user's."""
+    named = named or os.environ.get("SIGHTLINE_CONFIG", "").strip()
+    if named:
+        return Path(named)
+    return next((path for path in (Path(FILE_NAME), config_home()) if path.is_file()), None)
+
+
+def config_home() -> Path:
+    """Where the user's own file is looked for."""
+    return _home("XDG_CONFIG_HOME", ".config") / FILE_NAME
+
+
+def data_folder(named: str | None) -> Path:
+    """Where Sightline keeps what it learns."""
+    named = named or os.environ.get("SIGHTLINE_DATA", "").strip()
+    return Path(named) if named else _home("XDG_DATA_HOME", ".local/share")
+
+
+@asynccontextmanager
+async def open_engine(loaded: Configuration, data: str | None) -> AsyncIterator[Engine]:
+    """An engine that is ready to send, and is closed with all that it started."""
+    settings, clock = loaded.settings, SystemClock()
+    memory = Memory(data_folder(data), clock.now)
+    embedded = embedded_model(loaded)
+    client = HttpClient(
+        trust=Trust(ca_file=settings.network.ca_file, environment=loaded.environment),
+        proxies=Proxies.of(loaded.environment),
+        max_connections=settings.network.max_connections,
+    )
+    sender = Sender(client, clock, random.random, memory.ledger)
+    try:
+        yield Engine(sender, embedded, loaded.environment, memory, clock)
+    finally:
+        await client.close()
+        await embedded.close()
+        memory.save()
+
+
+def embedded_model(loaded: Configuration) -> EmbeddedModel:
+    """The embedded model, not yet started."""
+    local = loaded.settings.local
+    return EmbeddedModel(
+        python=sys.executable,
+        environment=loaded.environment,
+        threads=local.threads,
+        context_window=local.context_window,
+        url=local.url,
+        make_key=lambda: secrets.token_urlsafe(24),
+    )
+
+
+async def diagnosed(loaded: Configuration) -> list[Finding]:
+    """What is right and wrong with the embedded model."""
+    model = embedded_model(loaded)
+    async with HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
+
+        async def post(request: HttpRequest) -> tuple[int, bytes]:
+            async with await client.send(request, Timeouts(), direct=True) as response:
+                return response.status, await response.read()
+
+        try:
+            return await diagnose(model, post)
+        finally:
+            await model.close()
+
+
+def _loaded(named: str | None) -> tuple[Loaded[Settings], Path | None]:
+    path = config_file(named)
+    folder = files("sightline.catalog") / "data"
+    documents = [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
+    if path is not None:
+        documents.append(TomlText(str(path), _text(path)))
+    return load(documents, os.environ, Settings), path
+
+
+def _configuration(loaded: Loaded[Settings], path: Path | None) -> Configuration:
+    return Configuration(loaded.catalog, loaded.settings, path, dict(os.environ), loaded.problems)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        hint = "Check the path, or leave --config out."
+        raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
+    except UnicodeDecodeError as error:
+        raise Fault(Code.CONFIG, f"{path}: not UTF-8 (byte {error.start})", hint="Save it as UTF-8.") from None
+
+
+def _home(variable: str, otherwise: str) -> Path:
+    """The user's folder for Sightline, by the desktop's convention."""
+    named = os.environ.get(variable, "").strip()
+    return (Path(named) if named else Path.home() / otherwise) / "sightline"

@@ -1,0 +1,121 @@
+"""An answer on the terminal while it arrives: its words on stdout, everything beside them on stderr."""
+
+import sys
+
+from sightline.budget.cost import cost_of
+from sightline.budget.estimate import Estimate
+from sightline.budget.ledger import Wait
+from sightline.catalog.facts import Facts
+from sightline.cli.terminal import harmless, is_terminal, say, write
+from sightline.model.events import (
+    FrameBroken,
+    PartReceived,
+    RefusalReceived,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+)
+from sightline.model.exchange import AttemptStarted
+from sightline.model.reply import Reply
+
+_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+
+
+class AnswerView:
+    """Shows one answer. In a pipe stdout gets the model's words exactly; a terminal gets no control characters."""
+
+    def __init__(self) -> None:
+        self._is_terminal = is_terminal(sys.stdout)
+        self._shows_thinking = is_terminal(sys.stderr)
+        self._is_thinking = False
+        self._last = ""
+
+    def heard(self, event: StreamEvent) -> None:
+        """One more event."""
+        match event:
+            case TextReceived(text=text, choice=0) | RefusalReceived(text=text, choice=0):
+                self._stop_thinking()
+                self._put(text)
+            case ThinkingReceived(text=text, choice=0):
+                self._think(text)
+            case PartReceived(value=value):
+                self._stop_thinking()
+                say(f"note: the answer holds a part that is not text ({type(value).__name__.lower()})")
+            case FrameBroken(message=message):
+                say(f"note: a piece of the answer cannot be read: {message}")
+            case _:
+                pass
+
+    def tried(self, attempt: AttemptStarted) -> None:
+        """One more attempt; the first is nothing to speak of."""
+        if attempt.number > 1:
+            why = f"{attempt.reason}: {attempt.detail}" if attempt.detail else attempt.reason
+            say(f"note: attempt {attempt.number} after {attempt.waited:.1f} s ({why})")
+
+    def paused(self, wait: Wait) -> None:
+        """It is known that the provider would refuse it now."""
+        say(f"note: waiting {wait.seconds:.1f} s: the limit of {wait.limit} is used up")
+
+    def done(self) -> None:
+        """Nothing more comes; the terminal's next line is free."""
+        self._stop_thinking()
+        if self._is_terminal and self._last and not self._last.endswith("\n"):
+            write(b"\n")
+
+    def _put(self, text: str) -> None:
+        if not text:
+            return
+        self._last = text
+        shown = harmless(text) if self._is_terminal else text
+        write(shown.encode("utf-8", "replace"), ends_line=False)
+
+    def _think(self, text: str) -> None:
+        if not self._shows_thinking or not text:
+            return
+        start = "" if self._is_thinking else _DIM
+        self._is_thinking = True
+        say(f"{start}{harmless(text)}", end="")
+
+    def _stop_thinking(self) -> None:
+        if self._is_thinking:
+            self._is_thinking = False
+            say(_PLAIN)
+
+
+def summary(reply: Reply, *, name: str, facts: Facts, estimate: Estimate | None, seconds: float) -> str:
+    """One line: who answered, how many tokens, what they cost, how long it took."""
+    return f"{name}: {', '.join([*_counts(reply, estimate), *_money(reply, facts), f'{seconds:.2f} s'])}"
+
+
+def shown(estimate: Estimate) -> str:
+    """An estimate for a person: exact, or with what it may be off."""
+    if estimate.is_exact:
+        return f"{estimate.tokens:,}"
+    return f"~{estimate.tokens:,} ± {max(estimate.high - estimate.tokens, estimate.tokens - estimate.low):,}"
+
+
+def _counts(reply: Reply, estimate: Estimate | None) -> list[str]:
+    usage = reply.usage
+    if usage is None or usage.input_tokens is None:
+        return [f"{shown(estimate)} tokens in (estimated)"] if estimate is not None else ["no usage reported"]
+    finer = [
+        f"{count:,} {what}"
+        for count, what in ((usage.cached_tokens, "cached"), (usage.cache_write_tokens, "written to the cache"))
+        if count
+    ]
+    if estimate is not None:
+        finer.append(f"{shown(estimate)} estimated")
+    told = [f"{usage.input_tokens:,} tokens in" + (f" ({', '.join(finer)})" if finer else "")]
+    if usage.output_tokens is not None:
+        thought = f" ({usage.reasoning_tokens:,} thinking)" if usage.reasoning_tokens else ""
+        told.append(f"{usage.output_tokens:,} out{thought}")
+    return told
+
+
+def _money(reply: Reply, facts: Facts) -> list[str]:
+    cost = None if reply.usage is None else cost_of(reply.usage, facts.prices)
+    if cost is None:
+        return []
+    if cost == 0:
+        return ["free"]
+    return [f"${cost:.2f}" if cost >= 1 else f"${cost:.6f}".rstrip("0")]

@@ -1,0 +1,213 @@
+"""`sightline ask`: one question to a model, from the exact bytes that leave to the words that come back."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_shared
+from sightline.cli.terminal import read, say, write
+from sightline.errors import Code, Fault
+
+if TYPE_CHECKING:
+    from sightline.build import Configuration
+    from sightline.catalog.choose import Choice
+    from sightline.catalog.compose import Prompt
+    from sightline.engine.engine import Engine
+    from sightline.engine.preparing import Prepared
+    from sightline.model.json import JsonObject
+    from sightline.model.reply import Reply
+
+FORMS = ("wire", "curl", "python", "canonical")
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`ask` and its options."""
+    command = commands.add_parser(
+        "ask",
+        help="ask a model, or see the exact request that would",
+        description="Ask a model. The answer streams to stdout; thinking, usage, cost and time go to stderr. Without a "
+        "model, a key or a configuration the embedded model answers.",
+    )
+    command.add_argument("-m", "--model", default="", metavar="MODEL", help="a model, or PROVIDER/MODEL")
+    command.add_argument("-s", "--system", metavar="SYSTEM", help="instructions for the model")
+    command.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="attach a file; repeatable")
+    command.add_argument("--max-tokens", type=_positive, metavar="N", help="the most tokens of the answer")
+    command.add_argument("--temperature", type=float, metavar="T", help="how freely the model chooses its words")
+    command.add_argument("--effort", default="", metavar="WORD", help="how much a reasoning model thinks")
+    command.add_argument("--verbosity", default="", metavar="WORD", help="how much a model says, where it can be told")
+    command.add_argument("--schema", metavar="FILE", help="JSON schema that the answer must follow")
+    command.add_argument("--no-stream", action="store_true", help="ask for the whole answer at once")
+    command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
+    command.add_argument("--dry-run", action="store_true", help="send nothing; show what would be sent")
+    command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: wire); sends nothing")
+    command.add_argument("--count", action="store_true", help="let the provider count the tokens first")
+    command.add_argument("--quiet", action="store_true", help="no usage, cost and time at the end")
+    add_shared(command)
+    command.add_argument("prompt", metavar="PROMPT", help="the question; - reads it from stdin")
+    command.set_defaults(run=run)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask, or show what would be asked."""
+    from sightline.build import configuration
+    from sightline.engine.preparing import prepared
+
+    loaded = configuration(arguments.config)
+    choice = _choice(arguments.model or loaded.settings.ask.model, loaded)
+    ready = prepared(_prompt(arguments, loaded), choice)
+    for loss in ready.report.losses:
+        say(f"note: {loss.what} is not sent: {loss.why}")
+    if arguments.dry_run or arguments.form:
+        return _show(arguments, ready, loaded)
+    return _ask(arguments, ready, loaded)
+
+
+def _choice(wanted: str, loaded: "Configuration") -> "Choice":
+    from sightline.catalog.choose import choose, default_choice
+
+    if wanted:
+        return choose(loaded.catalog, wanted, has_key=loaded.has_key)
+    return default_choice(loaded.catalog, has_key=loaded.has_key)
+
+
+def _prompt(arguments: argparse.Namespace, loaded: "Configuration") -> "Prompt":
+    from sightline.catalog.compose import Prompt
+    from sightline.cli.attachments import attached
+    from sightline.model.message import Message
+    from sightline.model.parts import Text
+
+    text = arguments.prompt if arguments.prompt != "-" else _stdin()
+    parts = (*attached(arguments.file), *([Text(text)] if text else []))
+    return Prompt(
+        messages=(Message("user", parts),) if parts else (),
+        instructions=arguments.system if arguments.system is not None else loaded.settings.ask.system or None,
+        output_schema=_schema(arguments.schema),
+        effort=arguments.effort,
+        verbosity=arguments.verbosity,
+        max_tokens=arguments.max_tokens,
+        temperature=arguments.temperature,
+        stream=not arguments.no_stream,
+    )
+
+
+def _stdin() -> str:
+    try:
+        return read("-").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Fault(
+            Code.USAGE, f"stdin is not UTF-8 text (byte {error.start})", hint="Attach other files with -f."
+        ) from None
+
+
+def _schema(path: str | None) -> "JsonObject | None":
+    if path is None:
+        return None
+    from sightline.wire.jsontext import decode
+
+    schema = decode(read(path))
+    if not isinstance(schema, dict):
+        raise Fault(Code.USAGE, f"{path}: a JSON schema is an object", hint='Begin with {"type": "object", …}.')
+    return schema
+
+
+def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
+    """What would be sent, on stdout; where to, and how much it is, on stderr."""
+    from sightline.dialects import canonical
+    from sightline.wire import snippet
+    from sightline.wire.call import Variable
+
+    url = ready.call.url
+    where = f"${{{url.name}}}{url.suffix}" if isinstance(url, Variable) else url
+    say(f"{ready.call.method} {where} ({ready.dialect}, {len(ready.body):,} bytes, sha256 {ready.sha256[:12]}…)")
+    _say_size(arguments, ready, loaded)
+    match arguments.form:
+        case "curl":
+            write(snippet.curl(ready.call).encode())
+        case "python":
+            write(snippet.python(ready.call).encode())
+        case "canonical":
+            write(canonical.write(ready.request))
+        case _:
+            write(ready.body)
+    return 0
+
+
+def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> None:
+    import asyncio
+
+    from sightline.build import open_engine
+    from sightline.cli.answer import shown
+
+    async def size() -> str:
+        async with open_engine(loaded, arguments.data) as engine:
+            estimate = await engine.counted(ready) if arguments.count else engine.estimate(ready)
+        return f"{shown(estimate)} tokens in ({estimate.how})"
+
+    window = ready.choice.facts.context_window
+    say(asyncio.run(size()) + (f" of {window:,}" if window else ""))
+
+
+def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
+    import asyncio
+
+    from sightline.build import open_engine
+
+    async def ask() -> int:
+        async with open_engine(loaded, arguments.data) as engine:
+            return await _answer(arguments, ready, engine)
+
+    return asyncio.run(ask())
+
+
+async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> int:
+    from sightline.cli.answer import AnswerView, summary
+
+    view = AnswerView()
+    estimate = await engine.measured(ready, asks_provider=arguments.count)
+    started = engine.clock.elapsed()
+    try:
+        heard = _ignore if arguments.json else view.heard
+        reply = await engine.ask(ready, heard=heard, tried=view.tried, paused=view.paused)
+    finally:
+        view.done()
+    seconds = engine.clock.elapsed() - started
+    if arguments.json:
+        from sightline.model.reply import folded
+        from sightline.wire.jsontext import encode
+
+        write(encode(folded(reply)) + b"\n")
+    if not arguments.quiet:
+        name = f"{ready.choice.provider_name}/{ready.choice.model}"
+        say(summary(reply, name=name, facts=ready.choice.facts, estimate=estimate, seconds=seconds))
+    if engine.memory.trouble:
+        say(f"note: {engine.memory.trouble}")
+    return _ended(reply)
+
+
+def _ignore(_event: object) -> None:
+    """The whole reply is printed at the end."""
+
+
+def _ended(reply: "Reply") -> int:
+    """The exit code; an answer that is not whole is never a success in silence."""
+    from sightline.cli.program import EXIT_FAILED
+
+    if reply.fault is not None:
+        raise reply.fault
+    match reply.choice.finish:
+        case "length":
+            say("note: the answer was cut at its limit of tokens; allow more with --max-tokens")
+        case "content_filter":
+            say("note: the provider's filter stopped the answer")
+            return EXIT_FAILED
+        case "tool_calls":
+            say("note: the model wants to call a tool; --json shows the call")
+        case _:
+            pass
+    return 0

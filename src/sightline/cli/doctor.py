@@ -1,0 +1,122 @@
+"""`sightline doctor`: everything that an answer needs, piece by piece, and what to do where it is not there."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_shared
+from sightline.cli.terminal import write
+from sightline.errors import Fault
+
+if TYPE_CHECKING:
+    from sightline.build import Configuration
+    from sightline.transport.embedded.diagnosis import Finding
+
+_MARKS = {True: "ok", False: "NO", None: "--"}
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`doctor`, which takes nothing but the shared options."""
+    command = commands.add_parser(
+        "doctor",
+        help="look for what stands in the way of an answer",
+        description="Look at the configuration, keys, proxies, certificates, tokenizer and the embedded model.",
+    )
+    add_shared(command)
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Say what was found; the exit code says whether anything is broken."""
+    from sightline.build import examined
+    from sightline.cli.program import EXIT_FAILED
+
+    loaded = examined(arguments.config)
+    is_sound = True
+    for title, findings in (
+        ("configuration", _configuration(loaded, arguments.data)),
+        ("keys", _keys(loaded)),
+        ("network", _network(loaded)),
+        ("tokens", _tokenizer()),
+        ("embedded model", _embedded(loaded)),
+    ):
+        write(f"{title}\n".encode())
+        for finding in findings:
+            write(_line(finding).encode())
+            is_sound = is_sound and finding.ok is not False
+    return 0 if is_sound else EXIT_FAILED
+
+
+def _line(finding: "Finding") -> str:
+    hint = f"\n       {'':16} {finding.hint}" if finding.hint else ""
+    return f"  {_MARKS[finding.ok]:3}  {finding.name:16} {finding.detail}{hint}\n"
+
+
+def _configuration(loaded: "Configuration", data: str | None) -> list["Finding"]:
+    import platform
+
+    from sightline.build import data_folder
+    from sightline.transport.embedded.diagnosis import Finding
+
+    file = str(loaded.path) if loaded.path else "none; the built-in catalogue alone"
+    found = [Finding("python", ok=True, detail=f"{platform.python_version()} on {platform.platform()}")]
+    found.append(Finding("file", ok=None if loaded.path is None else not loaded.problems, detail=file))
+    found += [Finding("problem", ok=False, detail=each.text, hint=each.hint) for each in loaded.problems]
+    folder = data_folder(data)
+    try:
+        from sightline.engine.memory import writable
+
+        writable(folder)
+        found.append(Finding("data", ok=True, detail=str(folder)))
+    except OSError as error:
+        hint = "Make it writable, or name another folder with --data or SIGHTLINE_DATA."
+        found.append(Finding("data", ok=False, detail=f"{folder}: {error.strerror}", hint=hint))
+    return found
+
+
+def _keys(loaded: "Configuration") -> list["Finding"]:
+    """Each provider that takes a key, by the name of its variable; the first that is set is used by default."""
+    from sightline.transport.embedded.diagnosis import Finding
+
+    return [
+        Finding(name, ok=True, detail=f"{provider.key_env} is set")
+        if loaded.has_key(provider)
+        else Finding(name, ok=None, detail=f"{provider.key_env} is not set")
+        for name, provider in loaded.catalog.providers.items()
+        if provider.key_env and not provider.embedded
+    ]
+
+
+def _network(loaded: "Configuration") -> list["Finding"]:
+    from sightline.transport.embedded.diagnosis import Finding
+    from sightline.transport.http.proxies import Proxies
+    from sightline.transport.http.target import Origin
+    from sightline.transport.http.trust import Trust
+
+    found: list[Finding] = []
+    try:
+        Trust(ca_file=loaded.settings.network.ca_file, environment=loaded.environment).context()
+        found.append(Finding("certificates", ok=True, detail="the system's, and those that were added"))
+    except Fault as fault:
+        found.append(Finding("certificates", ok=False, detail=fault.message, hint=fault.hint))
+    try:
+        proxy = Proxies.of(loaded.environment).for_origin(Origin("https", "provider.example", 443))
+        detail = "none" if proxy is None else f"{proxy.scheme}://{proxy.place} (from {proxy.variable})"
+        found.append(Finding("proxy", ok=None if proxy is None else True, detail=detail))
+    except Fault as fault:
+        found.append(Finding("proxy", ok=False, detail=fault.message, hint=fault.hint))
+    return found
+
+
+def _tokenizer() -> list["Finding"]:
+    from sightline.budget.tokenizer import count_tokens
+    from sightline.transport.embedded.diagnosis import Finding
+
+    return [Finding("o200k_base", ok=True, detail=f"{count_tokens('o200k_base', 'what you see')} tokens")]
+
+
+def _embedded(loaded: "Configuration") -> list["Finding"]:
+    import asyncio
+
+    from sightline.build import diagnosed
+
+    return asyncio.run(diagnosed(loaded))

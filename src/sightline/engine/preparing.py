@@ -1,0 +1,66 @@
+"""A request on its last step before the socket: the exact body, the call that takes it, and what was lost."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+from sightline.catalog.choose import Choice
+from sightline.catalog.compose import Prompt, compose
+from sightline.dialects.dialect import Target
+from sightline.dialects.endpoint import call_to
+from sightline.dialects.translate import write_request
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.call import Call
+
+_MOST_BY_DEFAULT = 8192
+"""The limit of a reply where the dialect demands one and nobody has said any."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What will be sent, to whom. `body` is what goes to the socket, byte for byte."""
+
+    choice: Choice
+    dialect: str
+    request: Request
+    body: bytes
+    report: Report
+    call: Call
+    is_stream: bool
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the body that is shown and sent."""
+        return hashlib.sha256(self.body).hexdigest()
+
+
+def prepared(prompt: Prompt, choice: Choice) -> Prepared:
+    """The request of one of our own callers, in the provider's dialect."""
+    spoken = choice.dialect
+    request = compose(
+        prompt,
+        provider=choice.provider,
+        family=choice.family,
+        facts=choice.facts,
+        model=choice.model,
+        dialect=spoken,
+    )
+    report = Report()
+    body = write_request(request, spoken, target_of(choice), report, with_url=True)
+    call = call_to(choice.provider, spoken, choice.model, body, stream=prompt.stream)
+    return Prepared(choice, spoken, request, body, report, call, prompt.stream)
+
+
+def target_of(choice: Choice) -> Target:
+    """How this provider wants a request written."""
+    quirks, route = choice.provider.quirks, choice.route
+    most = choice.facts.max_output
+    return Target(
+        system="in_place" if route is None else route.system,
+        thinking_field=quirks.thinking_field,
+        max_tokens=_MOST_BY_DEFAULT if most is None else min(most, _MOST_BY_DEFAULT),
+        max_tokens_field=quirks.max_tokens_field,
+        developer_role=quirks.developer_role,
+        stream_usage=quirks.stream_usage,
+    )

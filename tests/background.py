@@ -1,0 +1,32 @@
+"""The scripted upstream in a thread of its own, for programs under test that run a loop themselves."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.upstream import Upstream
+
+
+@contextmanager
+def upstream_in_background() -> Iterator[Upstream]:
+    """An upstream that is listening; set its `script` before the program asks."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    upstream = Upstream()
+    try:
+        asyncio.run_coroutine_threadsafe(upstream.__aenter__(), loop).result(10)
+        try:
+            yield upstream
+        finally:
+            asyncio.run_coroutine_threadsafe(upstream.__aexit__(), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def wait_until_gone(upstream: Upstream, connection: int = 0) -> None:
+    """Return once the program has closed its side of a connection; within ten seconds, or it has not."""
+    asyncio.run_coroutine_threadsafe(upstream.gone(connection), upstream._loop).result(10)

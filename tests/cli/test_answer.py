@@ -1,0 +1,132 @@
+import io
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from sightline.budget.estimate import Estimate
+from sightline.catalog.facts import Facts, Prices
+from sightline.cli.answer import AnswerView, shown, summary
+from sightline.model.events import (
+    Ended,
+    FrameBroken,
+    PartReceived,
+    RefusalReceived,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+)
+from sightline.model.exchange import AttemptStarted
+from sightline.model.parts import Image, Inline
+from sightline.model.reply import Reply
+from sightline.model.usage import Usage
+
+
+def view(*events: StreamEvent) -> None:
+    answer = AnswerView()
+    for event in events:
+        answer.heard(event)
+    answer.done()
+
+
+def test_in_a_pipe_stdout_gets_the_words_and_nothing_else(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    view(ThinkingReceived(0, "hm"), TextReceived(1, "a\x1b[31m"), RefusalReceived(2, "b"), Ended())
+    captured = capsysbinary.readouterr()
+    assert captured.out == b"a\x1b[31mb"
+    assert captured.err == b""
+
+
+def test_only_the_first_choice_is_shown(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    view(TextReceived(0, "one"), TextReceived(0, "two", choice=1))
+    assert capsysbinary.readouterr().out == b"one"
+
+
+def test_half_a_character_of_a_broken_stream_does_no_harm(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    view(TextReceived(0, "a\ud83d"))
+    assert capsysbinary.readouterr().out == b"a?"
+
+
+def test_what_cannot_be_shown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    view(PartReceived(0, Image(Inline("image/png", ""))), FrameBroken("/1", "odd"))
+    assert capsys.readouterr().err == (
+        "note: the answer holds a part that is not text (image)\nnote: a piece of the answer cannot be read: odd\n"
+    )
+
+
+def test_further_attempts_are_said_with_their_reason_and_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = AnswerView()
+    answer.tried(AttemptStarted(1, "acme", "0"))
+    answer.tried(AttemptStarted(2, "acme", "0", "rate_limited", "429: slow down", waited=1.25))
+    answer.tried(AttemptStarted(3, "acme", "0", "network", waited=0.0))
+    assert capsys.readouterr().err == (
+        "note: attempt 2 after 1.2 s (rate_limited: 429: slow down)\nnote: attempt 3 after 0.0 s (network)\n"
+    )
+
+
+def on_terminal(code: str) -> str:
+    """What a terminal gets from this program."""
+    master, slave = pty.openpty()
+    subprocess.run([sys.executable, "-c", code], stdout=slave, stderr=slave, stdin=slave, check=True)
+    os.close(slave)
+    with io.FileIO(master) as terminal:
+        return terminal.read(65536).decode().replace("\r\n", "\n")
+
+
+def test_on_a_terminal_thinking_is_dimmed_and_nothing_foreign_is_obeyed() -> None:
+    shown_text = on_terminal(
+        "from sightline.cli.answer import AnswerView as View\n"
+        "from sightline.model.events import TextReceived as Text, ThinkingReceived as Thinking\n"
+        "view = View()\n"
+        "view.heard(Thinking(0, 'let me\\x07 see'))\n"
+        "view.heard(Thinking(0, ''))\n"
+        "view.heard(Text(1, 'an\\x1b[2Jswer\\ttab'))\n"
+        "view.done()\n"
+    )
+    assert shown_text == "\x1b[2mlet me\\x07 see\x1b[0m\nan\\x1b[2Jswer\ttab\n"
+
+
+def told(usage: Usage | None, facts: Facts | None = None, estimate: Estimate | None = None) -> str:
+    return summary(Reply(usage=usage), name="acme/m", facts=facts or Facts(), estimate=estimate, seconds=1.234)
+
+
+def test_the_summary_says_who_how_many_how_much_how_long() -> None:
+    usage = Usage(input_tokens=1200, output_tokens=50, cached_tokens=1000, cache_write_tokens=7, reasoning_tokens=9)
+    facts = Facts(prices=Prices(input=1.0, output=2.0))
+    line = told(usage, facts, Estimate(1100, 1000, 1300))
+    assert line == (
+        "acme/m: 1,200 tokens in (1,000 cached, 7 written to the cache, ~1,100 ± 200 estimated), 50 out (9 thinking), "
+        "$0.0013, 1.23 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("usage", "facts", "estimate", "line"),
+    [
+        (None, None, None, "acme/m: no usage reported, 1.23 s"),
+        (None, None, Estimate(5, 5, 5), "acme/m: 5 tokens in (estimated), 1.23 s"),
+        (Usage(input_tokens=5), None, None, "acme/m: 5 tokens in, 1.23 s"),
+        (
+            Usage(input_tokens=5, output_tokens=1),
+            Facts(prices=Prices(input=0.0, output=0.0)),
+            Estimate(5, 5, 5),
+            "acme/m: 5 tokens in (5 estimated), 1 out, free, 1.23 s",
+        ),
+        (
+            Usage(input_tokens=1_000_000, output_tokens=0),
+            Facts(prices=Prices(input=2.5, output=1.0)),
+            None,
+            "acme/m: 1,000,000 tokens in, 0 out, $2.50, 1.23 s",
+        ),
+    ],
+)
+def test_what_is_not_known_is_left_out(
+    usage: Usage | None, facts: Facts | None, estimate: Estimate | None, line: str
+) -> None:
+    assert told(usage, facts, estimate) == line
+
+
+def test_an_estimate_says_how_far_it_may_be_off() -> None:
+    assert shown(Estimate(7, 7, 7)) == "7"
+    assert shown(Estimate(1000, 900, 1050)) == "~1,000 ± 100"

@@ -1,0 +1,304 @@
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.program import main
+from tests.background import upstream_in_background, wait_until_gone
+from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
+
+PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
+EVENT_STREAM = [("Content-Type", "text/event-stream")]
+USAGE = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
+
+
+def event(delta: dict[str, object], finish: str | None = None, **more: object) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({"id": "r", "model": "m", "choices": [choice], **more}).encode() + b"\n\n"
+
+
+HELLO = (event({"role": "assistant", "content": "Hel"}), event({"content": "lo"}), event({}, "stop", usage=USAGE))
+DONE = b"data: [DONE]\n\n"
+WHOLE = {
+    "id": "r",
+    "model": "m",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}],
+    "usage": USAGE,
+}
+
+
+@pytest.fixture
+def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
+    """A provider of the user's own, in a folder and an environment that hold nothing else."""
+    for name in list(os.environ):
+        if name.startswith("SIGHTLINE_") or name.endswith(("_API_KEY", "_proxy", "_PROXY")):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("ACME_API_KEY", "the-secret")
+    with upstream_in_background() as upstream:
+        (tmp_path / "sightline.toml").write_text(
+            f'[ask]\nmodel = "acme/m"\n[providers.acme]\nbase_url = "{upstream.url}/v1"\nkey_env = "ACME_API_KEY"\n'
+            '[models."m"]\nproviders = ["acme"]\ncontext_window = 1000\nprices = { input = 1.0, output = 2.0 }\n'
+        )
+        yield upstream
+
+
+Captured = pytest.CaptureFixture[bytes]
+
+
+def test_the_answer_goes_to_stdout_and_the_account_to_stderr(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [streams(*HELLO, DONE)]
+    assert main(["ask", "Say hello."]) == 0
+    captured = capsysbinary.readouterr()
+    assert captured.out == b"Hello"
+    assert captured.err.startswith(b"acme/m: 9 tokens in (~")
+    assert b"2 out, $0.000013, " in captured.err
+    (seen,) = acme.seen
+    assert (seen.method, seen.target) == ("POST", "/v1/chat/completions")
+    assert seen.header("authorization") == "Bearer the-secret"
+    assert seen.json()["messages"] == [{"role": "user", "content": "Say hello."}]
+    assert seen.json()["stream"] is True
+
+
+def test_a_whole_answer_can_be_asked_for(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [says(WHOLE)]
+    assert main(["ask", "--no-stream", "--quiet", "hi"]) == 0
+    assert capsysbinary.readouterr() == (b"Hello", b"")
+    assert "stream" not in acme.seen[0].json() or acme.seen[0].json()["stream"] is False
+
+
+def test_the_reply_can_be_had_as_json(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [streams(*HELLO, DONE)]
+    assert main(["ask", "--json", "hi"]) == 0
+    reply = json.loads(capsysbinary.readouterr().out)
+    assert reply["parts"] == [{"type": "text", "text": "Hello"}]
+    assert reply["usage"] == {"input_tokens": 9, "output_tokens": 2}
+
+
+def test_what_is_shown_is_what_is_sent(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [streams(*HELLO, DONE)]
+    question = ["ask", "-s", "Be brief.", "--temperature", "0.5", "--max-tokens", "7", "Grüße 👋"]
+    assert main([*question, "--dry-run", "--as", "wire"]) == 0
+    assert acme.seen == []
+    captured = capsysbinary.readouterr()
+    assert b"POST http://127.0.0.1:" in captured.err
+    assert b" tokens in (" in captured.err
+    assert main(question) == 0
+    assert acme.seen[0].body == captured.out
+
+
+def test_a_dry_run_needs_no_key(acme: Upstream, monkeypatch: pytest.MonkeyPatch, capsysbinary: Captured) -> None:
+    monkeypatch.delenv("ACME_API_KEY")
+    assert main(["ask", "--dry-run", "hi"]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["model"] == "m"
+    assert acme.connections == []
+
+
+def test_the_printed_script_sends_the_same_bytes(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [streams(*HELLO, DONE)]
+    assert main(["ask", "--as", "python", 'it\'s "quoted" $HOME `x`']) == 0
+    script = capsysbinary.readouterr().out
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, check=True)
+    assert b"Hel" in done.stdout
+    assert main(["ask", "--as", "wire", 'it\'s "quoted" $HOME `x`']) == 0
+    assert acme.seen[0].body == capsysbinary.readouterr().out
+    assert b"the-secret" not in script
+    assert acme.seen[0].header("authorization") == "Bearer the-secret"
+
+
+def test_the_canonical_form_is_the_request_before_its_dialect(acme: Upstream, capsysbinary: Captured) -> None:
+    assert main(["ask", "--as", "canonical", "hi"]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["messages"][0]["parts"] == [{"type": "text", "text": "hi"}]
+    assert acme.seen == []
+
+
+def test_the_prompt_can_come_from_stdin(
+    acme: Upstream, monkeypatch: pytest.MonkeyPatch, capsysbinary: Captured
+) -> None:
+    acme.script = [streams(*HELLO, DONE)]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\ufeffaus der Röhre\n".encode())))
+    assert main(["ask", "-"]) == 0
+    assert acme.seen[0].json()["messages"][0]["content"] == "aus der Röhre\n"
+
+
+def test_files_are_attached_without_their_absolute_path(acme: Upstream, tmp_path: Path, capsysbinary: Captured) -> None:
+    (tmp_path / "notes.txt").write_text("remember")
+    assert main(["ask", "--dry-run", "-f", str(tmp_path / "notes.txt"), "what?"]) == 0
+    body = capsysbinary.readouterr().out.decode()
+    assert "remember" in body
+    assert "notes.txt" in body
+    assert str(tmp_path) not in body
+
+
+def test_a_schema_is_sent(acme: Upstream, tmp_path: Path, capsysbinary: Captured) -> None:
+    (tmp_path / "s.json").write_text('{"type": "object", "properties": {"n": {"type": "integer"}}}')
+    assert main(["ask", "--dry-run", "--schema", "s.json", "n?"]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["response_format"]["type"] == "json_schema"
+    (tmp_path / "s.json").write_text("[]")
+    assert main(["ask", "--dry-run", "--schema", "s.json", "n?"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ask", ""], "error[invalid_request]: the input is empty"),
+        (["ask", "-m", "gtp-4o", "hi"], "error[model_unknown]"),
+        (["ask", "--max-tokens", "0", "hi"], "error[usage]"),
+        (["ask", "-f", "nowhere.txt", "hi"], "error[usage]: nowhere.txt"),
+        (["ask", "--config", "nowhere.toml", "hi"], "error[config]: nowhere.toml"),
+        (["ask"], "error[usage]"),
+    ],
+)
+def test_wrong_usage_is_said_before_anything_is_sent(
+    acme: Upstream, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert "hint: " in told
+    assert acme.connections == []
+
+
+def test_bad_stdin_is_refused(
+    acme: Upstream, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"abc\xff")))
+    assert main(["ask", "-"]) == 2
+    assert "not UTF-8 text (byte 3)" in capsys.readouterr().err
+
+
+def test_a_key_that_is_not_set_is_named(
+    acme: Upstream, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("ACME_API_KEY")
+    assert main(["ask", "hi"]) == 2
+    assert "error[auth]: the variable ACME_API_KEY is not set\nhint: Set ACME_API_KEY" in capsys.readouterr().err
+    assert acme.seen == []
+
+
+def test_a_refusal_keeps_the_providers_words_and_hides_the_key(
+    acme: Upstream, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acme.script = [
+        says({"error": {"message": "Incorrect API key provided: the-secret.", "code": "invalid_api_key"}}, 401)
+    ]
+    assert main(["ask", "hi"]) == 3
+    told = capsys.readouterr().err
+    assert "error[auth]: Incorrect API key provided: " in told
+    assert "the-secret" not in told
+    assert len(acme.seen) == 1
+
+
+def test_attempts_are_said(acme: Upstream, capsysbinary: Captured) -> None:
+    busy = says({"error": {"message": "slow down"}}, 429, [("Retry-After", "0")])
+    acme.script = [busy, streams(*HELLO, DONE)]
+    assert main(["ask", "hi"]) == 0
+    captured = capsysbinary.readouterr()
+    assert captured.out == b"Hello"
+    assert re.search(rb"note: attempt 2 after 0.[0-9] s \(rate_limited: 429: slow down\)\n", captured.err)
+    assert acme.seen[0].body == acme.seen[1].body
+
+
+def test_an_answer_that_breaks_off_is_kept_and_is_no_success(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
+    assert main(["ask", "hi"]) == 3
+    captured = capsysbinary.readouterr()
+    assert captured.out == b"Hel"
+    assert b"error[" in captured.err
+    assert len(acme.seen) == 1
+
+
+def test_a_stream_without_an_end_is_no_success_either(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [streams(HELLO[0])]
+    assert main(["ask", "hi"]) == 3
+    assert b"error[upstream_protocol]" in capsysbinary.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("finish", "code", "words"),
+    [("length", 0, b"cut at its limit"), ("content_filter", 1, b"filter stopped"), ("stop", 0, b"")],
+)
+def test_how_the_answer_ended_is_said(
+    acme: Upstream, capsysbinary: Captured, finish: str, code: int, words: bytes
+) -> None:
+    acme.script = [streams(HELLO[0], event({}, finish), DONE)]
+    assert main(["ask", "hi"]) == code
+    assert words in capsysbinary.readouterr().err
+
+
+def test_a_call_that_nobody_offered_is_said(acme: Upstream, capsysbinary: Captured) -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    acme.script = [streams(event({"tool_calls": [call]}), event({}, "tool_calls"), DONE)]
+    assert main(["ask", "hi"]) == 0
+    assert b"wants to call a tool" in capsysbinary.readouterr().err
+
+
+def test_a_provider_that_counts_is_asked_to(acme: Upstream, tmp_path: Path, capsysbinary: Captured) -> None:
+    with (tmp_path / "sightline.toml").open("a") as file:
+        file.write("[providers.acme.quirks]\ncounts_tokens = true\n")
+    acme.script = [says({"input_tokens": 42})]
+    assert main(["ask", "--dry-run", "--count", "hi"]) == 0
+    assert b"42 tokens in (counted by acme) of 1,000" in capsysbinary.readouterr().err
+    assert acme.seen[0].target == "/v1/chat/completions/input_tokens"
+
+
+def test_one_that_does_not_count_says_so(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", "--dry-run", "--count", "hi"]) == 2
+    assert "acme does not count tokens" in capsys.readouterr().err
+    assert acme.seen == []
+
+
+def test_what_was_learned_is_there_in_the_next_run(acme: Upstream, tmp_path: Path, capsysbinary: Captured) -> None:
+    usage = {"prompt_tokens": 3000, "completion_tokens": 1}
+    acme.script = [streams(HELLO[0], event({}, "stop", usage=usage), DONE)]
+    words = "different words in a long question " * 40
+    for _ in range(6):
+        assert main(["ask", words]) == 0
+    first, *_, last = [line for line in capsysbinary.readouterr().err.decode().splitlines() if line.startswith("acme")]
+    assert first != last
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def started(*arguments: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([*PROGRAM, "ask", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_ctrl_c_ends_at_once_with_130_and_closes_the_upstream(acme: Upstream) -> None:
+    acme.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
+    with started("hi") as process:
+        assert process.stdout is not None
+        assert process.stdout.read(3) == b"Hel"
+        process.send_signal(signal.SIGINT)
+        wait_until_gone(acme)
+        _, told = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert b"Traceback" not in told
+
+
+def test_whoever_has_read_enough_is_no_error(acme: Upstream) -> None:
+    more = [chunk(event({"content": "x" * 50_000})) for _ in range(20)]
+    acme.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]), *more)]
+    with started("hi") as process:
+        assert process.stdout is not None
+        assert process.stdout.read(3) == b"Hel"
+        process.stdout.close()
+        wait_until_gone(acme)
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+    assert process.returncode == 0
+
+
+def test_the_last_chunk_is_not_waited_for_once_the_answer_has_ended(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [stall(head(200, EVENT_STREAM), *(chunk(each) for each in (*HELLO, DONE)))]
+    assert main(["ask", "hi"]) == 0
+    assert capsysbinary.readouterr().out == b"Hello"
+    assert LAST

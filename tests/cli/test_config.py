@@ -1,0 +1,101 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.program import main
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without a configuration, and a user without one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("SIGHTLINE_DATA", raising=False)
+
+
+def test_without_a_file_its_place_is_told(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["config", "path"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"{tmp_path}/config/sightline/sightline.toml\n"
+    assert "no configuration file" in captured.err
+
+
+def test_the_file_here_wins_over_the_users_and_the_named_one_over_both(tmp_path: Path, capsys: Captured) -> None:
+    users = tmp_path / "config" / "sightline" / "sightline.toml"
+    users.parent.mkdir(parents=True)
+    users.write_text("")
+    assert main(["config", "path"]) == 0
+    assert capsys.readouterr().out == f"{users}\n"
+    (tmp_path / "sightline.toml").write_text("")
+    assert main(["config", "path"]) == 0
+    assert capsys.readouterr().out == "sightline.toml\n"
+    assert main(["config", "path", "--config", "other.toml"]) == 0
+    assert capsys.readouterr().out == "other.toml\n"
+
+
+def test_a_sound_configuration_is_ok(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "sightline.toml").write_text('[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    assert main(["config", "check"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("ok: sightline.toml (18 providers, ")
+    assert captured.err == ""
+
+
+def test_every_problem_is_named_by_file_and_line_with_the_nearest_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (tmp_path / "sightline.toml").write_text(
+        '[server]\nprot = 7700\n\n[providers.acme]\nbase_ur = "http://127.0.0.1:9/v1"\nstream_max_retries = -1\n'
+    )
+    monkeypatch.setenv("SIGHTLINE_SERVER_HSOT", "0.0.0.0")
+    assert main(["config", "check"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "sightline.toml:2: " in captured.err
+    assert 'Did you mean "port"?' in captured.err
+    assert "sightline.toml:5: " in captured.err
+    assert 'Did you mean "base_url"?' in captured.err
+    assert "sightline.toml:6: " in captured.err
+    assert "SIGHTLINE_SERVER_HSOT" in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_other_commands_refuse_such_a_configuration(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "sightline.toml").write_text("[server]\nprot = 7700\n")
+    assert main(["ask", "hi"]) == 2
+    assert capsys.readouterr().err.startswith("error[config]: sightline.toml:2: ")
+
+
+def test_what_is_no_toml_is_told_by_its_line(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "sightline.toml").write_text("[server]\nport = = 1\n")
+    assert main(["config", "check"]) == 2
+    assert "sightline.toml:2: " in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "sightline.toml").write_bytes(b"\xff")
+    assert main(["config", "check"]) == 2
+    assert "not UTF-8 (byte 0)" in capsys.readouterr().err
+    assert main(["config", "check", "--config", "nowhere.toml"]) == 2
+    assert "error[config]: nowhere.toml: No such file" in capsys.readouterr().err
+
+
+def test_what_is_in_force_is_shown_with_file_and_environment_laid_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (tmp_path / "sightline.toml").write_text(
+        '[server]\nport = 8801\n[providers.openai]\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    monkeypatch.setenv("SIGHTLINE_ASK_MODEL", "local")
+    monkeypatch.setenv("OPENAI_API_KEY", "the-secret")
+    assert main(["config", "show"]) == 0
+    told = capsys.readouterr().out
+    shown = json.loads(told)
+    assert shown["server"]["port"] == 8801
+    assert shown["ask"]["model"] == "local"
+    assert shown["providers"]["openai"]["base_url"] == "http://127.0.0.1:9/v1"
+    assert shown["providers"]["openai"]["key_env"] == "OPENAI_API_KEY"
+    assert "the-secret" not in told

@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.program import main
+from tests.local_model import needs_model
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
+    for name in ("SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@needs_model
+def test_where_all_is_well_it_says_so_part_by_part(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "the-secret")
+    assert main(["doctor"]) == 0
+    told = capsys.readouterr().out
+    assert "  ok   openai           OPENAI_API_KEY is set\n" in told
+    assert "  --   proxy            none\n" in told
+    assert "  ok   answer           it says " in told
+    assert "the-secret" not in told
+    assert "NO" not in told.split()
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "HTTPS_PROXY"])
+def test_what_is_broken_is_marked_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "socks5://nowhere" if variable == "HTTPS_PROXY" else str(tmp_path / "none.pem"))
+    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "sightline.toml" / "data"))
+    monkeypatch.setenv("SIGHTLINE_LOCAL_URL", "http://127.0.0.1:9")
+    (tmp_path / "sightline.toml").write_text("[server]\nprot = 1\n")
+    assert main(["doctor"]) == 1
+    told = capsys.readouterr().out
+    assert "  NO   problem          sightline.toml:2: " in told
+    assert 'Did you mean "port"?' in told
+    assert "  NO   data             " in told
+    assert f"  NO   {'proxy' if variable == 'HTTPS_PROXY' else 'certificates'}" in told
+    assert "  NO   answer           " in told

@@ -1,0 +1,275 @@
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.budget.ledger import Wait
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import choose
+from sightline.catalog.compose import Prompt
+from sightline.catalog.facts import Model
+from sightline.catalog.provider import Provider, Quirks
+from sightline.engine.engine import Engine
+from sightline.engine.memory import Memory
+from sightline.engine.preparing import Prepared, prepared
+from sightline.errors import Code, Fault
+from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
+from sightline.model.exchange import AttemptStarted
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.transport.embedded.process import EmbeddedModel
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.proxies import Proxies
+from sightline.transport.http.trust import Trust
+from sightline.transport.sender import Sender
+from tests.fake_clock import FakeClock
+from tests.local_model import needs_model
+from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
+
+EVENT_STREAM = [("Content-Type", "text/event-stream")]
+
+
+def event(delta: dict[str, object], finish: str | None = None, **more: object) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({"id": "r", "model": "m", "choices": [choice], **more}).encode() + b"\n\n"
+
+
+HELLO = (
+    event({"role": "assistant", "content": "Hello"}),
+    event({}, "stop", usage={"prompt_tokens": 9, "completion_tokens": 2}),
+    b"data: [DONE]\n\n",
+)
+
+
+class Stage:
+    """An engine, and what it told."""
+
+    def __init__(self, upstream: Upstream, folder: Path, **provider: Any) -> None:
+        self.clock = FakeClock()
+        self.memory = Memory(folder, self.clock.now)
+        self.client = HttpClient(trust=Trust(environment={}), proxies=Proxies.of({}))
+        self.embedded = EmbeddedModel(environment={}, make_key=lambda: "k")
+        sender = Sender(self.client, self.clock, lambda: 0.5, self.memory.ledger)
+        self.engine = Engine(sender, self.embedded, {"ACME_KEY": "the-secret"}, self.memory, self.clock)
+        self.provider = Provider(base_url=upstream.url, key_env="ACME_KEY", **provider)
+        self.heard: list[StreamEvent] = []
+        self.tried: list[AttemptStarted] = []
+        self.paused: list[Wait] = []
+
+    def ready(self, text: str = "hi", **model: Any) -> Prepared:
+        catalog = Catalog(providers={"acme": self.provider}, models={"m": Model(providers=("acme",), **model)})
+        prompt = Prompt(messages=(Message("user", (Text(text),)),))
+        return prepared(prompt, choose(catalog, "m", has_key=lambda _: True))
+
+    async def ask(self, ready: Prepared | None = None) -> Any:
+        return await self.engine.ask(
+            ready or self.ready(), heard=self.heard.append, tried=self.tried.append, paused=self.paused.append
+        )
+
+
+Story = Callable[[Stage, Upstream], Coroutine[Any, Any, None]]
+
+
+def play(story: Story, folder: Path, **provider: Any) -> None:
+    async def played() -> None:
+        async with Upstream() as upstream:
+            stage = Stage(upstream, folder, **provider)
+            try:
+                await story(stage, upstream)
+            finally:
+                await stage.client.close()
+                await stage.embedded.close()
+
+    asyncio.run(played())
+
+
+def test_events_are_heard_as_they_come(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        was_heard = asyncio.Event()
+        upstream.script = [
+            lambda talk: pieces_until(talk, was_heard),
+        ]
+
+        def heard(told: StreamEvent) -> None:
+            stage.heard.append(told)
+            if isinstance(told, TextReceived):
+                was_heard.set()
+
+        reply = await stage.engine.ask(stage.ready(), heard=heard, tried=stage.tried.append, paused=stage.paused.append)
+        assert reply.choice.finish == "stop"
+        assert isinstance(stage.heard[-1], Ended)
+
+    async def pieces_until(talk: Any, was_heard: asyncio.Event) -> None:
+        await talk.say(head(200, EVENT_STREAM) + chunk(HELLO[0]))
+        await was_heard.wait()  # the rest is not even sent before the first word was heard
+        await talk.say(chunk(HELLO[1]) + chunk(HELLO[2]) + LAST)
+
+    play(story, tmp_path)
+
+
+def test_each_attempt_is_told_and_has_the_body_that_was_prepared(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({}, 503), streams(*HELLO)]
+        ready = stage.ready()
+        await stage.ask(ready)
+        assert [(each.number, each.reason, each.sha256) for each in stage.tried] == [
+            (1, "", ready.sha256),
+            (2, "overloaded", ready.sha256),
+        ]
+        assert [seen.body for seen in upstream.seen] == [ready.body, ready.body]
+        assert stage.clock.waits == [stage.tried[1].waited]
+
+    play(story, tmp_path)
+
+
+def test_no_retries_means_none(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({}, 503), streams(*HELLO)]
+        with pytest.raises(Fault) as caught:
+            await stage.ask()
+        assert caught.value.code is Code.OVERLOADED
+        assert len(upstream.seen) == 1
+
+    play(story, tmp_path, stream_max_retries=0)
+
+
+def test_an_answer_that_breaks_off_keeps_what_came_and_its_fault(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
+        reply = await stage.ask()
+        assert reply.fault is not None
+        assert reply.fault.code is Code.NETWORK
+        assert reply.choice.parts[0].text == "Hello"
+        assert isinstance(stage.heard[-2], Failed)
+        assert len(upstream.seen) == 1
+
+    play(story, tmp_path)
+
+
+def test_silence_in_a_stream_ends_it(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
+        reply = await stage.ask()
+        assert reply.fault is not None
+        assert reply.fault.code is Code.TIMEOUT_IDLE
+        await upstream.gone()
+
+    play(story, tmp_path, stream_idle_timeout_ms=50)
+
+
+def test_what_is_waited_for_is_told(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO, headers=[("x-ratelimit-limit-requests", "1")]), streams(*HELLO)]
+        ready = stage.ready(rpm=1)
+        await stage.ask(ready)
+        assert stage.paused == []
+        stage.clock.time += 55
+        await stage.ask(ready)
+        (wait,) = stage.paused
+        assert wait.limit == "rpm"
+        assert stage.clock.waits == [wait.seconds]
+
+    play(story, tmp_path)
+
+
+def test_a_limit_that_is_far_off_is_left_to_the_provider(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO)]
+        ready = stage.ready(rpd=1)
+        await stage.ask(ready)
+        await stage.ask(ready)
+        assert (stage.paused, stage.clock.waits) == ([], [])
+
+    play(story, tmp_path)
+
+
+def test_the_providers_count_teaches_the_estimate_and_settles_the_ledger(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO)]
+        ready = stage.ready("some words " * 30)
+        before = stage.engine.estimate(ready)
+        await stage.ask(ready)
+        assert stage.engine.estimate(ready) != before
+        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 11
+
+    play(story, tmp_path)
+
+
+def test_a_reply_without_usage_teaches_nothing(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(HELLO[0], event({}, "stop"), HELLO[2])]
+        ready = stage.ready()
+        before = stage.engine.estimate(ready)
+        await stage.ask(ready)
+        assert stage.engine.estimate(ready) == before
+
+    play(story, tmp_path)
+
+
+def test_a_provider_that_counts_is_believed(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({"input_tokens": 42})]
+        estimate = await stage.engine.measured(stage.ready(), asks_provider=True)
+        assert (estimate.tokens, estimate.is_exact, estimate.how) == (42, True, "counted by acme")
+        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 0
+        upstream.script.append(says({"error": {"message": "no such page"}}, 404))
+        with pytest.raises(Fault, match="no such page"):
+            await stage.engine.counted(stage.ready())
+
+    play(story, tmp_path, quirks=Quirks(counts_tokens=True))
+
+
+def test_nobody_is_asked_unasked(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        assert not (await stage.engine.measured(stage.ready(), asks_provider=False)).is_exact
+        with pytest.raises(Fault, match="acme does not count tokens"):
+            await stage.engine.measured(stage.ready(), asks_provider=True)
+        assert upstream.connections == []
+
+    play(story, tmp_path)
+
+
+def test_a_missing_key_is_named_and_nothing_is_sent(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        stage.engine.environment.clear()  # type: ignore[attr-defined]
+        with pytest.raises(Fault, match="ACME_KEY is not set"):
+            await stage.ask()
+        assert upstream.connections == []
+
+    play(story, tmp_path)
+
+
+def test_cancelling_closes_the_upstream_at_once(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
+        asking = asyncio.ensure_future(stage.ask())
+        await upstream.arrived(1)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await upstream.gone()
+
+    play(story, tmp_path)
+
+
+@needs_model
+def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        stage.provider = Provider(
+            base_url="${SIGHTLINE_LOCAL_URL}/v1",
+            key_env="SIGHTLINE_LOCAL_KEY",
+            embedded=True,
+            quirks=Quirks(counts_tokens=True),
+        )
+        ready = stage.ready("Say hello.", max_output=16)
+        estimate = await stage.engine.measured(ready, asks_provider=False)
+        reply = await stage.ask(ready)
+        assert reply.fault is None
+        assert reply.choice.parts[0].text
+        assert reply.usage.input_tokens == estimate.tokens
+        assert upstream.connections == []
+
+    play(story, tmp_path)

@@ -1,0 +1,86 @@
+import json
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sightline.budget.estimate import Estimate
+from sightline.engine.memory import FILE_NAME, Memory, writable
+from sightline.model.usage import Usage
+
+NOW = 1_760_000_000.0
+
+
+def memory(folder: Path) -> Memory:
+    return Memory(folder, lambda: NOW)
+
+
+def taught(folder: Path, model: str, times: int = 1) -> Memory:
+    learning = memory(folder)
+    for size in range(times):
+        raw = Estimate(100 + size, 80, 150)
+        learning.learn("acme", model, raw, Usage(input_tokens=130 + size), tools=False)
+    learning.ledger.sent("acme", model, 130, NOW)
+    learning.save()
+    return learning
+
+
+def test_nothing_is_known_at_first(tmp_path: Path) -> None:
+    fresh = memory(tmp_path / "data")
+    assert fresh.ratio("acme", "m", tools=False) is None
+    assert fresh.trouble == ""
+    assert not (tmp_path / "data").exists()
+
+
+def test_what_was_learned_is_there_in_the_next_run(tmp_path: Path) -> None:
+    first = taught(tmp_path / "data", "m", times=5)
+    assert first.trouble == ""
+    second = memory(tmp_path / "data")
+    ratio = second.ratio("acme", "m", tools=False)
+    assert ratio == first.ratio("acme", "m", tools=False)
+    assert ratio is not None
+    assert second.ratio("acme", "m", tools=True) is None
+    assert second.ledger.used("acme", "m", NOW).rpd == 1
+
+
+def test_the_folder_is_the_owners_alone(tmp_path: Path) -> None:
+    taught(tmp_path / "a" / "data", "m")
+    assert stat.S_IMODE((tmp_path / "a" / "data").stat().st_mode) == 0o700
+
+
+def test_a_reply_without_a_count_teaches_nothing(tmp_path: Path) -> None:
+    learning = memory(tmp_path)
+    learning.learn("acme", "m", Estimate(1, 1, 1), Usage(output_tokens=3), tools=False)
+    assert learning.ratio("acme", "m", tools=False) is None
+
+
+def test_runs_that_end_at_once_all_count(tmp_path: Path) -> None:
+    learning = [memory(tmp_path) for _ in range(8)]
+    for number, each in enumerate(learning):
+        each.learn("acme", f"m{number}", Estimate(100, 80, 150), Usage(input_tokens=130), tools=False)
+        each.ledger.sent("acme", f"m{number}", 130, NOW)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(Memory.save, learning))
+    last = memory(tmp_path)
+    assert all(last.ratio("acme", f"m{number}", tools=False) for number in range(8))
+    assert [last.ledger.used("acme", f"m{number}", NOW).rpm for number in range(8)] == [1] * 8
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"calibration":{"version":9,"models":{}},"ledger":{}}'])
+def test_a_file_that_cannot_be_read_is_begun_anew_and_that_is_said(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / FILE_NAME).write_bytes(data)
+    fresh = memory(tmp_path)
+    assert "begun anew" in fresh.trouble
+    taught(tmp_path, "m")
+    assert memory(tmp_path).trouble == ""
+    assert json.loads((tmp_path / FILE_NAME).read_bytes())["ledger"]["accounts"]
+
+
+def test_a_folder_that_cannot_be_written_is_a_trouble_and_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    blocked = memory(tmp_path / "data")
+    blocked.save()
+    assert "data" in blocked.trouble
+    with pytest.raises(OSError, match="exists"):
+        writable(tmp_path / "data")

@@ -1,0 +1,63 @@
+import hashlib
+import json
+
+import pytest
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import Choice, choose
+from sightline.catalog.compose import Prompt
+from sightline.catalog.facts import Model
+from sightline.catalog.provider import Provider, Quirks
+from sightline.catalog.route import Route
+from sightline.engine.preparing import prepared, target_of
+from sightline.errors import Code, Fault
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.tools import FunctionTool
+
+HI = Prompt(messages=(Message("user", (Text("hi"),)),))
+
+
+def choice(provider: Provider, model: Model | None = None, *routes: Route) -> Choice:
+    catalog = Catalog(
+        providers={"acme": provider}, models={"m": model or Model(providers=("acme",))}, routes=tuple(routes)
+    )
+    return choose(catalog, "m", has_key=lambda _: True)
+
+
+def test_the_body_is_what_the_hash_is_of() -> None:
+    ready = prepared(HI, choice(Provider(base_url="http://127.0.0.1:1/v1")))
+    assert json.loads(ready.body)["messages"] == [{"role": "user", "content": "hi"}]
+    assert ready.sha256 == hashlib.sha256(ready.body).hexdigest()
+    assert ready.call.body is ready.body
+    assert ready.call.url == "http://127.0.0.1:1/v1/chat/completions"
+    assert ready.is_stream
+
+
+def test_nothing_is_lost_on_the_way_to_the_providers_dialect() -> None:
+    for spoken in ("openai-chat", "openai-responses", "anthropic", "gemini"):
+        ready = prepared(HI, choice(Provider(base_url="http://127.0.0.1:1", dialect=spoken)))
+        assert ready.dialect == spoken
+        assert ready.report.losses == ()
+
+
+def test_the_providers_quirks_and_the_route_say_how_it_is_written() -> None:
+    quirks = Quirks(thinking_field="reasoning", max_tokens_field="max_tokens", developer_role=False)
+    route = Route(provider="acme", system="merge_all")
+    target = target_of(choice(Provider(base_url="http://127.0.0.1:1", quirks=quirks), None, route))
+    assert target.system == "merge_all"
+    assert (target.thinking_field, target.max_tokens_field, target.developer_role) == ("reasoning", "max_tokens", False)
+
+
+@pytest.mark.parametrize(("most", "limit"), [(None, 8192), (4096, 4096), (100_000, 8192)])
+def test_a_limit_that_the_dialect_demands_is_one_that_the_model_takes(most: int | None, limit: int) -> None:
+    model = Model(providers=("acme",), max_output=most)
+    ready = prepared(HI, choice(Provider(base_url="http://127.0.0.1:1", dialect="anthropic"), model))
+    assert json.loads(ready.body)["max_tokens"] == limit
+
+
+def test_a_model_that_cannot_call_tools_says_so() -> None:
+    prompt = Prompt(messages=HI.messages, tools=(FunctionTool("f"),))
+    with pytest.raises(Fault, match="tools") as caught:
+        prepared(prompt, choice(Provider(base_url="http://127.0.0.1:1"), Model(providers=("acme",), tools=False)))
+    assert caught.value.code is Code.INVALID_REQUEST

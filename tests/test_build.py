@@ -1,0 +1,82 @@
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from sightline.build import SystemClock, config_file, configuration, data_folder, embedded_model, examined, open_engine
+from sightline.errors import Code, Fault
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("SIGHTLINE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def test_the_built_in_catalogue_is_sound() -> None:
+    loaded = configuration(None)
+    assert loaded.path is None
+    assert loaded.problems == ()
+    assert list(loaded.catalog.providers)[-1] == "local"
+
+
+def test_a_provider_without_a_key_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    loaded = configuration(None)
+    assert loaded.has_key(loaded.catalog.providers["ollama"])
+    assert not loaded.has_key(loaded.catalog.providers["openai"])
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    assert not configuration(None).has_key(loaded.catalog.providers["openai"])
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert configuration(None).has_key(loaded.catalog.providers["openai"])
+
+
+def test_the_environment_can_name_the_file_and_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGHTLINE_CONFIG", "mine.toml")
+    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "kept"))
+    assert config_file(None) == Path("mine.toml")
+    assert config_file("other.toml") == Path("other.toml")
+    assert data_folder(None) == tmp_path / "kept"
+    assert data_folder("here") == Path("here")
+    monkeypatch.delenv("SIGHTLINE_DATA")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    assert data_folder(None) == tmp_path / "share" / "sightline"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_folder(None) == tmp_path / ".local" / "share" / "sightline"
+
+
+def test_a_wrong_configuration_is_refused_or_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "sightline.toml").write_text("[nonsense]\n")
+    with pytest.raises(Fault) as caught:
+        configuration(None)
+    assert caught.value.code is Code.CONFIG
+    assert len(examined(None).problems) == 1
+
+
+def test_an_engine_opens_and_closes_without_starting_anything(tmp_path: Path) -> None:
+    async def open_and_close() -> None:
+        async with open_engine(configuration(None), str(tmp_path / "data")) as engine:
+            assert engine.clock.elapsed() <= engine.clock.elapsed()
+
+    asyncio.run(open_and_close())
+    assert (tmp_path / "data").is_dir()
+
+
+def test_the_embedded_model_is_as_it_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGHTLINE_LOCAL_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("SIGHTLINE_LOCAL_KEY", "k")
+    model = embedded_model(configuration(None))
+    assert model.runs_elsewhere
+    running = asyncio.run(model.running())
+    assert (running.url, running.key) == ("http://127.0.0.1:9", "k")
+
+
+def test_the_clock_is_the_machines() -> None:
+    clock = SystemClock()
+    assert clock.now() > 1_700_000_000
+    asyncio.run(clock.sleep(0))
