@@ -64,7 +64,7 @@ def test_an_engine_opens_and_closes_without_starting_anything(tmp_path: Path) ->
             assert engine.clock.elapsed() <= engine.clock.elapsed()
 
     asyncio.run(open_and_close())
-    assert (tmp_path / "data").is_dir()
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_embedded_model_is_as_it_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,3 +80,35 @@ def test_the_clock_is_the_machines() -> None:
     clock = SystemClock()
     assert clock.now() > 1_700_000_000
     asyncio.run(clock.sleep(0))
+
+
+def test_a_home_that_is_not_ours_holds_nothing_for_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    assert config_file(None) is None
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(Fault, match="no home folder") as caught:
+        config_file(None)
+    assert "XDG_CONFIG_HOME" in caught.value.hint
+    with pytest.raises(Fault, match="no home folder"):
+        data_folder(None)
+
+
+def test_an_endless_file_is_no_configuration() -> None:
+    with pytest.raises(Fault, match="too long for a configuration"):
+        configuration("/dev/zero")
+
+
+def test_the_embedded_models_window_is_what_was_set(tmp_path: Path) -> None:
+    (tmp_path / "sightline.toml").write_text("[local]\ncontext_window = 2048\n")
+    assert configuration(None).catalog.models["smollm2-135m-instruct"].context_window == 2048

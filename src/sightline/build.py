@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
+
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.loading import Loaded, load
 from sightline.catalog.problem import Problem
@@ -31,6 +33,7 @@ from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
 
 FILE_NAME = "sightline.toml"
+_LONGEST_FILE = 4 << 20
 _BUILT_IN = ("providers.toml", "detections.toml", "families.toml", "models.toml")
 
 
@@ -82,7 +85,7 @@ def config_file(named: str | None) -> Path | None:
     named = named or os.environ.get("SIGHTLINE_CONFIG", "").strip()
     if named:
         return Path(named)
-    return next((path for path in (Path(FILE_NAME), config_home()) if path.is_file()), None)
+    return next((path for path in (Path(FILE_NAME), config_home()) if _is_there(path)), None)
 
 
 def config_home() -> Path:
@@ -154,12 +157,30 @@ def _loaded(named: str | None) -> tuple[Loaded[Settings], Path | None]:
 
 
 def _configuration(loaded: Loaded[Settings], path: Path | None) -> Configuration:
-    return Configuration(loaded.catalog, loaded.settings, path, dict(os.environ), loaded.problems)
+    catalog, window = loaded.catalog, loaded.settings.local.context_window
+    served = {provider.default_model for provider in catalog.providers.values() if provider.embedded}
+    models = {
+        name: msgspec.structs.replace(model, context_window=window) if name in served else model
+        for name, model in catalog.models.items()
+    }
+    catalog = msgspec.structs.replace(catalog, models=models)
+    return Configuration(catalog, loaded.settings, path, dict(os.environ), loaded.problems)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # somebody else's folder: there is nothing in it for us
+        return False
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_LONGEST_FILE + 1)
+        if len(text) > _LONGEST_FILE:
+            raise Fault(Code.CONFIG, f"{path}: too long for a configuration", hint="Is it another file?")
+        return text
     except OSError as error:
         hint = "Check the path, or leave --config out."
         raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
@@ -170,4 +191,13 @@ def _text(path: Path) -> str:
 def _home(variable: str, otherwise: str) -> Path:
     """The user's folder for Sightline, by the desktop's convention."""
     named = os.environ.get(variable, "").strip()
-    return (Path(named) if named else Path.home() / otherwise) / "sightline"
+    if named:
+        return Path(named) / "sightline"
+    try:
+        return Path.home() / otherwise / "sightline"
+    except RuntimeError:
+        raise Fault(
+            Code.CONFIG,
+            "this user has no home folder",
+            hint=f"Set HOME or {variable}, or name the file with --config and the folder with --data.",
+        ) from None

@@ -33,7 +33,7 @@ class Local(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
     url: Url = ""
     threads: Count = 0
-    context_window: Limit = 8192
+    context_window: Annotated[int, msgspec.Meta(ge=1, le=8192)] = 8192
 
 
 class Network(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

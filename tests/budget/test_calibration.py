@@ -171,3 +171,31 @@ def test_a_file_with_impossible_numbers_teaches_nothing() -> None:
 def test_observations_of_the_same_size_do_not_divide_by_nothing() -> None:
     points = [Observation(100, 90, 110, 120)] * 4 + [Observation(300, 200, 400, 360)]
     assert learned(points).factor == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize("absurd", [10**400, 10**20, 20_000_000])
+def test_a_count_that_nobody_can_mean_teaches_nothing(absurd: int) -> None:
+    calibration = taught((1000, absurd))
+    assert calibration.ratio(KEY) is None
+    calibration.observe(KEY, guess(1000), 1_000_000)
+    assert ratio(calibration).seen == 1
+
+
+@pytest.mark.parametrize(
+    "seen", ["[10,8,12,1%s]" % ("0" * 400), "[1%s,8,12,9]" % ("0" * 400), "[9,10,12,9]", "[9,8,1%s,9]" % ("0" * 30)]
+)
+def test_what_an_absurd_count_left_in_a_file_is_dropped(seen: str) -> None:
+    data = f'{{"version":1,"models":{{"a":[{seen}],"b":[[10,8,12,11]]}}}}'.encode()
+    again = Calibration.from_json(data)
+    assert again.ratio("a") is None
+    assert again.ratio("b") is not None
+
+
+def test_what_was_seen_apart_is_put_together() -> None:
+    kept, fresh = taught((1000, 1100)), taught((1000, 1300), (2000, 2600))
+    fresh.observe("other", guess(10), 11)
+    kept.merge(fresh)
+    assert ratio(kept) == ratio(taught((1000, 1100), (1000, 1300), (2000, 2600)))
+    assert kept.ratio("other") is not None
+    assert not Calibration().has_seen
+    assert kept.has_seen

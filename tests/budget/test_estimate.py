@@ -1,4 +1,4 @@
-from sightline.budget.estimate import NOTHING, Estimate, between, exactly, summed
+from sightline.budget.estimate import NOTHING, Estimate, between, exactly, is_possible, summed
 
 
 def test_an_exact_number_has_no_band() -> None:
@@ -25,3 +25,11 @@ def test_many_add_up_as_they_would_one_by_one() -> None:
     assert summed(some) == some[0] + some[1] + some[2] == Estimate(8, 7, 12, "a")
     assert summed([*some, exactly(1, "b")]).how == "mixed"
     assert summed([]) == NOTHING
+
+
+def test_a_count_far_beyond_what_was_thought_cannot_be_meant() -> None:
+    assert is_possible(0, 0)
+    assert is_possible(10_000_000, 0)
+    assert is_possible(10_000_100, 1)
+    assert not is_possible(10_000_101, 1)
+    assert not is_possible(-1, 10)

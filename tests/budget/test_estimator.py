@@ -8,7 +8,7 @@ from sightline.budget.estimator import Estimator
 from sightline.catalog.facts import Facts
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
-from sightline.model.parts import Text
+from sightline.model.parts import Image, Inline, Text, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool
 
@@ -143,3 +143,23 @@ def test_messages_are_forgotten_in_order(monkeypatch: pytest.MonkeyPatch) -> Non
     estimates = [estimator.message(message) for message in messages]
     assert estimator.message(messages[2]) is estimates[2]
     assert estimator.message(messages[0]) == estimates[0]
+
+
+def picture(data: str) -> Message:
+    inner = (Image(Inline(media_type="image/png", data=data)),)
+    return Message(role="tool", parts=(ToolResult(id="c", parts=inner, structured={"a": ["b"], "c": None}),))
+
+
+def test_what_is_remembered_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_REMEMBERED_CHARACTERS", 1000)
+    estimator = Estimator(GPT, dialect="openai-chat")
+    messages = [picture("A" * 400) for _ in range(3)]
+    estimates = [estimator.message(message) for message in messages]
+    assert estimator.message(messages[2]) is estimates[2]
+    assert estimator.message(messages[1]) is estimates[1]
+    assert estimator.message(messages[0]) is not estimates[0]
+    large = picture("A" * 2000)
+    assert estimator.message(large) == estimator.message(large)
+    assert estimator.message(large) is not estimator.message(large)
+    small = user("a")
+    assert estimator.message(small) is estimator.message(small)

@@ -98,3 +98,9 @@ def test_a_picture_of_unknown_size_may_be_the_smallest_or_the_largest() -> None:
 def test_where_no_formula_is_known_the_band_is_wide() -> None:
     estimate = count_image(None, (800, 600))
     assert (estimate.low, estimate.high) == (85, 6000)
+
+
+@pytest.mark.parametrize("size", [(4_294_967_295, 1), (1, 4_294_967_295)])
+def test_a_line_is_a_row_of_tiles(size: tuple[int, int]) -> None:
+    assert count_image(GPT_4O, size).tokens == 85 + 4 * 170
+    assert count_image(CLAUDE, size).tokens == 56

@@ -1,3 +1,5 @@
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,3 +59,45 @@ def test_what_does_not_tell_is_not_guessed(data: str) -> None:
 @given(data=st.text(max_size=200))
 def test_no_text_is_too_strange(data: str) -> None:
     assert image_size(data) is None or isinstance(image_size(data), tuple)
+
+
+def coded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+class Watched(str):
+    """A text that tells how much of it was looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, key: object) -> str:
+        part = super().__getitem__(key)  # type: ignore[index]
+        Watched.looked_at += len(part)
+        return part
+
+
+@pytest.mark.parametrize("filler", [b"\xff", b"\xff\xe1\x00\x02"])
+def test_no_more_than_the_first_megabyte_is_searched_for_a_frame(filler: bytes) -> None:
+    data = Watched(coded(b"\xff\xd8" + filler * (4_000_000 // len(filler))))
+    Watched.looked_at = 0
+    assert image_size(data) is None
+    assert Watched.looked_at < 2_000_000
+
+
+def test_a_frame_behind_a_few_large_segments_is_found() -> None:
+    profile = b"\xff\xe2\xff\xff" + bytes(65_533)
+    frame = base64.b64decode(jpeg(640, 480))[2:]
+    assert image_size(coded(b"\xff\xd8" + profile * 10 + frame)) == (640, 480)
+    assert image_size(coded(b"\xff\xd8" + profile * 20 + frame)) is None
+
+
+@pytest.mark.parametrize("size", [(4_294_967_295, 1), (1, 70_000), (65_000, 65_000), (2**31, 2**31)])
+def test_a_size_that_no_picture_has_is_not_believed(size: tuple[int, int]) -> None:
+    assert image_size(png(*size)) is None
+
+
+def test_nor_in_a_webp() -> None:
+    head = base64.b64decode(webp(5, 5))[:24]
+    assert image_size(coded(head + b"\xff\xff\xff\x00\x00\x00")) is None
+    assert image_size(png(65_535, 1)) == (65_535, 1)
+    assert image_size(png(20_000, 20_000)) == (20_000, 20_000)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.budget.ledger import MOST_ACCOUNTS, READY, Ledger, Limits, Wait
+from sightline.budget.account import Limits
+from sightline.budget.ledger import MOST_ACCOUNTS, READY, Ledger, Sent, Wait
 from sightline.catalog.facts import Facts
 
 NOW = 1_760_000_000.0
@@ -57,6 +58,43 @@ def test_what_a_request_really_took_replaces_what_was_thought() -> None:
     assert ledger.wait(*WHO, 500, NOW + 3, Facts(tpm=1000)).is_over
     ledger.settled(sent, 450, NOW + 4)
     assert ledger.used(*WHO, NOW + 5) == Limits(1, 450, 1, 450)
+
+
+@pytest.mark.parametrize("absurd", [10**400, 10**20, 11_000_000, -1])
+def test_a_use_that_nobody_can_mean_changes_nothing(absurd: int) -> None:
+    ledger = Ledger()
+    sent = ledger.sent(*WHO, 900, NOW)
+    assert ledger.settled(sent, absurd, NOW + 2) == sent
+    assert ledger.used(*WHO, NOW + 5) == Limits(1, 900, 1, 900)
+
+
+def test_a_request_that_never_left_took_nothing() -> None:
+    ledger = Ledger()
+    ledger.observed(*WHO, headers(limit_requests="2", remaining_requests="1", reset_requests="60s"), NOW)
+    sent = ledger.sent(*WHO, 900, NOW + 1)
+    assert not ledger.wait(*WHO, 1, NOW + 1).is_over
+    ledger.unsent(sent, NOW + 2)
+    assert ledger.used(*WHO, NOW + 2) == Limits(0, 0, 0, 0)
+    assert ledger.wait(*WHO, 1, NOW + 2).is_over
+
+
+def test_what_was_told_after_it_was_thought_to_have_left_is_left_alone() -> None:
+    ledger = Ledger()
+    sent = ledger.sent(*WHO, 900, NOW)
+    ledger.observed(*WHO, headers(limit_requests_minute="2", remaining_requests_minute="1"), NOW + 1)
+    ledger.unsent(sent, NOW + 2)
+    ledger.sent(*WHO, 1, NOW + 3)
+    assert not ledger.wait(*WHO, 1, NOW + 3).is_over
+
+
+@pytest.mark.parametrize("back", [0.3, 1000.1, 86_400.7])
+def test_settling_finds_its_request_after_the_clock_was_set_back(back: float) -> None:
+    ledger = Ledger()
+    ledger.sent(*WHO, 7, NOW - 40)
+    sent = ledger.sent(*WHO, 1000, NOW + 0.1)
+    ledger.used(*WHO, NOW - back / 3)
+    ledger.settled(sent, 10, NOW - back)
+    assert ledger.used(*WHO, NOW - back) == Limits(2, 17, 2, 17)
 
 
 def headers(**values: str) -> dict[str, str]:
@@ -258,3 +296,107 @@ def test_whoever_waits_as_long_as_told_can_go(acts: list[tuple[str, float, int]]
             break
         at += wait.seconds + 1e-3
     assert wait.is_over
+
+
+# --- several runs -----------------------------------------------------------------------------------
+
+
+def kept(ledger: Ledger, now: float) -> Ledger:
+    return Ledger.restored(json.loads(json.dumps(ledger.snapshot())), now)
+
+
+def test_what_two_runs_counted_apart_is_merged_without_moving_anybodys_time() -> None:
+    long_one = Ledger()
+    long_one.sent(*WHO, 1, NOW)
+    file, short_one = Ledger(), Ledger()
+    for _ in range(20):
+        short_one.sent(*WHO, 100, NOW + 10_000)
+    file.merge(short_one, NOW + 10_000)
+    long_one.sent(*WHO, 1, NOW + 10_010)
+    file = kept(file, NOW + 10_020)
+    file.merge(long_one, NOW + 10_020)
+    assert file.used(*WHO, NOW + 10_020) == Limits(21, 2001, 22, 2002)
+    assert file.used(*WHO, NOW + 86_400 + 5000) == Limits(0, 0, 21, 2001)
+
+
+def test_only_news_is_merged() -> None:
+    live, file = Ledger(), Ledger()
+    sent = live.sent(*WHO, 100, NOW)
+    assert live.has_news
+    file.merge(live, NOW)
+    live.kept()
+    assert not live.has_news
+    file.merge(live, NOW)
+    live.settled(sent, 40, NOW + 1)
+    assert live.has_news
+    file.merge(live, NOW + 1)
+    assert file.used(*WHO, NOW + 1) == Limits(1, 40, 1, 40)
+    again = kept(file, NOW + 2)
+    assert not again.has_news
+    file.merge(again, NOW + 2)
+    assert file.used(*WHO, NOW + 2) == Limits(1, 40, 1, 40)
+
+
+def test_runs_are_merged_even_if_the_clock_was_set_back_for_one_of_them() -> None:
+    live, file = Ledger(), Ledger()
+    live.sent(*WHO, 100, NOW + 1000)
+    file.sent(*WHO, 1, NOW - 5)
+    file.merge(live, NOW)
+    assert file.used(*WHO, NOW) == Limits(2, 101, 2, 101)
+    assert file.used(*WHO, NOW + 57) == Limits(1, 100, 2, 101)
+
+
+def test_the_latest_words_of_a_provider_hold_and_all_that_was_sent_since_counts() -> None:
+    file, live = Ledger(), Ledger()
+    told = headers(limit_requests_minute="9", remaining_requests_minute="3")
+    live.observed(*WHO, {"retry-after": "1"}, NOW)
+    live.observed(*WHO, headers(limit_requests_minute="9", remaining_requests_minute="1"), NOW)
+    file.observed(*WHO, told, NOW + 1)
+    for second in (2, 3):
+        file.sent(*WHO, 5, NOW + second)
+    live.sent(*WHO, 5, NOW + 4)
+    assert live.wait(*WHO, 5, NOW + 4.5).seconds > 0
+    file.merge(live, NOW + 5)
+    assert file.wait(*WHO, 5, NOW + 5) == Wait(56, "told", "requests", 9)
+    live.observed(*WHO, told, NOW + 6)
+    file.merge(live, NOW + 7)
+    assert file.wait(*WHO, 5, NOW + 7) == READY
+
+
+def state(**changes: object) -> object:
+    told = {"counted": "tokens", "limit": 5, "remaining": 1, "reset": 60, **changes.pop("allowance", {})}  # type: ignore[call-overload]
+    seen = {"allowance": told, "at": NOW, **changes.pop("observation", {})}  # type: ignore[call-overload]
+    account = {"provider": "a", "model": "b", "latest": NOW, "minute": [], "day": [], "observations": [seen]}
+    return {"version": 1, "accounts": [{**account, **changes}]}
+
+
+def test_a_sound_state_is_taken() -> None:
+    assert not Ledger.restored(state(), NOW).wait("a", "b", 3, NOW).is_over
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        state(latest=1e308),
+        state(quiet_until=-1e308),
+        state(minute=[[1e300, 1, 1]]),
+        state(day=[[NOW, 10**400, 1]]),
+        state(day=[[NOW, 1, 2**63]]),
+        state(observation={"at": 1e308}),
+        state(observation={"tokens": 10**400}),
+        state(allowance={"remaining": 1e308}),
+        state(allowance={"reset": -1}),
+        state(allowance={"limit": -5}),
+    ],
+)
+def test_numbers_that_nobody_can_mean_are_no_snapshot(broken: object) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        Ledger.restored(broken, NOW)
+
+
+def test_what_was_sent_can_be_settled_though_its_model_was_forgotten() -> None:
+    ledger = Ledger()
+    gone = Sent("acme", "forgotten", 10, NOW)
+    ledger.settled(gone, 5, NOW + 1)
+    ledger.unsent(gone, NOW + 1)
+    assert ledger.used("acme", "forgotten", NOW + 1) == Limits(0, 0, 0, 0)

@@ -11,7 +11,6 @@ from sightline.budget.rate_headers import (
     allowances,
     needed,
     reset_wait,
-    retry_after,
     seconds_until,
 )
 
@@ -216,25 +215,6 @@ def test_a_time_of_day_is_read_against_the_clock_of_who_tells_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "2"}, 2),
-        ({"retry-after": "1.5"}, 1.5),
-        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
-        ({"retry-after-ms": "soon", "retry-after": "1"}, 1),
-        ({"retry-after": formatdate(NOW + 30, usegmt=True)}, 30),
-        ({"retry-after": formatdate(NOW, usegmt=True), "date": formatdate(NOW - 4, usegmt=True)}, 4),
-        ({"retry-after": formatdate(NOW - 30, usegmt=True)}, 0),
-        ({"retry-after": "a while"}, None),
-        ({"retry-after": "99999999999"}, None),
-        ({}, None),
-    ],
-)
-def test_how_long_a_provider_asks_to_be_left_alone(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers, NOW) == seconds
-
-
-@pytest.mark.parametrize(
     ("told", "seconds"),
     [
         ((Allowance("requests", remaining=0, reset=3), Allowance("tokens", remaining=5000, reset=50)), 3),
@@ -292,4 +272,3 @@ def test_no_header_does_any_harm(headers: dict[str, str], at: float, tokens: int
         assert one.remaining is None or one.remaining >= 0
         assert one.reset is None or one.reset >= 0
     assert (reset_wait(told, tokens) or 0.0) >= 0
-    assert (retry_after(headers, at) or 0.0) >= 0

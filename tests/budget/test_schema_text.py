@@ -1,4 +1,4 @@
-from sightline.budget.schema_text import declaration, declarations
+from sightline.budget.schema_text import LONGEST, declaration, declarations
 from sightline.model.json import Json
 from sightline.model.tools import FunctionTool
 
@@ -68,3 +68,38 @@ def test_a_schema_that_holds_itself_comes_to_an_end() -> None:
 def test_a_schema_that_holds_itself_many_times_does_not_explode() -> None:
     node: dict[str, Json] = {"type": "object", "properties": {letter: {"$ref": "#"} for letter in "abcdefgh"}}
     assert len(declaration(node)) < 20_000
+
+
+def test_a_type_that_is_named_twice_is_written_once() -> None:
+    check({"type": ["string", "string", "null"]}, "string | null")
+    check({"type": [["string"], {}]}, "any")
+    nested: Json = {"type": "string"}
+    for _ in range(14):
+        nested = {"type": ["object"] * 4, "properties": {"a": nested}}
+    assert isinstance(nested, dict)
+    assert len(declaration(nested)) < 1000
+
+
+def test_long_texts_in_a_schema_that_holds_itself_are_written_so_often_and_no_more() -> None:
+    about = "lorem ipsum dolor " * 3_000
+    for more in ({"description": about}, {"default": about}):
+        member: Json = {"$ref": "#", **more}
+        node: dict[str, Json] = {"type": "object", "properties": dict.fromkeys("abcd", member)}
+        assert len(declaration(node)) < LONGEST + 2 * len(about)
+    for leaf in ({"enum": [about]}, {"const": about}):
+        root: dict[str, Json] = {"anyOf": [{"$ref": "#/$defs/a"}] * 150, "$defs": {"a": leaf}}
+        assert len(declaration(root)) < LONGEST + 2 * len(about)
+
+
+def test_all_functions_of_a_request_have_one_such_measure() -> None:
+    about = "lorem ipsum dolor " * 30_000
+    schema: dict[str, Json] = {"properties": {"a": {"description": about}, "b": {"type": "string"}}}
+    written = declarations(tuple(FunctionTool(name=f"f{number}", schema=schema) for number in range(9)))
+    assert len(written) < LONGEST + 2 * len(about)
+    assert "type f8 = () => any;" in written
+
+
+def test_a_schema_with_very_many_members_is_written_at_once() -> None:
+    names = [f"n{number}" for number in range(30_000)]
+    wide: dict[str, Json] = {"type": "object", "properties": dict.fromkeys(names, True), "required": [*names, 7, []]}
+    assert declaration(wide).count(": any,") == 30_000

@@ -41,12 +41,37 @@ def test_an_estimate_is_corrected_where_it_was_counted() -> None:
     assert window.used(110.0, "tokens") == 50
 
 
-def test_a_clock_that_was_set_back_keeps_nothing_longer() -> None:
+def test_a_request_can_be_taken_back() -> None:
     window = SlidingWindow(SPAN, STEP)
-    window.add(5000.0, 1, 500)
-    window.shifted(4000.0)
-    assert window.used(1060.0, "tokens") == 500
-    assert window.used(1061.0, "tokens") == 0
+    window.add(100.0, 1, 500)
+    window.add(100.5, 1, 300)
+    window.correct(100.5, -300, requests=-1)
+    assert window.slots() == [(100.0, 1, 500)]
+    window.correct(100.0, -500, requests=-5)
+    assert window.slots() == [(100.0, 0, 0)]
+
+
+def test_what_two_counted_apart_adds_up_in_the_order_of_time() -> None:
+    kept = SlidingWindow(SPAN, STEP)
+    kept.add(100.0, 2, 200)
+    kept.add(120.0, 5, 500)
+    kept.merge([(100.4, 1, 10), (110.0, 3, 30), (120.0, 0, -900)], 0.0)
+    assert kept.slots() == [(100.0, 3, 210), (110.0, 3, 30), (120.0, 5, 0)]
+    assert kept.used(125.0, "tokens") == 240
+    kept.merge([(90.0, 1, 1)], 5.0)
+    assert kept.slots()[0] == (95.0, 1, 1)
+
+
+def test_what_is_kept_already_is_no_news() -> None:
+    window = SlidingWindow(SPAN, STEP)
+    window.add(100.0, 1, 500)
+    assert window.news() == [(100.0, 1, 500)]
+    window.kept()
+    assert window.news() == []
+    window.correct(100.0, -450)
+    window.add(103.0, 1, 7)
+    assert window.news() == [(100.0, 0, -450), (103.0, 1, 7)]
+    assert window.since(100.0) == (1, 7)
 
 
 EVENTS = st.lists(st.tuples(st.floats(0, 20), st.integers(0, 1000)), max_size=60)

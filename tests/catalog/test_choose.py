@@ -5,7 +5,7 @@ import pytest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose, default_choice
 from sightline.catalog.facts import Family, Model
-from sightline.catalog.provider import Provider
+from sightline.catalog.provider import Provider, Quirks
 from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
 
@@ -191,3 +191,24 @@ def test_a_go_betweens_spelling_is_not_sent_to_the_maker_by_its_family() -> None
     with pytest.raises(Fault) as caught:
         choose(catalog, "m-1.5", has_key=lambda _: True)
     assert "m-1-5" in caught.value.hint
+
+
+def test_a_provider_is_known_in_any_case_and_a_go_betweens_spelling_by_its_makers_name() -> None:
+    catalog = Catalog(
+        providers={
+            "maker": Provider(base_url="http://127.0.0.1:1"),
+            "between": Provider(base_url="http://127.0.0.1:2"),
+        },
+        models={"m-1-5": Model(providers=("maker", "between"), aliases=("maker/m-1.5",))},
+    )
+    assert choose(catalog, "Maker/m-9", has_key=lambda _: True).model == "m-9"
+    assert choose(catalog, "maker/m-1.5", has_key=lambda _: True).model == "m-1-5"
+    assert choose(catalog, "between/maker/m-1.5", has_key=lambda _: True).model == "maker/m-1.5"
+
+
+def test_a_dialect_that_is_spoken_badly_is_translated_instead() -> None:
+    also = {"openai-responses": ""}
+    for has_indices, spoken in ((True, "openai-responses"), (False, "openai-chat")):
+        provider = Provider(base_url="http://127.0.0.1:1", also=also, quirks=Quirks(responses_indices=has_indices))
+        catalog = Catalog(providers={"acme": provider})
+        assert choose(catalog, "acme/m", has_key=lambda _: True, arriving="openai-responses").dialect == spoken

@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from sightline.budget.estimate import Estimate
+from sightline.budget.ledger import Wait
 from sightline.catalog.facts import Facts, Prices
-from sightline.cli.answer import AnswerView, shown, summary
+from sightline.cli.answer import AnswerView, band, summary
 from sightline.model.events import (
     Ended,
     FrameBroken,
@@ -45,7 +46,14 @@ def test_only_the_first_choice_is_shown(capsysbinary: pytest.CaptureFixture[byte
 
 def test_half_a_character_of_a_broken_stream_does_no_harm(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     view(TextReceived(0, "a\ud83d"))
-    assert capsysbinary.readouterr().out == b"a?"
+    assert capsysbinary.readouterr().out == "a\ufffd".encode()
+    view(TextReceived(0, "\ude00"), TextReceived(0, "b"))
+    assert capsysbinary.readouterr().out == "\ufffdb".encode()
+
+
+def test_a_character_that_comes_in_two_halves_is_one(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    view(TextReceived(0, "a\ud83d"), TextReceived(0, "\ude00"), TextReceived(0, ""))
+    assert capsysbinary.readouterr().out == "a😀".encode()
 
 
 def test_what_cannot_be_shown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,6 +70,19 @@ def test_further_attempts_are_said_with_their_reason_and_wait(capsys: pytest.Cap
     answer.tried(AttemptStarted(3, "acme", "0", "network", waited=0.0))
     assert capsys.readouterr().err == (
         "note: attempt 2 after 1.2 s (rate_limited: 429: slow down)\nnote: attempt 3 after 0.0 s (network)\n"
+    )
+
+
+def test_what_is_foreign_in_a_note_is_made_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    AnswerView().tried(AttemptStarted(2, "acme", "0", "auth", "\x1b]0;owned\x07", waited=0.0))
+    assert "\\x1b]0;owned\\x07" in capsys.readouterr().err
+
+
+def test_why_it_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    AnswerView().paused(Wait(2.0, "asked", "retry_after"))
+    AnswerView().paused(Wait(2.0, "used_up", "rpm", 5))
+    assert capsys.readouterr().err == (
+        "note: waiting 2.0 s: the provider asked for it\nnote: waiting 2.0 s: the limit of rpm is used up\n"
     )
 
 
@@ -93,11 +114,11 @@ def told(usage: Usage | None, facts: Facts | None = None, estimate: Estimate | N
 
 def test_the_summary_says_who_how_many_how_much_how_long() -> None:
     usage = Usage(input_tokens=1200, output_tokens=50, cached_tokens=1000, cache_write_tokens=7, reasoning_tokens=9)
-    facts = Facts(prices=Prices(input=1.0, output=2.0))
+    facts = Facts(prices=Prices(input=1.0, output=2.0, cached=1.0, as_of="2026-10"))
     line = told(usage, facts, Estimate(1100, 1000, 1300))
     assert line == (
-        "acme/m: 1,200 tokens in (1,000 cached, 7 written to the cache, ~1,100 ± 200 estimated), 50 out (9 thinking), "
-        "$0.0013, 1.23 s"
+        "acme/m: 1,200 tokens in (1,000 cached, 7 written to the cache, 1,000–1,300 estimated), 50 out (9 thinking), "
+        "$0.0013 at prices of 2026-10, 1.23 s"
     )
 
 
@@ -128,5 +149,5 @@ def test_what_is_not_known_is_left_out(
 
 
 def test_an_estimate_says_how_far_it_may_be_off() -> None:
-    assert shown(Estimate(7, 7, 7)) == "7"
-    assert shown(Estimate(1000, 900, 1050)) == "~1,000 ± 100"
+    assert band(Estimate(7, 7, 7)) == "7"
+    assert band(Estimate(1000, 900, 1050)) == "900–1,050"

@@ -1,3 +1,4 @@
+import gzip
 import io
 import json
 import os
@@ -6,13 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from sightline.cli.program import main
 from tests.background import upstream_in_background, wait_until_gone
-from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
+from tests.upstream import LAST, Upstream, answer, chunk, cut, head, says, stall, streams
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 EVENT_STREAM = [("Content-Type", "text/event-stream")]
@@ -60,7 +62,7 @@ def test_the_answer_goes_to_stdout_and_the_account_to_stderr(acme: Upstream, cap
     assert main(["ask", "Say hello."]) == 0
     captured = capsysbinary.readouterr()
     assert captured.out == b"Hello"
-    assert captured.err.startswith(b"acme/m: 9 tokens in (~")
+    assert captured.err.startswith(b"acme/m: 9 tokens in (")
     assert b"2 out, $0.000013, " in captured.err
     (seen,) = acme.seen
     assert (seen.method, seen.target) == ("POST", "/v1/chat/completions")
@@ -268,8 +270,14 @@ def test_what_was_learned_is_there_in_the_next_run(acme: Upstream, tmp_path: Pat
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
-def started(*arguments: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([*PROGRAM, "ask", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+@contextmanager
+def started(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+    command = [*PROGRAM, "ask", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_ctrl_c_ends_at_once_with_130_and_closes_the_upstream(acme: Upstream) -> None:
@@ -294,7 +302,7 @@ def test_whoever_has_read_enough_is_no_error(acme: Upstream) -> None:
         wait_until_gone(acme)
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
-    assert process.returncode == 0
+        assert process.wait(10) == 0
 
 
 def test_the_last_chunk_is_not_waited_for_once_the_answer_has_ended(acme: Upstream, capsysbinary: Captured) -> None:
@@ -302,3 +310,63 @@ def test_the_last_chunk_is_not_waited_for_once_the_answer_has_ended(acme: Upstre
     assert main(["ask", "hi"]) == 0
     assert capsysbinary.readouterr().out == b"Hello"
     assert LAST
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_an_answer_that_cannot_be_written_is_no_success(acme: Upstream, pieces: int) -> None:
+    whole = b"".join((*HELLO, DONE))
+    acme.script = [streams(whole)] if pieces == 1 else [streams(*HELLO, DONE)]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*PROGRAM, "ask", "hi"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error[usage]: stdout: No space left")
+    assert b"Exception ignored" not in done.stderr
+
+
+def test_a_key_that_an_answer_repeats_in_its_error_is_masked(
+    acme: Upstream, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = b'data: {"error": {"message": "bad key the-secret", "code": 500}}\n\n'
+    acme.script = [streams(HELLO[0], error), says({"error": {"message": "bad key the-secret"}})]
+    for _ in range(2):
+        assert main(["ask", "hi"]) == 3
+        told = capsys.readouterr().err
+        assert "bad key" in told
+        assert "the-secret" not in told
+
+
+def test_an_answer_in_a_coding_that_nobody_asked_for_is_named(
+    acme: Upstream, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acme.script = [answer(200, gzip.compress(b"".join(HELLO)), [("Content-Encoding", "gzip")])]
+    assert main(["ask", "hi"]) == 3
+    assert "error[upstream_protocol]: the answer is compressed (gzip)" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize(
+    "arguments",
+    [["--temperature", "nan", "hi"], ["--temperature", "warm", "hi"], ["\udcff"], ["-s", "\udcff", "hi"]],
+)
+def test_numbers_and_words_that_are_none_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", *arguments]) == 2
+    assert capsys.readouterr().err.startswith("error[usage]: ")
+
+
+def test_a_folder_that_cannot_be_written_is_said(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
+    acme.script = [streams(*HELLO, DONE)]
+    assert main(["ask", "--data", "/proc/nowhere", "hi"]) == 0
+    assert "note: what was learned could not be kept: /proc/nowhere" in capsys.readouterr().err
+
+
+def test_an_empty_answer_is_said(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
+    acme.script = [streams(event({}, "stop"), DONE)]
+    assert main(["ask", "hi"]) == 0
+    assert "note: the model said nothing" in capsys.readouterr().err
+
+
+def test_a_schema_that_is_no_json_is_named(acme: Upstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.json").write_text("{")
+    assert main(["ask", "--schema", "s.json", "hi"]) == 2
+    assert capsys.readouterr().err.startswith("error[usage]: s.json: ")
+    assert acme.seen == []

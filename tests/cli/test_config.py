@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,28 @@ def test_what_is_in_force_is_shown_with_file_and_environment_laid_over(
     assert shown["providers"]["openai"]["base_url"] == "http://127.0.0.1:9/v1"
     assert shown["providers"]["openai"]["key_env"] == "OPENAI_API_KEY"
     assert "the-secret" not in told
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[ask]\nmodel = "nosuch"\n', 'sightline.toml: no provider is known for the model "nosuch"'),
+        ('[network]\nca_file = "/nowhere.pem"\n', "sightline.toml: "),
+        ("providers = 3\n", "sightline.toml:1: providers must be a table, not 3\n"),
+    ],
+)
+def test_what_is_well_formed_and_cannot_work_is_found_too(
+    tmp_path: Path, capsys: Captured, text: str, words: str
+) -> None:
+    (tmp_path / "sightline.toml").write_text(text)
+    assert main(["config", "check"]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert len(told.splitlines()) <= 2
+
+
+def test_a_path_in_another_encoding_is_printed_as_it_is(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["config", "path", "--config", os.fsdecode(b"x\xff.toml")]) == 0
+    assert capfdbinary.readouterr().out == b"x\xff.toml\n"

@@ -56,7 +56,9 @@ def test_the_embedded_model_is_lent_until_it_is_interrupted(
 def test_where_it_cannot_run_the_reason_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "sightline.toml").write_text("[local]\ncontext_window = 100000\n")
-    monkeypatch.chdir(tmp_path)
-    assert main(["local"]) == 2
-    assert "hint: " in capsys.readouterr().err
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "xllamacpp.py").write_text("raise ImportError('libgomp.so.1: cannot open shared object file')")
+    assert main(["local"]) == 3
+    told = capsys.readouterr().err
+    assert told.startswith("error[local_unavailable]: ")
+    assert "apt install libgomp1" in told

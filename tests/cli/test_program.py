@@ -1,3 +1,7 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from sightline.cli.program import main
@@ -34,9 +38,27 @@ def test_wrong_usage_is_one_line_with_a_hint(words: list[str], told: str, capsys
 
 
 @pytest.mark.parametrize("level", [["--log-level", "debug"], ["--log-level=debug"]])
-def test_a_traceback_is_shown_only_when_it_is_asked_for(level: list[str]) -> None:
-    with pytest.raises(Exception, match="unknown dialect"):
-        main(["translate", "request", "--from", "x", "--to", "raw", *level])
+def test_a_traceback_is_shown_only_when_it_is_asked_for(level: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["translate", "request", "--from", "x", "--to", "raw"]
+    assert main(command) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    assert main([*command, *level]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback")
+    assert "\nerror[usage]: --from: unknown dialect" in told
+
+
+@pytest.mark.parametrize(("stream", "code"), [("stdout", 2), ("stderr", 0)])
+def test_a_full_disk_is_said_and_never_left_to_the_interpreter(stream: str, code: int) -> None:
+    program = "from sightline.cli import main; raise SystemExit(main())"
+    with Path("/dev/full").open("wb") as full:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
+        command = [sys.executable, "-c", program, "config", "path"]
+        done = subprocess.run(command, **streams, check=False)
+    assert done.returncode == code
+    if stream == "stdout":
+        assert done.stderr.startswith(b"error[usage]: stdout: No space left") or b"error[usage]: stdout" in done.stderr
+        assert b"Exception ignored" not in done.stderr
 
 
 def test_an_interruption_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

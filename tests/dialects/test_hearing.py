@@ -88,3 +88,15 @@ def test_frames_behind_the_end_tell_nothing_and_are_noted() -> None:
     hearing.feed(WHOLE + b"data: [DONE]\n\n")
     assert hearing.feed(chunk({"content": "late"})) == []
     assert hearing.late == ["/4"]
+
+
+def test_a_piece_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.dialects.hearing.LONGEST_FRAME", 1000)
+    hearing = Hearing(dialect("openai-chat"))
+    assert hearing.feed(b"data: " + b"x" * 900) == []
+    failed, ended = hearing.feed(b"x" * 200)
+    assert isinstance(failed, Failed)
+    assert failed.fault.code is Code.UPSTREAM_PROTOCOL
+    assert ended == Ended()
+    assert hearing.feed(b"x" * 2000) == []
+    assert hearing.close() == []

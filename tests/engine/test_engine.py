@@ -1,18 +1,20 @@
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sightline.budget.ledger import Wait
+from sightline.build import configuration
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Quirks
-from sightline.engine.engine import Engine
+from sightline.engine.engine import MOST_ESTIMATORS, Engine
 from sightline.engine.memory import Memory
 from sightline.engine.preparing import Prepared, prepared
 from sightline.errors import Code, Fault
@@ -20,7 +22,7 @@ from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
 from sightline.model.exchange import AttemptStarted
 from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.transport.embedded.process import EmbeddedModel
+from sightline.transport.embedded.process import EmbeddedModel, Turn
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
 from sightline.transport.http.trust import Trust
@@ -59,10 +61,10 @@ class Stage:
         self.tried: list[AttemptStarted] = []
         self.paused: list[Wait] = []
 
-    def ready(self, text: str = "hi", **model: Any) -> Prepared:
-        catalog = Catalog(providers={"acme": self.provider}, models={"m": Model(providers=("acme",), **model)})
-        prompt = Prompt(messages=(Message("user", (Text(text),)),))
-        return prepared(prompt, choose(catalog, "m", has_key=lambda _: True))
+    def ready(self, text: str = "hi", *, name: str = "m", max_tokens: int | None = None, **model: Any) -> Prepared:
+        catalog = Catalog(providers={"acme": self.provider}, models={name: Model(providers=("acme",), **model)})
+        prompt = Prompt(messages=(Message("user", (Text(text),)),), max_tokens=max_tokens)
+        return prepared(prompt, choose(catalog, name, has_key=lambda _: True))
 
     async def ask(self, ready: Prepared | None = None) -> Any:
         return await self.engine.ask(
@@ -212,21 +214,21 @@ def test_a_reply_without_usage_teaches_nothing(tmp_path: Path) -> None:
 def test_a_provider_that_counts_is_believed(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [says({"input_tokens": 42})]
-        estimate = await stage.engine.measured(stage.ready(), asks_provider=True)
+        estimate = await stage.engine.measured(stage.ready(), asks_provider=True, tried=stage.tried.append)
         assert (estimate.tokens, estimate.is_exact, estimate.how) == (42, True, "counted by acme")
         assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 0
         upstream.script.append(says({"error": {"message": "no such page"}}, 404))
         with pytest.raises(Fault, match="no such page"):
-            await stage.engine.counted(stage.ready())
+            await stage.engine.counted(stage.ready(), tried=stage.tried.append)
 
     play(story, tmp_path, quirks=Quirks(counts_tokens=True))
 
 
 def test_nobody_is_asked_unasked(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
-        assert not (await stage.engine.measured(stage.ready(), asks_provider=False)).is_exact
+        assert not (await stage.engine.measured(stage.ready(), asks_provider=False, tried=stage.tried.append)).is_exact
         with pytest.raises(Fault, match="acme does not count tokens"):
-            await stage.engine.measured(stage.ready(), asks_provider=True)
+            await stage.engine.measured(stage.ready(), asks_provider=True, tried=stage.tried.append)
         assert upstream.connections == []
 
     play(story, tmp_path)
@@ -255,6 +257,20 @@ def test_cancelling_closes_the_upstream_at_once(tmp_path: Path) -> None:
     play(story, tmp_path)
 
 
+@pytest.mark.parametrize(("used", "finish"), [(16, "length"), (15, "stop")])
+def test_a_reply_that_was_cut_is_not_called_whole(tmp_path: Path, used: int, finish: str) -> None:
+    item = {"type": "message", "id": "i", "role": "assistant", "content": [{"type": "output_text", "text": "so"}]}
+    usage = {"input_tokens": 3, "output_tokens": used, "total_tokens": 3 + used}
+    body = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [item], "usage": usage}
+
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says(body)]
+        ready = stage.ready(max_tokens=16)
+        assert (await stage.ask(ready)).choice.finish == finish
+
+    play(story, tmp_path, dialect="openai-responses", quirks=Quirks(reports_length=False))
+
+
 @needs_model
 def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
@@ -265,7 +281,7 @@ def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> No
             quirks=Quirks(counts_tokens=True),
         )
         ready = stage.ready("Say hello.", max_output=16)
-        estimate = await stage.engine.measured(ready, asks_provider=False)
+        estimate = await stage.engine.measured(ready, asks_provider=False, tried=stage.tried.append)
         reply = await stage.ask(ready)
         assert reply.fault is None
         assert reply.choice.parts[0].text
@@ -273,3 +289,76 @@ def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> No
         assert upstream.connections == []
 
     play(story, tmp_path)
+
+
+@needs_model
+def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        stage.provider = Provider(
+            base_url="${SIGHTLINE_LOCAL_URL}/v1", key_env="SIGHTLINE_LOCAL_KEY", embedded=True, stream_max_retries=1
+        )
+
+        def heard(told: StreamEvent) -> None:
+            if isinstance(told, TextReceived) and stage.embedded._child is not None:
+                stage.embedded._child.kill()
+
+        ready = stage.ready("Count from one to one hundred.", max_output=400)
+        cut_off = await stage.engine.ask(ready, heard=heard, tried=stage.tried.append, paused=stage.paused.append)
+        assert cut_off.fault is not None
+        assert cut_off.fault.code is Code.NETWORK
+        assert stage.embedded._child is not None
+        assert stage.embedded._child.ended.is_set()
+        reply = await stage.ask(stage.ready("Say hello.", max_output=8))
+        assert reply.fault is None
+        assert [attempt.number for attempt in stage.tried] == [1, 1]
+
+    play(story, tmp_path)
+
+
+def test_an_answer_that_breaks_off_is_told_to_whoever_gave_the_turn(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
+        told: list[Fault] = []
+        stage.provider = Provider(base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True)
+        turns = EmbeddedModel(environment={}, make_key=lambda: "k", url=upstream.url)
+
+        @asynccontextmanager
+        async def watched() -> AsyncIterator[Turn]:
+            async with turns.turn() as turn:
+                yield turn
+                told.extend([turn.fault] if turn.fault else [])
+
+        stage.embedded.turn = watched  # type: ignore[method-assign]
+        reply = await stage.ask()
+        assert told == [reply.fault]
+
+    play(story, tmp_path)
+
+
+def test_few_estimators_are_kept_and_those_in_use_stay(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        for number in range(MOST_ESTIMATORS * 2):
+            stage.engine.estimate(stage.ready())
+            stage.engine.estimate(stage.ready(name=f"m{number}"))
+        assert len(stage.engine._estimators) == MOST_ESTIMATORS
+        assert ("acme", "m", "openai-chat") in stage.engine._estimators
+
+    play(story, tmp_path)
+
+
+def test_a_count_that_nobody_can_mean_breaks_nothing(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        usage = {"prompt_tokens": 10**400, "completion_tokens": 2}
+        upstream.script = [streams(HELLO[0], event({}, "stop", usage=usage), HELLO[2])]
+        ready = stage.ready()
+        before = stage.engine.estimate(ready)
+        await stage.ask(ready)
+        assert stage.engine.estimate(ready) == before
+        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == before.tokens
+
+    play(story, tmp_path)
+
+
+def test_the_embedded_model_is_not_asked_again_and_again_where_it_died() -> None:
+    local = configuration(None).catalog.providers["local"]
+    assert (local.request_max_retries, local.stream_max_retries) == (1, 1)

@@ -67,6 +67,27 @@ def test_runs_that_end_at_once_all_count(tmp_path: Path) -> None:
     assert [last.ledger.used("acme", f"m{number}", NOW).rpm for number in range(8)] == [1] * 8
 
 
+def test_runs_of_the_same_model_that_overlap_all_count(tmp_path: Path) -> None:
+    idle = memory(tmp_path)
+    for _ in range(3):
+        taught(tmp_path, "m")
+    idle.save()
+    assert memory(tmp_path).ledger.used("acme", "m", NOW).rpd == 3
+    late = memory(tmp_path)
+    taught(tmp_path, "m")
+    sent = late.ledger.sent("acme", "m", 100, NOW)
+    late.ledger.settled(sent, 40, NOW)
+    late.ledger.observed("acme", "m", {"x-ratelimit-limit-requests": "60"}, NOW)
+    late.save()
+    used = memory(tmp_path).ledger.used("acme", "m", NOW)
+    assert (used.rpd, used.tpd) == (5, 4 * 130 + 40)
+
+
+def test_a_run_that_learned_nothing_writes_nothing(tmp_path: Path) -> None:
+    memory(tmp_path / "data").save()
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"calibration":{"version":9,"models":{}},"ledger":{}}'])
 def test_a_file_that_cannot_be_read_is_begun_anew_and_that_is_said(tmp_path: Path, data: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(data)
@@ -80,7 +101,82 @@ def test_a_file_that_cannot_be_read_is_begun_anew_and_that_is_said(tmp_path: Pat
 def test_a_folder_that_cannot_be_written_is_a_trouble_and_no_failure(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands in the way")
     blocked = memory(tmp_path / "data")
+    blocked.ledger.sent("acme", "m", 1, NOW)
     blocked.save()
     assert "data" in blocked.trouble
     with pytest.raises(OSError, match="exists"):
         writable(tmp_path / "data")
+
+
+class Hours:
+    """A clock of several runs at once."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def now(self) -> float:
+        return self.time
+
+
+def test_a_run_of_hours_and_short_ones_beside_it_all_count_at_their_own_times(tmp_path: Path) -> None:
+    clock = Hours()
+    long_one = Memory(tmp_path, clock.now)
+    long_one.ledger.sent("acme", "m", 1, clock.now())
+    clock.time += 10_000
+    short_one = Memory(tmp_path, clock.now)
+    for _ in range(20):
+        short_one.ledger.sent("acme", "m", 100, clock.now())
+    short_one.save()
+    clock.time += 10
+    long_one.ledger.sent("acme", "m", 1, clock.now())
+    clock.time += 10
+    long_one.save()
+    used = Memory(tmp_path, clock.now).ledger.used("acme", "m", clock.now())
+    assert (used.rpm, used.rpd) == (21, 22)
+    assert Memory(tmp_path, clock.now).ledger.used("acme", "m", NOW + 86_400 + 5000).rpd == 21
+
+
+def test_what_is_saved_twice_counts_once(tmp_path: Path) -> None:
+    saved = taught(tmp_path, "m", times=2)
+    saved.save()
+    again = memory(tmp_path)
+    assert again.ledger.used("acme", "m", NOW).rpd == 1
+    ratio = again.ratio("acme", "m", tools=False)
+    assert ratio is not None
+    assert ratio.seen == 2
+    sent = saved.ledger.sent("acme", "m", 50, NOW)
+    saved.save()
+    saved.ledger.settled(sent, 7, NOW)
+    saved.save()
+    assert memory(tmp_path).ledger.used("acme", "m", NOW).tpd == 130 + 7
+
+
+def test_a_folder_that_was_full_for_a_while_loses_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.write_text("a file stands in the way")
+    learning = taught(folder, "m")
+    assert learning.trouble
+    folder.unlink()
+    learning.save()
+    assert memory(folder).ledger.used("acme", "m", NOW).rpd == 1
+    assert memory(folder).ratio("acme", "m", tools=False) is not None
+
+
+def test_a_run_without_end_holds_no_more_than_the_file_would(tmp_path: Path) -> None:
+    learning = memory(tmp_path)
+    for _ in range(100):
+        learning.learn("acme", "m", Estimate(100, 80, 150), Usage(input_tokens=130), tools=False)
+    assert len(learning._fresh.to_json()) < 1000
+
+
+@pytest.mark.parametrize("absurd", [2**63, 2**64, 10**20, 10**400])
+def test_an_absurd_count_leaves_no_trace(tmp_path: Path, absurd: int) -> None:
+    learning = memory(tmp_path)
+    learning.learn("acme", "m", Estimate(10, 8, 12), Usage(input_tokens=absurd, output_tokens=1), tools=False)
+    sent = learning.ledger.sent("acme", "m", 5, NOW)
+    learning.ledger.settled(sent, absurd, NOW)
+    learning.save()
+    again = memory(tmp_path)
+    assert (learning.trouble, again.trouble) == ("", "")
+    assert again.ratio("acme", "m", tools=False) is None
+    assert again.ledger.used("acme", "m", NOW).tpd == 5

@@ -12,7 +12,7 @@ from sightline.catalog.route import Route
 from sightline.engine.preparing import prepared, target_of
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
-from sightline.model.parts import Text
+from sightline.model.parts import Document, Inline, Text
 from sightline.model.tools import FunctionTool
 
 HI = Prompt(messages=(Message("user", (Text("hi"),)),))
@@ -61,3 +61,14 @@ def test_a_model_that_cannot_call_tools_says_so() -> None:
     with pytest.raises(Fault, match="tools") as caught:
         prepared(prompt, choice(Provider(base_url="http://127.0.0.1:1"), Model(providers=("acme",), tools=False)))
     assert caught.value.code is Code.INVALID_REQUEST
+
+
+def test_a_strict_route_refuses_what_it_would_lose() -> None:
+    provider = Provider(base_url="http://127.0.0.1:1", dialect="anthropic")
+    pdf = Document(Inline("application/pdf", "JVBERi0="), title="paper.pdf")
+    prompt = Prompt(messages=(Message("developer", (pdf,)), *HI.messages))
+    assert prepared(prompt, choice(provider)).report.refusals
+    with pytest.raises(Fault, match="the route to acme is strict") as caught:
+        prepared(prompt, choice(provider, None, Route(provider="acme", strict=True)))
+    assert caught.value.code is Code.TRANSLATION_LOSS
+    assert prepared(HI, choice(provider, None, Route(provider="acme", strict=True))).body

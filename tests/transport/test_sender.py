@@ -8,7 +8,8 @@ from hashlib import sha256
 
 import pytest
 
-from sightline.budget.ledger import Ledger, Limits
+from sightline.budget.account import Limits
+from sightline.budget.ledger import Ledger
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
 from sightline.transport.http.client import HttpClient
@@ -151,10 +152,10 @@ def test_where_nobody_listens_every_attempt_is_made_and_told() -> None:
         with pytest.raises(Fault) as raised:
             await desk.send(url, retries=3)
         assert raised.value.code is Code.NETWORK
-        assert raised.value.__notes__ == ["after 4 attempts"]
+        assert raised.value.__notes__ == ["note: after 4 attempts"]
         assert [attempt.reason for attempt in desk.attempts] == ["", "network", "network", "network"]
         assert desk.clock.waits == pytest.approx([0.2, 0.4, 0.8])
-        assert desk.ledger.used("acme", "large", desk.clock.now()) == Limits(4, 0, 4, 0)
+        assert desk.ledger.used("acme", "large", desk.clock.now()) == Limits(0, 0, 0, 0)  # none of them left
 
     at_the_desk(story, OK)
 
@@ -172,7 +173,7 @@ def test_nothing_is_tried_again_after_the_first_byte_or_a_long_silence(step: Pla
         with pytest.raises(Fault) as raised:
             await desk.send(timeouts=Timeouts(first_byte=0.05))
         assert raised.value.code is code
-        assert raised.value.__notes__ == ["after 1 attempt"]
+        assert not hasattr(raised.value, "__notes__")
         assert len(desk.upstream.seen) == 1
 
     at_the_desk(story, step, OK)
@@ -203,6 +204,16 @@ def test_a_redirect_is_not_followed() -> None:
         assert len(desk.upstream.seen) == 1
 
     at_the_desk(story, answer(307, b"", [("Location", "https://user:pw@acme.example/v2?token=1")]))
+
+
+@pytest.mark.parametrize("key", [KEY, "sk?0123456789", "sk#0123456789", "sk/01@23456789"])
+def test_where_a_redirect_leads_is_told_without_the_credential_in_it(key: str) -> None:
+    async def story(desk: Desk) -> None:
+        with pytest.raises(Fault) as raised:
+            await desk.send(secrets=(key,))
+        assert "https://login.example/r/***/x" in raised.value.hint
+
+    at_the_desk(story, answer(302, b"", [("Location", f"https://login.example/r/{key}/x?y=1")]))
 
 
 @pytest.mark.parametrize("location", [(), [("Location", "/v2")]])
@@ -406,7 +417,59 @@ def test_nor_is_it_in_what_is_told_of_an_attempt() -> None:
     at_the_desk(story, fails(500, f"{KEY} failed{'.' * 500}"), OK)
 
 
+# --- what goes wrong here -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Retry-After", "Date", "x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"])
+@pytest.mark.parametrize("status", [200, 429])
+def test_a_date_that_no_calendar_has_harms_nobody(name: str, status: int) -> None:
+    async def story(desk: Desk) -> None:
+        found = await desk.send(retries=0)
+        if isinstance(found, Accepted):
+            await found.response.read()
+        assert isinstance(found, Accepted if status == 200 else Refused)
+
+    at_the_desk(story, says({}, status, [(name, "Mon, 01 Jan 99999999999 00:00:00 GMT")]))
+
+
+class Careless(Ledger):
+    """A ledger that cannot read what it is told."""
+
+    def observed(self, *_: object) -> None:
+        raise OverflowError
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_an_answer_that_nobody_came_to_own_is_closed(status: int) -> None:
+    async def story(desk: Desk) -> None:
+        desk.ledger = Careless()
+        with pytest.raises(OverflowError):
+            await desk.send()
+        await desk.upstream.gone(0)
+
+    at_the_desk(story, stall(head(status), chunk(b"{")))
+
+
 # --- the ledger -----------------------------------------------------------------------------------
+
+
+def test_a_request_that_is_refused_here_uses_nothing_up() -> None:
+    async def story(desk: Desk) -> None:
+        with pytest.raises(Fault) as raised:
+            await desk.send("ftp://example.com/v1")
+        assert raised.value.code is Code.INVALID_REQUEST
+        assert desk.ledger.used("acme", "large", desk.clock.now()) == Limits(0, 0, 0, 0)
+
+    at_the_desk(story)
+
+
+def test_a_request_whose_answer_never_came_was_sent_all_the_same() -> None:
+    async def story(desk: Desk) -> None:
+        with pytest.raises(Fault):
+            await desk.send(retries=0)
+        assert desk.ledger.used("acme", "large", desk.clock.now()) == Limits(1, 0, 1, 0)
+
+    at_the_desk(story, cut())
 
 
 def test_the_ledger_hears_of_attempts_limits_and_use() -> None:

@@ -1,3 +1,4 @@
+import json
 from urllib.parse import quote
 
 import pytest
@@ -17,6 +18,9 @@ SECRETS = st.lists(st.text(min_size=SHORTEST, max_size=20).filter(lambda text: M
         (f"{KEY}{KEY}", (KEY,), MASK + MASK),
         ("longer-key-2 and longer-key", ("longer-key", "longer-key-2"), f"{MASK} and {MASK}"),
         ("at /v1?key=a%2Fb%2Bc", ("a/b+c",), f"at /v1?key={MASK}"),
+        (r'in {"key": "a\"b\\c"}', ('a"b\\c',), f'in {{"key": "{MASK}"}}'),
+        (r"in b\u00fccher or bücher", ("bücher",), f"in {MASK} or {MASK}"),
+        (r'in "a\/b\"c"', ('a/b"c',), f'in "{MASK}"'),
         ("nothing in it", (KEY,), "nothing in it"),
         ("a1 is too short to be a secret", ("a1", ""), "a1 is too short to be a secret"),
         ("none at all", (), "none at all"),
@@ -49,3 +53,9 @@ def test_no_secret_survives(before: str, secrets: list[str], after: str) -> None
 @given(st.text(min_size=SHORTEST).filter(str.isprintable))
 def test_nor_in_an_address(secret: str) -> None:
     assert masked(f"?key={quote(secret, safe='')}", [secret]) == f"?key={MASK}"
+
+
+# A secret that begins with a quotation mark may be found across the one that begins the text.
+@given(st.text(min_size=SHORTEST).filter(lambda text: not text.startswith('"')), st.booleans())
+def test_nor_in_json_that_is_told_as_text(secret: str, is_ascii: bool) -> None:
+    assert masked(json.dumps(secret, ensure_ascii=is_ascii), [secret]) == f'"{MASK}"'

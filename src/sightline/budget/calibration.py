@@ -6,7 +6,7 @@ believed half, and the band keeps what is not believed yet.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import exp, log
@@ -14,7 +14,7 @@ from statistics import median
 
 import msgspec
 
-from sightline.budget.estimate import Estimate, between
+from sightline.budget.estimate import Estimate, between, is_possible
 from sightline.errors import Code, Fault
 
 _OBSERVATIONS = 24
@@ -25,6 +25,7 @@ _PLAUSIBLE = (0.6, 1.67)
 _NARROWEST, _WIDEST = 0.15, 2.0
 _SPREADS = 4.0
 _ROUNDING = 2
+_LARGEST = 10**12
 
 
 class Observation(msgspec.Struct, frozen=True, array_like=True):
@@ -108,8 +109,10 @@ class Calibration:
 
     def observe(self, key: str, raw: Estimate, reported: int, *, cached: bool = False) -> None:
         """Take a count of the provider. `cached` says that it reported cached tokens; some then leave them out of the
-        whole, and such a count teaches nothing."""
-        if raw.tokens <= 0 or reported <= 0 or (cached and reported < raw.low / 2):
+        whole, and such a count teaches nothing; nor does one that nobody can mean."""
+        if not 0 <= raw.low <= raw.tokens <= raw.high <= _LARGEST or not is_possible(reported, raw.high):
+            return
+        if not raw.tokens or not reported or (cached and reported < raw.low / 2):
             return
         seen = self._models.pop(key, None) or deque(maxlen=_OBSERVATIONS)
         seen.append(Observation(raw.tokens, raw.low, raw.high, reported))
@@ -129,6 +132,20 @@ class Calibration:
             self._ratios[key] = learned(seen)
         return self._ratios[key]
 
+    @property
+    def has_seen(self) -> bool:
+        """Whether there is anything to learn from."""
+        return bool(self._models)
+
+    def merge(self, other: "Calibration") -> None:
+        """Take in all that another one has seen, as if it had come after."""
+        for key, observations in other._models.items():
+            self._take(key, observations)
+
+    def _take(self, key: str, observations: Iterable[Observation]) -> None:
+        for seen in observations:
+            self.observe(key, Estimate(seen.tokens, seen.low, seen.high), seen.reported)
+
     def to_json(self) -> bytes:
         """All observations."""
         return msgspec.json.encode(Stored(1, {key: list(seen) for key, seen in self._models.items()}))
@@ -144,8 +161,7 @@ class Calibration:
             raise _unreadable(f"version {stored.version} is not known")
         calibration = cls()
         for key, observations in stored.models.items():
-            for seen in observations:
-                calibration.observe(key, Estimate(seen.tokens, seen.low, seen.high), seen.reported)
+            calibration._take(key, observations)
         return calibration
 
 

@@ -49,3 +49,8 @@ def summed(estimates: Iterable[Estimate]) -> Estimate:
         reasons[estimate.how] = None
     reasons.pop("", None)
     return Estimate(tokens, low, high, next(iter(reasons), "") if len(reasons) < 2 else "mixed")
+
+
+def is_possible(count: int, thought: int) -> bool:
+    """Whether a count of somebody else can be meant at all, where so many were thought; a slip of the pen cannot."""
+    return 0 <= count <= 100 * thought + 10_000_000

@@ -2,6 +2,8 @@
 
 from collections import OrderedDict
 
+import msgspec
+
 from sightline.budget.calibration import Ratio
 from sightline.budget.estimate import NOTHING, Estimate, between, exactly, summed
 from sightline.budget.message_count import MessageCounter
@@ -14,6 +16,7 @@ from sightline.model.request import Request
 from sightline.model.tools import Tool
 
 _REMEMBERED_MESSAGES = 16_384
+_REMEMBERED_CHARACTERS = 16_000_000
 _UNKNOWN_REPLY = (0, 5, 90)
 _UNSEEN_HISTORY = 100_000
 _STATEFUL = frozenset({"conversation", "cachedContent", "prompt"})
@@ -30,7 +33,8 @@ class Estimator:
         self._texts = TextCounter(facts)
         self._messages = MessageCounter(facts, dialect, self._texts)
         self._tools = ToolCounter(facts, dialect, self._texts, self._messages)
-        self._counted: OrderedDict[int, tuple[Message, Estimate]] = OrderedDict()
+        self._counted: OrderedDict[int, tuple[Message, Estimate, int]] = OrderedDict()
+        self._characters = 0
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
     def calibrate(self, calibration: Ratio | None) -> None:
@@ -52,9 +56,14 @@ class Estimator:
             self._counted.move_to_end(id(message))
             return known[1]
         estimate = self._messages.message(message)
-        self._counted[id(message)] = (message, estimate)
-        if len(self._counted) > _REMEMBERED_MESSAGES:
-            self._counted.popitem(last=False)
+        size = _characters(message)
+        if size > _REMEMBERED_CHARACTERS:  # it would push out all the others
+            return estimate
+        self._counted[id(message)] = (message, estimate, size)
+        self._characters += size
+        while len(self._counted) > _REMEMBERED_MESSAGES or self._characters > _REMEMBERED_CHARACTERS:
+            _, (_, _, gone) = self._counted.popitem(last=False)
+            self._characters -= gone
         return estimate
 
     def tools(self, tools: tuple[Tool, ...]) -> Estimate:
@@ -96,3 +105,22 @@ class Estimator:
         if tokens is None:
             return between(*_UNKNOWN_REPLY)
         return exactly(tokens) if self._texts.frames_are_known else between(0, tokens, tokens + 12)
+
+
+def _characters(message: Message) -> int:
+    """How long the texts of a message are, pictures and files among them: what it costs to hold it."""
+    total = 0
+    left: list[object] = [message]
+    while left:
+        match left.pop():
+            case str() as text:
+                total += len(text)
+            case list() | tuple() as items:
+                left += items
+            case dict() as members:
+                left += [*members, *members.values()]
+            case msgspec.Struct() as struct:
+                left += msgspec.structs.astuple(struct)
+            case _:
+                pass
+    return total

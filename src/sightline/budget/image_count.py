@@ -68,11 +68,11 @@ def _fitted(size: Size, longest: float) -> Size:
 def _tiles(size: Size) -> int:
     width, height = _fitted(size, _SQUARE)
     shrink = min(1.0, _SHORT_SIDE / min(width, height))
-    return ceil(round(width * shrink, 6) / _TILE) * ceil(round(height * shrink, 6) / _TILE)
+    return _grid((width * shrink, height * shrink), _TILE)
 
 
 def _grid(size: Size, side: int) -> int:
-    return ceil(round(size[0], 6) / side) * ceil(round(size[1], 6) / side)
+    return max(1, ceil(round(size[0], 6) / side)) * max(1, ceil(round(size[1], 6) / side))
 
 
 def _patches(cost: ImageCost, size: Size) -> int:

@@ -3,6 +3,10 @@
 import binascii
 
 _HEAD = 65_536
+_JPEG_HEAD = 1_400_000
+_JPEG_MARKERS = 10_000
+_LONGEST_SIDE = 65_535
+_LARGEST_AREA = 400_000_000
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
@@ -10,7 +14,7 @@ def image_size(data: str) -> tuple[int, int] | None:
     """Width and height of a base64-coded PNG, JPEG, GIF or WebP; None where the bytes do not tell."""
     head = _bytes(data[:_HEAD])
     if head.startswith(b"\xff\xd8"):
-        return _jpeg(head) or _jpeg(_bytes(data))
+        return _jpeg(head) or _jpeg(_bytes(data[:_JPEG_HEAD]))
     if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
         return _sides(int.from_bytes(head[16:20]), int.from_bytes(head[20:24]))
     if head.startswith((b"GIF87a", b"GIF89a")) and len(head) >= 10:
@@ -33,13 +37,15 @@ def _bytes(data: str) -> bytes:
 
 
 def _sides(width: int, height: int) -> tuple[int, int] | None:
-    return (width, height) if width and height else None
+    """Sides that a picture can have: no provider takes one that is larger, and a damaged file may say anything."""
+    is_possible = 0 < width <= _LONGEST_SIDE and 0 < height <= _LONGEST_SIDE and width * height <= _LARGEST_AREA
+    return (width, height) if is_possible else None
 
 
 def _jpeg(head: bytes) -> tuple[int, int] | None:
     at = 2
-    while at + 9 <= len(head):
-        if head[at] != 0xFF:
+    for _ in range(_JPEG_MARKERS):
+        if at + 9 > len(head) or head[at] != 0xFF:
             return None
         marker = head[at + 1]
         if marker in _JPEG_FRAMES:
@@ -54,7 +60,7 @@ def _jpeg(head: bytes) -> tuple[int, int] | None:
 def _webp(head: bytes) -> tuple[int, int] | None:
     kind = head[12:16]
     if kind == b"VP8X":
-        return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
+        return _sides(1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little"))
     if kind == b"VP8L":
         bits = int.from_bytes(head[21:25], "little")
         return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)

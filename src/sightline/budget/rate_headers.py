@@ -7,18 +7,18 @@ value is the limit, what is left of it, or when it is whole again. A header that
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Literal, NamedTuple, TypeAlias
+from datetime import datetime
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
+
+from sightline.wire.waits import http_date, plausible, timestamp
 
 MINUTE = 60.0
 DAY = 86_400.0
 
 Counted: TypeAlias = Literal["requests", "tokens", "input_tokens", "output_tokens", "share"]
 
-_LONGEST = 40 * DAY
 _FIRST_EPOCH_SECONDS = 1e8
 _FIRST_EPOCH_MILLISECONDS = 1e11
 
@@ -49,6 +49,9 @@ _COUNTED: Mapping[str, Counted] = {
 _ROLES = frozenset({"limit", "remaining", "reset"})
 
 
+_Number: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e17)]
+
+
 class Allowance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One limit as a provider told it: what is left of it and in how many seconds it is whole again.
 
@@ -57,10 +60,10 @@ class Allowance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     """
 
     counted: Counted
-    window: float | None = None
-    limit: float | None = None
-    remaining: float | None = None
-    reset: float | None = None
+    window: _Number | None = None
+    limit: _Number | None = None
+    remaining: _Number | None = None
+    reset: _Number | None = None
     refills: bool = False
 
 
@@ -97,7 +100,7 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
 
     Times of day are taken against the response's own `date`, because the two clocks need not agree.
     """
-    now = _http_date(headers.get("date", "")) or at
+    now = http_date(headers.get("date", "")) or at
     drafts: dict[_Limit, _Draft] = {}
     for name, value in headers.items():
         if named := _named(name):
@@ -113,18 +116,6 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
         if not (one.limit is None and one.remaining is None and one.reset is None)
         and not (apart and one.counted == "tokens")
     )
-
-
-def retry_after(headers: Mapping[str, str], at: float) -> float | None:
-    """The seconds for which the provider asks to be left alone."""
-    milliseconds = headers.get("retry-after-ms", "").strip()
-    if _NUMBER.fullmatch(milliseconds):
-        return _plausible(float(milliseconds) / 1000)
-    value = headers.get("retry-after", "").strip()
-    if _NUMBER.fullmatch(value):
-        return _plausible(float(value))
-    date = _http_date(value)
-    return None if date is None else _plausible(date - (_http_date(headers.get("date", "")) or at))
 
 
 def reset_wait(told: tuple[Allowance, ...], tokens: int) -> float | None:
@@ -156,13 +147,13 @@ def seconds_until(value: str, now: float) -> float | None:
             number = number / 1000 - now
         elif number >= _FIRST_EPOCH_SECONDS:
             number -= now
-        return _plausible(number)
+        return plausible(number)
     if _DURATION.fullmatch(value):
-        return _plausible(sum(float(number) * _SECONDS[unit] for number, unit in _UNIT.findall(value)))
+        return plausible(sum(float(number) * _SECONDS[unit] for number, unit in _UNIT.findall(value)))
     moment = _rfc3339(value)
     if moment is None:
-        moment = _http_date(value)
-    return None if moment is None else _plausible(moment - now)
+        moment = http_date(value)
+    return None if moment is None else plausible(moment - now)
 
 
 def _lacks(allowance: Allowance, tokens: int) -> bool:
@@ -228,7 +219,7 @@ def _standard(headers: Mapping[str, str]) -> Iterator[Allowance]:
             window=policy.get("w"),
             limit=values.get("limit", policy.get("q")) or None,
             remaining=values.get("r", values.get("remaining")),
-            reset=None if reset is None else _plausible(reset),
+            reset=None if reset is None else plausible(reset),
         )
 
 
@@ -244,25 +235,9 @@ def _count(value: str) -> float | None:
     return float(match[0]) if match else None
 
 
-def _plausible(seconds: float) -> float | None:
-    return max(0.0, seconds) if seconds <= _LONGEST else None
-
-
 def _rfc3339(value: str) -> float | None:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return _timestamp(moment)
-
-
-def _http_date(value: str) -> float | None:
-    try:
-        moment = parsedate_to_datetime(value)
-    except (ValueError, IndexError):
-        return None
-    return _timestamp(moment)
-
-
-def _timestamp(moment: datetime) -> float:
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return timestamp(moment)

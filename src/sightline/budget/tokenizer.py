@@ -1,31 +1,15 @@
 """Public vocabularies by name. One is loaded when it is first asked for, in well under a tenth of a second."""
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
+
+from sightline.catalog.facts import Tokenizer
 
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
 
-NAMES: frozenset[str] = frozenset(
-    {
-        "cl100k_base",
-        "deepseek_v3",
-        "gemma3",
-        "gemma4",
-        "glm4",
-        "gpt_oss",
-        "kimi_k2",
-        "kimi_k3",
-        "llama3",
-        "mistral_v1",
-        "mistral_v2",
-        "mistral_v3",
-        "o200k_base",
-        "phi4",
-        "qwen3",
-    }
-)
-"""The vocabularies that a model's facts may name. Any other name counts by classes of characters."""
+NAMES: frozenset[str] = frozenset(get_args(Tokenizer)) - {""}
+"""The vocabularies that a model's facts may name. Where they name none, tokens are counted by classes of characters."""
 
 
 def count_tokens(name: str, text: str) -> int:

@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Metric: TypeAlias = Literal["requests", "tokens"]
+Count: TypeAlias = tuple[float, int, int]
 
 
 @dataclass(slots=True)
 class Slot:
-    """What was used in a short time that began at `start`."""
+    """What was used in a short time that began at `start`, and how much of it somebody else keeps already."""
 
     start: float
     requests: int
     tokens: int
+    kept_requests: int = 0
+    kept_tokens: int = 0
 
     def count(self, metric: Metric) -> int:
         """One of its two counts."""
@@ -23,8 +26,7 @@ class Slot:
 class SlidingWindow:
     """Requests and tokens of the last `span` seconds, known to `step` seconds.
 
-    What is in doubt counts as still inside: a slot leaves when the last of it has. Times must not go back; whoever
-    holds the window says so with `shifted` when the clock was set.
+    What is in doubt counts as still inside: a slot leaves when the last of it has. Times must not go back.
     """
 
     def __init__(self, span: float, step: float) -> None:
@@ -41,12 +43,12 @@ class SlidingWindow:
             self._slots.append(Slot(at, 0, 0))
         self._change(self._slots[-1], requests, tokens)
 
-    def correct(self, at: float, tokens: int) -> None:
-        """Change what was counted at that time by so many tokens; nothing where that has left the window."""
+    def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
+        """Change what was counted at that time by so much; nothing where that has left the window."""
         for slot in reversed(self._slots):
             if slot.start <= at:
                 if at < slot.start + self._step:
-                    self._change(slot, 0, max(tokens, -slot.tokens))
+                    self._change(slot, requests, tokens)
                 return
 
     def used(self, at: float, metric: Metric) -> int:
@@ -65,16 +67,42 @@ class SlidingWindow:
             seconds = self._end(slot) - at
         return seconds
 
-    def shifted(self, seconds: float) -> None:
-        """The clock went back by so much: what was counted ages from where it was."""
-        for slot in self._slots:
-            slot.start -= seconds
+    def since(self, at: float) -> tuple[int, int]:
+        """Requests and tokens of the slots that began after this."""
+        late = [slot for slot in self._slots if slot.start > at]
+        return sum(slot.requests for slot in late), sum(slot.tokens for slot in late)
 
-    def slots(self) -> list[tuple[float, int, int]]:
+    def news(self) -> list[Count]:
+        """What has changed since it was kept: when, by how many requests, by how many tokens."""
+        changes = ((s.start, s.requests - s.kept_requests, s.tokens - s.kept_tokens) for s in self._slots)
+        return [change for change in changes if change[1] or change[2]]
+
+    def kept(self) -> None:
+        """All of it is kept now."""
+        for slot in self._slots:
+            slot.kept_requests, slot.kept_tokens = slot.requests, slot.tokens
+
+    def merge(self, news: list[Count], ahead: float) -> None:
+        """Count in what another window has counted; its times are so much behind ours."""
+        merged: list[Slot] = []
+        moved = [(start + ahead, requests, tokens) for start, requests, tokens in news]
+        for start, requests, tokens in sorted([*self.slots(), *moved]):
+            if not merged or start >= merged[-1].start + self._step:
+                merged.append(Slot(start, 0, 0))
+            merged[-1].requests += requests
+            merged[-1].tokens += tokens
+        self._slots.clear()
+        self._requests = self._tokens = 0
+        for slot in merged:
+            self._slots.append(Slot(slot.start, 0, 0))
+            self._change(self._slots[-1], slot.requests, slot.tokens)
+
+    def slots(self) -> list[Count]:
         """What is counted, to be kept."""
         return [(slot.start, slot.requests, slot.tokens) for slot in self._slots]
 
     def _change(self, slot: Slot, requests: int, tokens: int) -> None:
+        requests, tokens = max(requests, -slot.requests), max(tokens, -slot.tokens)
         slot.requests += requests
         slot.tokens += tokens
         self._requests += requests

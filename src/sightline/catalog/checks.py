@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.problem import Path, Problem, nearest, problem_at, quoted, shown
-from sightline.catalog.provider import Provider
+from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.catalog.reading import PlaceOf
+from sightline.model.header_names import CREDENTIALS, OF_A_BODY, OF_A_CONNECTION, QUERY_CREDENTIALS, TOKEN
 from sightline.model.json import Json, JsonObject
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -19,14 +20,8 @@ _KEY = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:sk|pk|rk|gsk|csk|xai|fw|hf|ghp|r8|nvapi)[-_](?=[a-z]*[A-Z0-9])|AIza|eyJ)[\w.-]{16,}"
 )
 _BARE_KEY = re.compile(r"(?=.*[0-9])(?=.*[a-z])[A-Za-z0-9]{24,}")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"(?:[!-~](?:[ \t!-~]*[!-~])?)?")
-LEADING_VARIABLE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SECRET_HEADERS = frozenset(
-    {"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "x-auth-token"}
-)
-_SECRET_QUERY = frozenset({"key", "api_key", "api-key", "apikey", "access_token"})
-_FRAMING = frozenset({"host", "content-length", "transfer-encoding", "connection", "content-encoding", "te", "upgrade"})
+_FRAMING = OF_A_CONNECTION | OF_A_BODY
 _NAME_OF_VARIABLE = "has to be the name of the variable, never the {0} itself"
 _EXPORT = "Put the key into a variable, for instance {0}, and write {1} = {2}."
 
@@ -64,7 +59,7 @@ def _provider(path: Path, name: str, provider: Provider) -> Iterator[_Mistake]:
         yield from _url((*path, "also", dialect), url)
         if dialect == provider.dialect:
             yield (*path, "also", dialect), "is what the provider speaks anyway", "Set dialect or base_url instead."
-    if provider.key_header and not _TOKEN.fullmatch(provider.key_header):
+    if provider.key_header and not TOKEN.fullmatch(provider.key_header):
         yield (*path, "key_header"), "is no name of a header", ""
 
 
@@ -91,7 +86,7 @@ def _url(path: Path, url: str) -> Iterator[_Mistake]:
 def _headers(path: Path, headers: dict[str, str]) -> Iterator[_Mistake]:
     for name, value in headers.items():
         here = (*path, name)
-        if name.lower() in _SECRET_HEADERS or _KEY.search(value):
+        if name.lower() in CREDENTIALS or _KEY.search(value):
             hint = "Name a variable: with key_env, or under env_headers for a header of your own."
             yield here, "holds a secret", hint
         elif not _HEADER_VALUE.fullmatch(value):
@@ -101,7 +96,7 @@ def _headers(path: Path, headers: dict[str, str]) -> Iterator[_Mistake]:
 
 
 def _header_name(path: Path, name: str) -> Iterator[_Mistake]:
-    if not _TOKEN.fullmatch(name):
+    if not TOKEN.fullmatch(name):
         yield path, "is no name of a header", "Use letters, digits and dashes."
     elif name.lower() in _FRAMING:
         yield path, "is a header that Sightline sets itself", "Leave it out."
@@ -129,7 +124,7 @@ def is_variable_name(text: str) -> bool:
 
 def _query(path: Path, query: dict[str, str]) -> Iterator[_Mistake]:
     for name, value in query.items():
-        if name.lower() in _SECRET_QUERY or _KEY.search(value):
+        if name.lower() in QUERY_CREDENTIALS or _KEY.search(value):
             yield (*path, name), "holds a secret", "Name its variable with key_env; addresses are recorded."
 
 

@@ -29,9 +29,13 @@ class Choice:
     @property
     def dialect(self) -> DialectName:
         """What to speak: as the request came where the provider understands that, else the provider's own."""
-        if self.arriving is not None and self.arriving in self.provider.also:
+        if self.arriving is not None and self.arriving in self.provider.also and self._is_spoken_well(self.arriving):
             return self.arriving
         return self.provider.dialect
+
+    def _is_spoken_well(self, dialect: DialectName) -> bool:
+        # The vendor's own client stumbles over events without indices; what we write from another dialect has them.
+        return dialect != "openai-responses" or self.provider.quirks.responses_indices
 
 
 def choose(
@@ -43,6 +47,7 @@ def choose(
 ) -> Choice:
     """What a wish means: by a route, by the provider that it names, else by who is known to serve the model."""
     name, _, model = wanted.partition("/")
+    name = next((known for known in catalog.providers if known.lower() == name.lower()), name)
     for route in catalog.routes:
         if _is_for(route, wanted, arriving):
             if route.provider not in catalog.providers:
@@ -51,7 +56,8 @@ def choose(
             sent = route.as_ or asked or _default_model(catalog, route.provider)
             return _choice(catalog, route.provider, sent, arriving, route)
     if name in catalog.providers and not _is_served_by_others(catalog, wanted, name):
-        return _choice(catalog, name, model or _default_model(catalog, name), arriving)
+        sent = _own_name(catalog, name, wanted) or model or _default_model(catalog, name)
+        return _choice(catalog, name, sent, arriving)
     for spelling in (wanted, wanted.rpartition("/")[2]):
         serving = _serving(catalog, spelling)
         if serving:
@@ -90,6 +96,12 @@ def _is_served_by_others(catalog: Catalog, wanted: str, name: str) -> bool:
     # `openai/gpt-oss-120b` is how some vendors call that model; OpenAI's own API does not have it.
     model = catalog.models.get(wanted)
     return model is not None and bool(model.providers) and name not in model.providers
+
+
+def _own_name(catalog: Catalog, name: str, wanted: str) -> str:
+    """The maker's own name of a model that was named as a go-between spells it."""
+    found = catalog.spelled.get(wanted.lower(), "")
+    return found if found and "/" not in found and name in catalog.models[found].providers else ""
 
 
 def _default_model(catalog: Catalog, name: str) -> str:

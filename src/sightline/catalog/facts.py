@@ -4,6 +4,26 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+Tokenizer: TypeAlias = Literal[
+    "",
+    "cl100k_base",
+    "deepseek_v3",
+    "gemma3",
+    "gemma4",
+    "glm4",
+    "gpt_oss",
+    "kimi_k2",
+    "kimi_k3",
+    "llama3",
+    "mistral_v1",
+    "mistral_v2",
+    "mistral_v3",
+    "o200k_base",
+    "phi4",
+    "qwen3",
+]
+"""The public vocabularies that tokens can be counted with."""
+
 Modality: TypeAlias = Literal["text", "image", "pdf", "audio", "video"]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
@@ -75,8 +95,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     efforts: tuple[str, ...] | None = None
     verbosity: bool | None = None
     structured_output: bool | None = None
-    tokenizer: str = ""
-    nearest_tokenizer: str = ""
+    tokenizer: Tokenizer = ""
+    nearest_tokenizer: Tokenizer = ""
     chars_per_token: Ratio | None = None
     message_tokens: Count | None = None
     name_tokens: Count | None = None
@@ -111,7 +131,7 @@ class Family(Facts, frozen=True, omit_defaults=True, forbid_unknown_fields=True,
     supports_reasoning_summaries: bool = False
     needs_special_apply_patch_instructions: bool = False
     default_effort: str = ""
-    default_verbosity: str = ""
+    default_verbosity: Literal["", "low", "medium", "high"] = ""
 
 
 class Model(Facts, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

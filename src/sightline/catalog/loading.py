@@ -8,12 +8,12 @@ import msgspec
 from msgspec import inspect
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.checks import LEADING_VARIABLE, check
+from sightline.catalog.checks import check
 from sightline.catalog.environment import settings_in
 from sightline.catalog.overlay import Overlay
-from sightline.catalog.problem import Problem, fault_of, nearest, problem_at, quoted
-from sightline.catalog.provider import Provider
-from sightline.catalog.reading import fields_of, read, type_of
+from sightline.catalog.problem import Problem, fault_of, nearest, problem_at, quoted, shown
+from sightline.catalog.provider import LEADING_VARIABLE, Provider
+from sightline.catalog.reading import fields_of, found, read, type_of
 from sightline.catalog.synonyms import own_names
 from sightline.catalog.toml import TomlText, parse_toml
 from sightline.model.json import JsonObject
@@ -78,7 +78,13 @@ def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem]]:
             continue
         document, mistakes = own_names(document)
         problems += mistakes
-        overlay.lay(document.tree, document)
+        tree = dict(document.tree)
+        for name, value in document.tree.items():
+            if isinstance(overlay.tree.get(name), dict) and not isinstance(value, dict):
+                del tree[name]  # or it would take all of our own tables with it
+                message = f"{shown((name,))} must be a table, not {found(value)}"
+                problems.append(problem_at(document.place((name,)), (name,), message))
+        overlay.lay(tree, document)
     return overlay, problems
 
 

@@ -1,8 +1,12 @@
 """A provider: where it is, what it speaks, how to show who is asking, and in what it differs."""
 
+import re
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+
+LEADING_VARIABLE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""How a base URL begins whose address stands in the environment."""
 
 DialectName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100)]

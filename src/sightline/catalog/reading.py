@@ -78,7 +78,8 @@ def _range(number: inspect.IntType | inspect.FloatType) -> str:
     return "" if number.gt is None else f" above {number.gt}"
 
 
-def _found(value: object) -> str:
+def found(value: object) -> str:
+    """What stands where something else belongs."""
     # Text is not repeated: what stands in the wrong place is sometimes a key.
     match value:
         case bool():
@@ -160,7 +161,7 @@ class _Reader:
         return _WRONG
 
     def _wrong(self, value: object, kind: inspect.Type, path: Path) -> object:
-        self._tell(path, f"{shown(path)} must be {expected(kind)}, not {_found(value)}")
+        self._tell(path, f"{shown(path)} must be {expected(kind)}, not {found(value)}")
         return _WRONG
 
     def _tell(self, path: Path, message: str, hint: str = "") -> None:

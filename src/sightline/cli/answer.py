@@ -29,6 +29,7 @@ class AnswerView:
         self._shows_thinking = is_terminal(sys.stderr)
         self._is_thinking = False
         self._last = ""
+        self._half = ""
 
     def heard(self, event: StreamEvent) -> None:
         """One more event."""
@@ -54,32 +55,37 @@ class AnswerView:
 
     def paused(self, wait: Wait) -> None:
         """It is known that the provider would refuse it now."""
-        say(f"note: waiting {wait.seconds:.1f} s: the limit of {wait.limit} is used up")
+        why = "the provider asked for it" if wait.reason == "asked" else f"the limit of {wait.limit} is used up"
+        say(f"note: waiting {wait.seconds:.1f} s: {why}")
 
     def done(self) -> None:
         """Nothing more comes; the terminal's next line is free."""
         self._stop_thinking()
+        if self._half:
+            self._half = ""
+            self._put("\ufffd")
         if self._is_terminal and self._last and not self._last.endswith("\n"):
             write(b"\n")
 
     def _put(self, text: str) -> None:
-        if not text:
-            return
-        self._last = text
-        shown = harmless(text) if self._is_terminal else text
-        write(shown.encode("utf-8", "replace"), ends_line=False)
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":  # half of a character, whose other half is still to come
+            text, self._half = text[:-1], text[-1]
+        if text:
+            self._last = text
+            whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            write((harmless(whole) if self._is_terminal else whole).encode(), ends_line=False)
 
     def _think(self, text: str) -> None:
         if not self._shows_thinking or not text:
             return
-        start = "" if self._is_thinking else _DIM
+        say(text, end="", style="" if self._is_thinking else _DIM)
         self._is_thinking = True
-        say(f"{start}{harmless(text)}", end="")
 
     def _stop_thinking(self) -> None:
         if self._is_thinking:
             self._is_thinking = False
-            say(_PLAIN)
+            say("", style=_PLAIN)
 
 
 def summary(reply: Reply, *, name: str, facts: Facts, estimate: Estimate | None, seconds: float) -> str:
@@ -87,24 +93,22 @@ def summary(reply: Reply, *, name: str, facts: Facts, estimate: Estimate | None,
     return f"{name}: {', '.join([*_counts(reply, estimate), *_money(reply, facts), f'{seconds:.2f} s'])}"
 
 
-def shown(estimate: Estimate) -> str:
-    """An estimate for a person: exact, or with what it may be off."""
-    if estimate.is_exact:
-        return f"{estimate.tokens:,}"
-    return f"~{estimate.tokens:,} ± {max(estimate.high - estimate.tokens, estimate.tokens - estimate.low):,}"
+def band(estimate: Estimate) -> str:
+    """An estimate for a person: the number, or from where to where it may lie."""
+    return f"{estimate.tokens:,}" if estimate.is_exact else f"{estimate.low:,}–{estimate.high:,}"
 
 
 def _counts(reply: Reply, estimate: Estimate | None) -> list[str]:
     usage = reply.usage
     if usage is None or usage.input_tokens is None:
-        return [f"{shown(estimate)} tokens in (estimated)"] if estimate is not None else ["no usage reported"]
+        return [f"{band(estimate)} tokens in (estimated)"] if estimate is not None else ["no usage reported"]
     finer = [
         f"{count:,} {what}"
         for count, what in ((usage.cached_tokens, "cached"), (usage.cache_write_tokens, "written to the cache"))
         if count
     ]
     if estimate is not None:
-        finer.append(f"{shown(estimate)} estimated")
+        finer.append(f"{band(estimate)} estimated")
     told = [f"{usage.input_tokens:,} tokens in" + (f" ({', '.join(finer)})" if finer else "")]
     if usage.output_tokens is not None:
         thought = f" ({usage.reasoning_tokens:,} thinking)" if usage.reasoning_tokens else ""
@@ -114,8 +118,10 @@ def _counts(reply: Reply, estimate: Estimate | None) -> list[str]:
 
 def _money(reply: Reply, facts: Facts) -> list[str]:
     cost = None if reply.usage is None else cost_of(reply.usage, facts.prices)
-    if cost is None:
+    if cost is None or facts.prices is None:
         return []
-    if cost == 0:
+    if cost.dollars == 0:
         return ["free"]
-    return [f"${cost:.2f}" if cost >= 1 else f"${cost:.6f}".rstrip("0")]
+    amount = f"${cost.dollars:.2f}" if cost.dollars >= 1 else f"${cost.dollars:.6f}".rstrip("0")
+    looked = f" at prices of {facts.prices.as_of}" if facts.prices.as_of else ""
+    return [f"{'at most ' if cost.is_bound else ''}{amount}{looked}"]

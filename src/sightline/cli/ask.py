@@ -1,6 +1,7 @@
 """`sightline ask`: one question to a model, from the exact bytes that leave to the words that come back."""
 
 import argparse
+import math
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
@@ -8,6 +9,7 @@ from sightline.cli.terminal import read, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
+    from sightline.budget.estimate import Estimate
     from sightline.build import Configuration
     from sightline.catalog.choose import Choice
     from sightline.catalog.compose import Prompt
@@ -30,31 +32,43 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument("-m", "--model", default="", metavar="MODEL", help="a model, or PROVIDER/MODEL")
     command.add_argument("-s", "--system", metavar="SYSTEM", help="instructions for the model")
     command.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="attach a file; repeatable")
-    command.add_argument("--max-tokens", type=_positive, metavar="N", help="the most tokens of the answer")
-    command.add_argument("--temperature", type=float, metavar="T", help="how freely the model chooses its words")
+    command.add_argument("--max-tokens", type=_count, metavar="N", help="the most tokens of the answer")
+    command.add_argument("--temperature", type=_number, metavar="T", help="how freely the model chooses its words")
     command.add_argument("--effort", default="", metavar="WORD", help="how much a reasoning model thinks")
     command.add_argument("--verbosity", default="", metavar="WORD", help="how much a model says, where it can be told")
     command.add_argument("--schema", metavar="FILE", help="JSON schema that the answer must follow")
     command.add_argument("--no-stream", action="store_true", help="ask for the whole answer at once")
     command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
-    command.add_argument("--dry-run", action="store_true", help="send nothing; show what would be sent")
+    command.add_argument("--dry-run", action="store_true", help="do not ask; show what would be sent")
     command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: wire); sends nothing")
-    command.add_argument("--count", action="store_true", help="let the provider count the tokens first")
+    command.add_argument(
+        "--count", action="store_true", help="let the provider count the tokens; that is a call of its own"
+    )
     command.add_argument("--quiet", action="store_true", help="no usage, cost and time at the end")
     add_shared(command)
     command.add_argument("prompt", metavar="PROMPT", help="the question; - reads it from stdin")
     command.set_defaults(run=run)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number")
     return number
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask, or show what would be asked."""
+    _refuse_half_characters(arguments)
     from sightline.build import configuration
     from sightline.engine.preparing import prepared
 
@@ -96,6 +110,16 @@ def _prompt(arguments: argparse.Namespace, loaded: "Configuration") -> "Prompt":
     )
 
 
+def _refuse_half_characters(arguments: argparse.Namespace) -> None:
+    for name in ("prompt", "system", "model", "effort", "verbosity"):
+        try:
+            (getattr(arguments, name) or "").encode()
+        except UnicodeEncodeError:
+            raise Fault(
+                Code.USAGE, f"the {name} is not UTF-8 text", hint="Attach other files with -f; check the locale."
+            ) from None
+
+
 def _stdin() -> str:
     try:
         return read("-").decode("utf-8-sig")
@@ -110,7 +134,12 @@ def _schema(path: str | None) -> "JsonObject | None":
         return None
     from sightline.wire.jsontext import decode
 
-    schema = decode(read(path))
+    try:
+        schema = decode(read(path))
+    except Fault as fault:
+        if fault.code is not Code.INVALID_REQUEST:
+            raise
+        raise Fault(Code.USAGE, f"{path}: {fault.message}", hint="A JSON schema is a JSON document.") from None
     if not isinstance(schema, dict):
         raise Fault(Code.USAGE, f"{path}: a JSON schema is an object", hint='Begin with {"type": "object", …}.')
     return schema
@@ -142,15 +171,16 @@ def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configu
     import asyncio
 
     from sightline.build import open_engine
-    from sightline.cli.answer import shown
+    from sightline.cli.answer import AnswerView, band
 
-    async def size() -> str:
+    async def size() -> "Estimate":
         async with open_engine(loaded, arguments.data) as engine:
-            estimate = await engine.counted(ready) if arguments.count else engine.estimate(ready)
-        return f"{shown(estimate)} tokens in ({estimate.how})"
+            if arguments.count:
+                return await engine.counted(ready, tried=AnswerView().tried)
+            return engine.estimate(ready)
 
-    window = ready.choice.facts.context_window
-    say(asyncio.run(size()) + (f" of {window:,}" if window else ""))
+    estimate, window = asyncio.run(size()), ready.choice.facts.context_window
+    say(f"{band(estimate)} tokens in ({estimate.how})" + (f" of {window:,}" if window else ""))
 
 
 def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
@@ -158,18 +188,21 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
 
     from sightline.build import open_engine
 
-    async def ask() -> int:
+    async def ask() -> "Reply":
         async with open_engine(loaded, arguments.data) as engine:
-            return await _answer(arguments, ready, engine)
+            reply = await _answer(arguments, ready, engine)
+        if engine.memory.trouble:
+            say(f"note: what was learned could not be kept: {engine.memory.trouble}")
+        return reply
 
-    return asyncio.run(ask())
+    return _ended(asyncio.run(ask()))
 
 
-async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> int:
+async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
     from sightline.cli.answer import AnswerView, summary
 
     view = AnswerView()
-    estimate = await engine.measured(ready, asks_provider=arguments.count)
+    estimate = await engine.measured(ready, asks_provider=arguments.count, tried=view.tried)
     started = engine.clock.elapsed()
     try:
         heard = _ignore if arguments.json else view.heard
@@ -185,9 +218,7 @@ async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Eng
     if not arguments.quiet:
         name = f"{ready.choice.provider_name}/{ready.choice.model}"
         say(summary(reply, name=name, facts=ready.choice.facts, estimate=estimate, seconds=seconds))
-    if engine.memory.trouble:
-        say(f"note: {engine.memory.trouble}")
-    return _ended(reply)
+    return reply
 
 
 def _ignore(_event: object) -> None:
@@ -208,6 +239,8 @@ def _ended(reply: "Reply") -> int:
             return EXIT_FAILED
         case "tool_calls":
             say("note: the model wants to call a tool; --json shows the call")
+        case _ if not reply.choice.parts:
+            say("note: the model said nothing")
         case _:
             pass
     return 0

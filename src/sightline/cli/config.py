@@ -1,9 +1,15 @@
 """`sightline config`: which configuration is in force, whether it is right, and what it says."""
 
 import argparse
+import os
+from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
 from sightline.cli.terminal import say, write
+from sightline.errors import Fault
+
+if TYPE_CHECKING:
+    from sightline.build import Configuration
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -30,7 +36,7 @@ def _path(arguments: argparse.Namespace) -> int:
     found = config_file(arguments.config)
     if found is None:
         say("note: there is no configuration file; this is where one would be found")
-    write(f"{found or config_home()}\n".encode())
+    write(os.fsencode(found or config_home()) + b"\n")
     return 0
 
 
@@ -43,12 +49,34 @@ def _check(arguments: argparse.Namespace) -> int:
         say(problem.text)
         if problem.hint:
             say(f"  hint: {problem.hint}")
-    if loaded.problems:
+    faults = [] if loaded.problems else _unusable(loaded)
+    for fault in faults:
+        say(f"{loaded.path or 'environment'}: {fault.message}")
+        say(f"  hint: {fault.hint}")
+    if loaded.problems or faults:
         return EXIT_USAGE
     where = loaded.path or "no file, the built-in catalogue alone"
     counts = f"{len(loaded.catalog.providers)} providers, {len(loaded.catalog.models)} models"
-    write(f"ok: {where} ({counts}, {len(loaded.catalog.routes)} routes)\n".encode())
+    write(os.fsencode(f"ok: {where} ({counts}, {len(loaded.catalog.routes)} routes)\n"))
     return 0
+
+
+def _unusable(loaded: "Configuration") -> list[Fault]:
+    """What is well formed and cannot work: a model that nobody has, certificates that are not there."""
+    from sightline.catalog.choose import choose
+    from sightline.transport.http.trust import Trust
+
+    faults = []
+    try:
+        Trust(ca_file=loaded.settings.network.ca_file, environment={}).context()
+    except Fault as fault:
+        faults.append(fault)
+    try:
+        if loaded.settings.ask.model:
+            choose(loaded.catalog, loaded.settings.ask.model, has_key=loaded.has_key)
+    except Fault as fault:
+        faults.append(fault)
+    return faults
 
 
 def _show(arguments: argparse.Namespace) -> int:

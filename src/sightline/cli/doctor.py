@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     ):
         write(f"{title}\n".encode())
         for finding in findings:
-            write(_line(finding).encode())
+            write(_line(finding).encode("utf-8", "surrogateescape"))
             is_sound = is_sound and finding.ok is not False
     return 0 if is_sound else EXIT_FAILED
 
@@ -108,10 +108,15 @@ def _network(loaded: "Configuration") -> list["Finding"]:
 
 
 def _tokenizer() -> list["Finding"]:
-    from sightline.budget.tokenizer import count_tokens
     from sightline.transport.embedded.diagnosis import Finding
 
-    return [Finding("o200k_base", ok=True, detail=f"{count_tokens('o200k_base', 'what you see')} tokens")]
+    try:
+        from sightline.budget.tokenizer import count_tokens
+
+        count_tokens("o200k_base", "what you see")
+    except ImportError as error:
+        return [Finding("o200k_base", ok=False, detail=str(error), hint="Install Sightline anew: make install.")]
+    return [Finding("o200k_base", ok=True, detail="tokens are counted")]
 
 
 def _embedded(loaded: "Configuration") -> list["Finding"]:

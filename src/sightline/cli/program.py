@@ -1,13 +1,13 @@
 """The program: its arguments, and how every command ends."""
 
 import argparse
-import os
 import sys
+import traceback
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NoReturn
 
-from sightline.cli.terminal import tell
+from sightline.cli.terminal import say, settle, tell
 from sightline.errors import Code, Fault
 
 EXIT_FAILED, EXIT_USAGE, EXIT_PROVIDER, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -52,15 +52,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(words)
     except Fault as fault:
         if _wants_traceback(words):
-            raise
+            say("".join(traceback.format_exception(fault)))
         tell(fault)
         return EXIT_PROVIDER if fault.status is not None else _EXITS.get(fault.code, EXIT_PROVIDER)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; what is still buffered must not be tried again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 0  # whoever read our output has seen enough
+    finally:
+        settle()
 
 
 def _run(words: list[str]) -> int:

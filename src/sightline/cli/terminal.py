@@ -1,6 +1,7 @@
 """The three streams of a command: what it reads, what it writes, what it says beside that."""
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -10,14 +11,18 @@ from typing import BinaryIO, TextIO
 from sightline.errors import Code, Fault
 
 _CHUNK = 65536
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_LARGEST = 64 << 20
+_CONTROL = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def say(text: str, *, end: str = "\n") -> None:
-    """Words for a person, on stderr alone; where that is closed or full they are lost, and the result is not."""
+def say(text: str, *, end: str = "\n", style: str = "") -> None:
+    """Words for a person, on stderr alone; where that is closed or full they are lost, and the result is not.
+
+    What is foreign in them is made harmless; `style` is our own.
+    """
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            print(text.encode("utf-8", "replace").decode(), file=sys.stderr, flush=True, end=end)
+            print(f"{style}{harmless(text)}".encode("utf-8", "replace").decode(), file=sys.stderr, flush=True, end=end)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -73,12 +78,16 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 
 def read(path: str) -> bytes:
-    """All of it."""
+    """All of it, up to 64 MiB."""
     with opened(path) as stream:
         try:
-            return stream.read()
+            data = stream.read(_LARGEST + 1)
         except OSError as error:
             raise unusable(path, error) from None
+    if len(data) > _LARGEST:
+        name = "stdin" if path == "-" else path
+        raise Fault(Code.USAGE, f"{name} is larger than {_LARGEST >> 20} MiB", hint="Give less of it.")
+    return data
 
 
 def some(stream: BinaryIO) -> bytes:
@@ -91,3 +100,14 @@ def some(stream: BinaryIO) -> bytes:
 def unusable(path: str, error: OSError) -> Fault:
     """The fault of a path that the system refuses."""
     return Fault(Code.USAGE, f"{path}: {error.strerror}", hint="Check the path, its permissions and the space left.")
+
+
+def settle() -> None:
+    """Flush what is buffered now, where it can be told; Python would try again at its end, and speak of it itself."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import quote, urlencode
 
-from sightline.catalog.provider import Provider
+from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.dialects.dialect import Counting, Endpoint
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
@@ -12,7 +12,6 @@ from sightline.wire.call import Call, Told, Variable
 from sightline.wire.jsontext import decode, encode
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*$")
-_LEADING_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _JSON = ("content-type", "application/json")
 
 
@@ -96,6 +95,6 @@ def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> Told
     other = provider.also.get(spoken, "")  # type: ignore[call-overload]
     root = (other or provider.base_url).rstrip("/")
     tail = f"{'' if _VERSION.search(root) else endpoint.version}{tail}"
-    if variable := _LEADING_VARIABLE.match(root):
+    if variable := LEADING_VARIABLE.match(root):
         return Variable(variable[1], suffix=f"{root[variable.end() :]}{tail}", help="It is the provider's address.")
     return f"{root}{tail}"

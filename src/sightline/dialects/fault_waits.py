@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 from sightline.model.json import Json
+from sightline.wire.waits import retry_after
 
-_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
-_DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT", re.ASCII)
 _PIECE = r"\d{1,9}(?:\.\d{1,12})?\s?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)"
 _AGAIN = re.compile(
     rf"(?:try again|retry|wait)\s+(?:(?:in|after|for|at least)\s+)?({_PIECE}(?:(?:\s|,|and)*{_PIECE}){{0,3}})(?![a-z])",
@@ -25,13 +23,9 @@ def wait_of(message: str, headers: Mapping[str, str], details: Json = None) -> f
     A header that names a time is read against the answer's own `date`; without one it says nothing, because the
     provider's clock is not ours.
     """
-    lowered = {name.lower(): value.strip() for name, value in headers.items()}
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        if _SECONDS.fullmatch(lowered.get(name, "")):
-            return float(lowered[name]) / unit
-    until, now = _moment(lowered.get("retry-after", "")), _moment(lowered.get("date", ""))
-    if until is not None and now is not None:
-        return max(0.0, until - now)
+    asked = retry_after({name.lower(): value for name, value in headers.items()})
+    if asked is not None:
+        return asked
     if match := _AGAIN.search(message):
         return _seconds(match[1])
     return _field(details)
@@ -44,15 +38,6 @@ def _seconds(duration: str) -> float:
         unit = piece[2].lower()
         total += float(piece[1]) * next(scale for start, scale in _UNITS if unit.startswith(start))
     return round(total, 9)
-
-
-def _moment(value: str) -> float | None:
-    if not _DATE.fullmatch(value):
-        return None
-    try:
-        return parsedate_to_datetime(value).timestamp()
-    except ValueError:  # no such day
-        return None
 
 
 def _field(details: Json) -> float | None:

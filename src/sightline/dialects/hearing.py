@@ -2,10 +2,13 @@
 
 from sightline.dialects.dialect import Dialect
 from sightline.dialects.streaming import DONE, no_stream
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.wire.jsontext import BOM, decode, encode
 from sightline.wire.sse import Frame, SseDecoder
+
+LONGEST_FRAME = 64 << 20
+"""Bytes that may come without a frame's end among them."""
 
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
@@ -22,12 +25,19 @@ class Hearing:
         self._frames = SseDecoder()
         self._unframed: bytearray | None = bytearray()
         self._index = 0
+        self._waiting = 0
         self.has_ended = False
+        self.has_failed = False
         self.late: list[str] = []
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         """What these bytes tell."""
+        if self.has_failed:
+            return []
         frames = self._frames.feed(data)
+        self._waiting = 0 if frames else self._waiting + len(data)
+        if self._waiting > LONGEST_FRAME:
+            return self.fail(_endless())
         if self._unframed is not None:
             self._unframed += data
             if frames:
@@ -36,6 +46,8 @@ class Hearing:
 
     def close(self) -> list[StreamEvent]:
         """The bytes have ended."""
+        if self.has_failed:
+            return []
         frames = self._frames.close()
         if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
             return self._whole(bytes(self._unframed))
@@ -47,7 +59,7 @@ class Hearing:
         """The connection failed before the answer had ended."""
         if self.has_ended:
             return []
-        self.has_ended = True
+        self.has_ended = self.has_failed = True
         return [Failed(fault), Ended()]
 
     def _whole(self, data: bytes) -> list[StreamEvent]:
@@ -76,3 +88,11 @@ def _is_framed(data: bytes) -> bool:
     """Whether this is the beginning of a stream, however short."""
     head = data.removeprefix(BOM).lstrip()[:6]
     return any(head.startswith(name) or name.startswith(head) for name in _FIELDS)
+
+
+def _endless() -> Fault:
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        f"the answer has a piece of more than {LONGEST_FRAME >> 20} MiB",
+        hint="Something other than the provider's API answered; check the base URL.",
+    )

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from sightline.budget.estimate import Estimate
 from sightline.budget.estimator import Estimator
 from sightline.budget.ledger import Sent, Wait
@@ -15,7 +17,7 @@ from sightline.dialects.registry import dialect
 from sightline.engine.memory import Memory
 from sightline.engine.preparing import Prepared
 from sightline.errors import Code, Fault
-from sightline.model.events import StreamEvent
+from sightline.model.events import Failed, StreamEvent
 from sightline.model.exchange import AttemptStarted
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
@@ -23,13 +25,17 @@ from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE, EmbeddedModel, Running
 from sightline.transport.http.response import Response
 from sightline.transport.http.timeouts import Timeouts
-from sightline.transport.sender import Accepted, Outgoing, Refused, Sender
+from sightline.transport.sender import Accepted, Outgoing, Refused, Sender, without
 from sightline.wire.call import Call, Variable
 from sightline.wire.jsontext import decode
+
+MOST_ESTIMATORS = 8
+"""So many models' counts are remembered: each remembers some megabytes of text."""
 
 Heard = Callable[[StreamEvent], None]
 Tried = Callable[[AttemptStarted], None]
 Paused = Callable[[Wait], None]
+BrokeOff = Callable[[Fault], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +53,20 @@ class Engine:
         """How many tokens the prompt has, as far as can be said without asking anybody."""
         return self._estimator(prepared).request(prepared.request)
 
-    async def measured(self, prepared: Prepared, *, asks_provider: bool) -> Estimate:
+    async def measured(self, prepared: Prepared, *, asks_provider: bool, tried: Tried) -> Estimate:
         """How many tokens the prompt has: exactly where the provider is to be asked, or is at hand anyway."""
-        if asks_provider or prepared.choice.provider.embedded:
-            return await self.counted(prepared)
+        if asks_provider:
+            return await self.counted(prepared, tried=tried)
+        if prepared.choice.provider.embedded:
+            try:
+                return await self.counted(prepared, tried=tried)
+            except Fault as fault:
+                if fault.status is None:
+                    raise
+        # A server of one's own in its place may not know how to count.
         return self.estimate(prepared)
 
-    async def counted(self, prepared: Prepared) -> Estimate:
+    async def counted(self, prepared: Prepared, *, tried: Tried) -> Estimate:
         """How many tokens the prompt has, as the provider counts them."""
         choice = prepared.choice
         if not choice.provider.quirks.counts_tokens:
@@ -66,7 +79,7 @@ class Engine:
         variables = self.environment  # counting takes no turn: the embedded model counts beside an answer
         if choice.provider.embedded:
             variables = self._with(await self.embedded.running())
-        accepted = await self._accepted(self._outgoing(prepared, call, variables, is_stream=False), _unheard)
+        accepted = await self._accepted(self._outgoing(prepared, call, variables, is_stream=False), tried)
         async with accepted.response as response:
             count = counted(prepared.dialect, decode(await response.read()))
         self.memory.ledger.settled(accepted.sent, 0, self.clock.now())
@@ -78,12 +91,14 @@ class Engine:
         A request that gets no answer, or is refused, raises its fault. An answer that breaks off does not: what
         arrived is in the reply, with the fault.
         """
-        async with self._placed(prepared.choice.provider) as variables:
+        async with self._placed(prepared.choice.provider) as (variables, broke_off):
             outgoing = self._outgoing(prepared, prepared.call, variables, is_stream=prepared.is_stream)
             await self._pause(outgoing, prepared.choice.facts, paused)
             accepted = await self._accepted(outgoing, tried)
             async with accepted.response as response:
-                reply = await _heard(response, prepared.dialect, heard)
+                reply = _with_length(await _heard(response, prepared.dialect, heard, outgoing.secrets), prepared)
+            if reply.fault is not None:
+                broke_off(reply.fault)
         self._learn(prepared, reply, accepted.sent)
         return reply
 
@@ -102,13 +117,16 @@ class Engine:
         return answer
 
     @asynccontextmanager
-    async def _placed(self, provider: Provider) -> AsyncIterator[Mapping[str, str]]:
-        """The variables for a call to this provider; the embedded model is started, and answers one at a time."""
+    async def _placed(self, provider: Provider) -> AsyncIterator[tuple[Mapping[str, str], BrokeOff]]:
+        """The variables for a call to this provider, and whom to tell of an answer that breaks off.
+
+        The embedded model is started, and answers one at a time.
+        """
         if not provider.embedded:
-            yield self.environment
+            yield self.environment, lambda _: None
             return
-        async with self.embedded.turn() as running:
-            yield self._with(running)
+        async with self.embedded.turn() as turn:
+            yield self._with(turn.running), turn.failed
 
     def _with(self, running: Running) -> Mapping[str, str]:
         return {**self.environment, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
@@ -136,9 +154,10 @@ class Engine:
         """The one for this model, which remembers what it has counted."""
         choice = prepared.choice
         key = choice.provider_name, choice.model, prepared.dialect
-        if key not in self._estimators:
-            self._estimators[key] = Estimator(choice.facts, dialect=prepared.dialect)
-        estimator = self._estimators[key]
+        estimator = self._estimators.pop(key, None) or Estimator(choice.facts, dialect=prepared.dialect)
+        self._estimators[key] = estimator  # at the end: the one at the front was left alone for longest
+        if len(self._estimators) > MOST_ESTIMATORS:
+            del self._estimators[next(iter(self._estimators))]
         estimator.calibrate(self.memory.ratio(key[0], key[1], tools=bool(prepared.request.tools)))
         return estimator
 
@@ -154,31 +173,47 @@ class Engine:
             self.memory.ledger.settled(sent, used, self.clock.now())
 
 
-async def _heard(response: Response, spoken: str, heard: Heard) -> Reply:
+async def _heard(response: Response, spoken: str, heard: Heard, secrets: tuple[str, ...]) -> Reply:
     hearing, fold = Hearing(dialect(spoken)), Fold(spoken)
 
     def tell(events: list[StreamEvent]) -> None:
         for event in events:
-            fold.add(event)
-            heard(event)
+            told = Failed(without(event.fault, secrets)) if isinstance(event, Failed) else event
+            fold.add(told)
+            heard(told)
 
-    try:
-        async for data in response:
-            tell(hearing.feed(data))
-            if hearing.has_ended:  # the dialect's own end came; some servers keep the connection open after it
-                break
-        else:
+    coding = response.header("content-encoding").lower()
+    if coding not in ("", "identity"):
+        raise Fault(
+            Code.UPSTREAM_PROTOCOL,
+            f"the answer is compressed ({coding}), which was not asked for",
+            hint="Something between here and the provider compresses answers; tell it not to.",
+        )
+    reading = aiter(response)
+    while not hearing.has_ended:  # after the dialect's own end, some servers keep the connection open
+        try:
+            data = await anext(reading, None)
+        except Fault as fault:
+            tell(hearing.fail(fault))
+            break
+        if data is None:
             tell(hearing.close())
-    except Fault as fault:
-        tell(hearing.fail(fault))
+            break
+        tell(hearing.feed(data))
     return fold.reply
+
+
+def _with_length(reply: Reply, prepared: Prepared) -> Reply:
+    """The reply, cut where it was cut: some servers say of a Responses reply that it is complete all the same."""
+    choice, usage, most = reply.choice, reply.usage, prepared.request.options.max_tokens
+    if prepared.choice.provider.quirks.reports_length or prepared.dialect != "openai-responses":
+        return reply
+    if choice.finish != "stop" or most is None or usage is None or (usage.output_tokens or 0) < most:
+        return reply
+    return msgspec.structs.replace(reply, choices=(msgspec.structs.replace(choice, finish="length"),))
 
 
 def _secrets(call: Call, variables: Mapping[str, str]) -> tuple[str, ...]:
     """The values that no error text may repeat."""
     named = [told.name for _, told in call.headers if isinstance(told, Variable)]
     return tuple(value for name in named if (value := variables.get(name, "").strip()))
-
-
-def _unheard(_attempt: AttemptStarted) -> None:
-    """Counting is told by its result."""

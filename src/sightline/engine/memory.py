@@ -13,7 +13,7 @@ import msgspec
 
 from sightline.budget.calibration import Calibration, Ratio
 from sightline.budget.estimate import Estimate
-from sightline.budget.ledger import Ledger, LedgerState
+from sightline.budget.ledger import Ledger
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.usage import Usage
@@ -32,7 +32,7 @@ class Memory:
     def __init__(self, folder: Path, now: Callable[[], float]) -> None:
         self._folder = folder
         self._now = now
-        self._seen: list[tuple[str, Estimate, int, bool]] = []
+        self._fresh = Calibration()
         self.trouble = ""
         self.calibration, self.ledger = self._read()
 
@@ -43,25 +43,29 @@ class Memory:
     def learn(self, provider: str, model: str, raw: Estimate, usage: Usage, *, tools: bool) -> None:
         """The provider has counted what was estimated."""
         if usage.input_tokens is not None:
-            seen = (Calibration.key(provider, model, tools=tools), raw, usage.input_tokens, bool(usage.cached_tokens))
-            self._seen.append(seen)
-            _observe(self.calibration, seen)
+            key = Calibration.key(provider, model, tools=tools)
+            for calibration in (self.calibration, self._fresh):
+                calibration.observe(key, raw, usage.input_tokens, cached=bool(usage.cached_tokens))
 
     def save(self) -> None:
-        """Add what this run saw to the file; a folder that cannot be written is a trouble and no failure."""
-        ledger = self.ledger.snapshot()
+        """Add what this run saw since it last saved; a folder that cannot be written is a trouble and no failure."""
+        if not self._fresh.has_seen and not self.ledger.has_news:
+            return
         try:
             writable(self._folder)
             with _locked(self._folder):
-                calibration, others = self._read()
-                for seen in self._seen:
-                    _observe(calibration, seen)
-                learned = _Learned(msgspec.Raw(calibration.to_json()), _merged(others.snapshot(), ledger))
+                calibration, ledger = self._read()
+                calibration.merge(self._fresh)
+                ledger.merge(self.ledger, self._now())
+                learned = _Learned(msgspec.Raw(calibration.to_json()), ledger.snapshot())
                 fresh = self._folder / f"{FILE_NAME}.new"
                 fresh.write_bytes(msgspec.json.encode(learned))
                 fresh.replace(self._folder / FILE_NAME)
         except OSError as error:
             self.trouble = f"{self._folder}: {error.strerror}"
+        else:
+            self._fresh = Calibration()
+            self.ledger.kept()
 
     def _read(self) -> tuple[Calibration, Ledger]:
         """What the file holds; one that cannot be read is begun anew."""
@@ -82,22 +86,6 @@ def writable(folder: Path) -> None:
     probe = folder / ".writable"
     probe.touch()
     probe.unlink(missing_ok=True)
-
-
-def _observe(calibration: Calibration, seen: tuple[str, Estimate, int, bool]) -> None:
-    key, raw, reported, cached = seen
-    calibration.observe(key, raw, reported, cached=cached)
-
-
-def _merged(others: Json, own: Json) -> Json:
-    """Both ledgers' accounts; of one that both have, the state that was used last."""
-    accounts = {
-        (state.provider, state.model): state
-        for snapshot in (others, own)
-        for state in sorted(msgspec.convert(snapshot, LedgerState).accounts, key=lambda state: state.latest)
-    }
-    kept: Json = msgspec.to_builtins(LedgerState(1, sorted(accounts.values(), key=lambda state: state.latest)))
-    return kept
 
 
 @contextmanager

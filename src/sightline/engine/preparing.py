@@ -9,6 +9,7 @@ from sightline.catalog.compose import Prompt, compose
 from sightline.dialects.dialect import Target
 from sightline.dialects.endpoint import call_to
 from sightline.dialects.translate import write_request
+from sightline.errors import Code, Fault
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.call import Call
@@ -48,6 +49,13 @@ def prepared(prompt: Prompt, choice: Choice) -> Prepared:
     )
     report = Report()
     body = write_request(request, spoken, target_of(choice), report, with_url=True)
+    if choice.route is not None and choice.route.strict and report.refusals:
+        lost = "; ".join(f"{loss.what}: {loss.why}" for loss in report.refusals)
+        raise Fault(
+            Code.TRANSLATION_LOSS,
+            f"the route to {choice.provider_name} is strict, and this would be lost: {lost}",
+            hint="Leave it out, or set strict = false for the route.",
+        )
     call = call_to(choice.provider, spoken, choice.model, body, stream=prompt.stream)
     return Prepared(choice, spoken, request, body, report, call, prompt.stream)
 

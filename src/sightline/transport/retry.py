@@ -7,6 +7,7 @@ from sightline.errors import Code, Fault
 from sightline.transport.http.faults import may_retry
 
 FIRST_WAIT = 0.2
+LONGEST_WAIT = 10.0
 JITTER = 0.1
 
 STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
@@ -18,7 +19,7 @@ class RetryPolicy:
     """One request's budget: how many attempts after the first, and the longest wait before one of them."""
 
     retries: int
-    max_wait: float = 10.0
+    max_wait: float = LONGEST_WAIT
 
     def next_wait(self, fault: Fault, failed_attempts: int, jitter: Callable[[], float]) -> float | None:
         """The seconds to wait before the next attempt, or None: this was the last.

@@ -18,13 +18,14 @@ from sightline.budget.rate_headers import allowances, reset_wait
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
+from sightline.model.header_names import CREDENTIALS, QUERY_CREDENTIALS
 from sightline.model.json import Json
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.faults import may_retry
 from sightline.transport.http.response import Response
 from sightline.transport.http.timeouts import Timeouts
-from sightline.transport.retry import RetryPolicy, spoken
+from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, spoken
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
 from sightline.wire.masking import masked, masked_json
@@ -32,8 +33,8 @@ from sightline.wire.masking import masked, masked_json
 LONGEST_ERROR = 1 << 20
 _LONGEST_TEXT = 4000
 _LONGEST_DETAIL = 200
-_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"})
-_QUERY_CREDENTIALS = frozenset({"key", "api_key", "api-key", "access_token", "subscription-key"})
+_REFUSED_HERE = frozenset({Code.CONFIG, Code.INVALID_REQUEST, Code.CANCELLED})
+_NOT_CONNECTED = frozenset({"dns", "refused", "unreachable", "tls", "proxy", "connect_timeout"})
 
 RawHeaders: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
@@ -55,7 +56,7 @@ class Outgoing:
     timeouts: Timeouts
     direct: bool = False
     tokens: int = 0
-    max_wait: float = 10.0
+    max_wait: float = LONGEST_WAIT
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
@@ -123,21 +124,40 @@ class Sender:
         try:
             response = await self._client.send(outgoing.request, outgoing.timeouts, direct=outgoing.direct)
         except Fault as fault:
-            if may_retry(fault):
+            if _never_left(fault):
+                self._ledger.unsent(sent, self._clock.now())
+            elif may_retry(fault):
                 self._ledger.settled(sent, 0, self._clock.now())
-            return _without(fault, _secrets_of(outgoing))
+            return without(fault, _secrets_of(outgoing))
+        outcome = None
+        try:
+            outcome = await self._outcome(outgoing, response, sent, number)
+        finally:
+            # An answer that nobody owns would keep its connection, and its place among them, for good.
+            if not isinstance(outcome, Accepted):
+                await response.close()
+        return outcome
+
+    async def _outcome(
+        self, outgoing: Outgoing, response: Response, sent: Sent, number: int
+    ) -> Accepted | Refused | Fault:
         now = self._clock.now()
         headers = _lowered(response.headers)
         self._ledger.observed(outgoing.provider, outgoing.model, headers, now)
         if 200 <= response.status < 300:
             return Accepted(response, sent, number)
         self._ledger.settled(sent, 0, now)
-        async with response:
-            if response.status < 400:
-                return _redirected(response)
-            body, is_whole = await _error_body(response, outgoing.timeouts)
+        if response.status < 400:
+            return _redirected(response, _secrets_of(outgoing))
+        body, is_whole = await _error_body(response, outgoing.timeouts)
         told = _classified(outgoing, response.status, headers, body, now)
         return Refused(response.status, response.headers, body, is_whole, told, number)
+
+
+def _never_left(fault: Fault) -> bool:
+    """Whether the provider cannot have got the request: it was refused here, or there was no connection."""
+    details = fault.details
+    return fault.code in _REFUSED_HERE or (isinstance(details, dict) and details.get("kind") in _NOT_CONNECTED)
 
 
 async def _error_body(response: Response, timeouts: Timeouts) -> tuple[bytes, bool]:
@@ -159,7 +179,7 @@ def _classified(outgoing: Outgoing, status: int, headers: dict[str, str], body: 
     fault = dialect(outgoing.dialect).read_error(status, _told(body, headers), headers)
     if fault.code is Code.RATE_LIMITED and fault.retry_after is None:
         fault.retry_after = reset_wait(allowances(headers, now), outgoing.tokens)
-    return _without(fault, _secrets_of(outgoing))
+    return without(fault, _secrets_of(outgoing))
 
 
 def _told(body: bytes, headers: Mapping[str, str]) -> Json:
@@ -179,8 +199,9 @@ def _inflated(body: bytes) -> bytes:
         return b""
 
 
-def _redirected(response: Response) -> Fault:
-    place = response.header("location").partition("?")[0].partition("#")[0]
+def _redirected(response: Response, secrets: tuple[str, ...]) -> Fault:
+    # Masked while it is whole: a secret that is cut in two would not be found.
+    place = masked(response.header("location"), secrets).partition("?")[0].partition("#")[0]
     return Fault(
         Code.UPSTREAM_PROTOCOL,
         f"the provider redirects with status {response.status}, and redirects are not followed",
@@ -196,7 +217,8 @@ def _without_user(url: str) -> str:
 
 
 def _conclude(fault: Fault, attempts: int) -> None:
-    fault.add_note(f"after {attempts} attempt{'s' if attempts > 1 else ''}")
+    if attempts > 1:
+        fault.add_note(f"note: after {attempts} attempts")
     if fault.is_retryable and fault.retry_after:
         when = f"The provider can be asked again in {spoken(fault.retry_after)}."
         fault.hint = f"{fault.hint} {when}" if fault.hint else when
@@ -206,7 +228,8 @@ def _detail(fault: Fault) -> str:
     return f"{f'{fault.status}: ' if fault.status else ''}{fault.message}"[:_LONGEST_DETAIL]
 
 
-def _without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
+def without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
+    """The fault with every one of these values masked in its words."""
     fault.message = masked(fault.message, secrets)
     fault.args = (fault.message,)
     fault.hint = masked(fault.hint, secrets)
@@ -217,9 +240,9 @@ def _without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
 
 def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
     """What was handed in as such, and every credential of the request without the word that stands before it."""
-    headers = [value for name, value in outgoing.request.headers if name.lower() in _CREDENTIALS]
+    headers = [value for name, value in outgoing.request.headers if name.lower() in CREDENTIALS]
     query = parse_qsl(urlsplit(outgoing.request.url).query)
-    keys = (value for name, value in query if name.lower() in _QUERY_CREDENTIALS)
+    keys = (value for name, value in query if name.lower() in QUERY_CREDENTIALS)
     return (*outgoing.secrets, *(value.rpartition(" ")[2] for value in headers), *keys)
 
 

@@ -1,7 +1,8 @@
 """Secrets taken out of what others say: a provider that repeats a credential must not spread it."""
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 from sightline.model.json import Json
@@ -12,7 +13,7 @@ SHORTEST = 4
 
 
 def masked(text: str, secrets: Iterable[str]) -> str:
-    """The text without any of the secrets, also where one stands percent-encoded."""
+    """The text without any of the secrets, also where one stands percent-encoded or as JSON writes it."""
     pattern = _pattern(secrets)
     return text if pattern is None else pattern.sub(MASK, text)
 
@@ -24,10 +25,20 @@ def masked_json(value: Json, secrets: Iterable[str]) -> Json:
 
 
 def _pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    told = {secret for secret in secrets if len(secret) >= SHORTEST}
-    told |= {quote(secret, safe="") for secret in told if secret.isprintable()}
+    told = {form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}
     # The longest first, so that no end of a secret stays behind where another one is its beginning.
     return re.compile("|".join(map(re.escape, sorted(told, key=len, reverse=True)))) if told else None
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The ways in which others may write it."""
+    yield secret
+    if secret.isprintable():
+        yield quote(secret, safe="")
+    for is_ascii in (True, False):
+        inside = json.dumps(secret, ensure_ascii=is_ascii)[1:-1]
+        yield inside
+        yield inside.replace("/", r"\/")
 
 
 def _walked(value: Json, pattern: re.Pattern[str]) -> Json:

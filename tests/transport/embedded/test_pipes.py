@@ -1,4 +1,7 @@
 import asyncio
+import contextlib
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,6 +20,12 @@ async def child(script: str) -> AsyncIterator[Pipes]:
         yield protocol
     finally:
         await protocol.end()
+
+
+def until_dead(pid: int) -> None:
+    """Wait in a way that lets nothing else run, so that the loop cannot have been told."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 def told_by(script: str) -> Pipes:
@@ -113,3 +122,46 @@ def test_a_deaf_child_is_ended_all_the_same(monkeypatch: pytest.MonkeyPatch, dea
 
     monkeypatch.setattr(pipes, "_PATIENCE", 0.05)
     assert asyncio.run(story()) == -signal
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""", id="an answer"),
+        pytest.param("exit 3", id="an end"),
+    ],
+)
+def test_a_child_that_has_settled_is_timed_no_longer(script: str) -> None:
+    async def story() -> None:
+        async with child(script) as heard:
+            heard.limit(600)
+            await heard.settled.wait()
+            heard.limit(600)
+            assert heard._deadline is None or heard._deadline.cancelled()
+
+    asyncio.run(story())
+
+
+def test_a_child_that_does_not_settle_in_time_is_given_up() -> None:
+    async def story() -> None:
+        async with child("read line") as heard:
+            heard.limit(0)
+            await heard.ended.wait()
+            assert "did not start in time" in (await heard.fault()).message
+
+    asyncio.run(story())
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of a child's end without a wait")
+def test_a_dead_child_is_known_before_anybody_was_told() -> None:
+    async def story() -> None:
+        async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
+            await heard.settled.wait()
+            assert heard._transport is not None
+            pid = heard._transport.get_pid()
+            os.kill(pid, signal.SIGKILL)
+            until_dead(pid)
+            assert heard.exit_code is None
+            assert not heard.is_alive
+
+    asyncio.run(story())

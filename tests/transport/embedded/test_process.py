@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import gc
 import os
 import select
@@ -89,9 +90,9 @@ def test_it_is_started_on_first_use_and_answers_in_turn(tmp_path: Path) -> None:
         async with model_with(str(python.path)) as model:
             assert python.pids == []
             for _ in range(3):
-                async with model.turn() as running:
-                    assert await ask(running) == 200
-            assert await ask(Running(running.url, "another-key")) == 401
+                async with model.turn() as turn:
+                    assert await ask(turn.running) == 200
+            assert await ask(Running(turn.running.url, "another-key")) == 401
             assert len(python.pids) == 1
         assert not is_there(python.pids[0])
 
@@ -253,8 +254,8 @@ def test_a_request_whose_model_dies_fails_and_the_next_gets_a_new_one(tmp_path: 
             assert "signal 9" in caught.value.message
             assert caught.value.details == {"kind": "reset"}
             async with model.turn() as second:
-                assert await ask(second) == 200
-            assert second.key != first.key
+                assert await ask(second.running) == 200
+            assert second.running.key != first.key
             assert len(python.pids) == 2
 
     asyncio.run(story())
@@ -289,6 +290,71 @@ def test_a_model_that_always_dies_before_it_answers_is_not_started_for_ever(tmp_
             assert "always ended before it had answered (the last time: signal 15)" in fault.message
             assert len(python.pids) == DEATHS_IN_A_ROW
             await model.running()
+
+    asyncio.run(story())
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of a child's end without a wait")
+def test_a_model_that_died_unheard_is_not_asked(tmp_path: Path) -> None:
+    async def story() -> None:
+        python = StandIn(tmp_path, LIVES)
+        async with model_with(str(python.path)) as model:
+            async with model.turn() as first:
+                pass
+            os.kill(python.pids[0], signal.SIGKILL)
+            until_dead(python.pids[0])
+            async with model.turn() as second:
+                assert second.running.key != first.running.key
+            assert len(python.pids) == 2
+
+    asyncio.run(story())
+
+
+def until_dead(pid: int) -> None:
+    """Wait in a way that lets nothing else run, so that the loop cannot have been told."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+async def dies_in_its_answer(model: EmbeddedModel, python: StandIn) -> None:
+    async with model.turn() as turn:
+        os.kill(python.pids[-1], signal.SIGKILL)
+        turn.failed(Fault(Code.NETWORK, "cut", details={"kind": "cut"}))
+
+
+def test_after_an_answer_that_broke_off_with_its_model_the_next_gets_a_new_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        python = StandIn(tmp_path, LIVES)
+        async with model_with(str(python.path)) as model:
+            await dies_in_its_answer(model, python)
+            assert model._child is not None
+            assert model._child.ended.is_set()
+            async with model.turn():
+                assert len(python.pids) == 2
+
+    asyncio.run(story())
+
+
+def test_a_model_that_dies_in_every_answer_is_not_started_for_ever(tmp_path: Path) -> None:
+    async def story() -> None:
+        python = StandIn(tmp_path, LIVES)
+        async with model_with(str(python.path)) as model:
+            for _ in range(DEATHS_IN_A_ROW):
+                await dies_in_its_answer(model, python)
+            assert "always ended before it had answered" in (await refused(model)).message
+            assert len(python.pids) == DEATHS_IN_A_ROW
+
+    asyncio.run(story())
+
+
+def test_an_answer_that_failed_in_another_way_keeps_its_model(tmp_path: Path) -> None:
+    async def story() -> None:
+        python = StandIn(tmp_path, LIVES)
+        async with model_with(str(python.path)) as model:
+            async with model.turn() as turn:
+                turn.failed(Fault(Code.UPSTREAM_ERROR, "no more room"))
+            async with model.turn():
+                assert len(python.pids) == 1
 
     asyncio.run(story())
 
@@ -441,7 +507,7 @@ def test_a_model_that_runs_elsewhere_is_used_as_it_is(monkeypatch: pytest.Monkey
             expected = Running("http://127.0.0.1:8080", "its-key")
             assert await model.running() == expected
             async with model.turn() as first, model.turn() as second:
-                assert first == second == expected
+                assert first.running == second.running == expected
 
     monkeypatch.setenv("SIGHTLINE_LOCAL_KEY", " its-key ")
     asyncio.run(story())

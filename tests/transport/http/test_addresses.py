@@ -2,6 +2,7 @@ import asyncio
 import errno
 import gc
 import socket
+import threading
 
 import pytest
 
@@ -105,3 +106,48 @@ def test_a_wait_that_ends_at_any_moment_leaves_no_socket(
         told(story())
         # A socket that was left open would warn here, and warnings are errors.
         gc.collect()
+
+
+def test_a_name_server_that_does_not_answer_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, has_begun = threading.Event(), threading.Event()
+
+    def hang(*_: object, **__: object) -> list[Found]:
+        has_begun.set()
+        answers.wait()
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        looking = asyncio.ensure_future(connected_socket(loop, "a.example", 1))
+        await asyncio.to_thread(has_begun.wait)
+        looking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await looking
+
+    told(story())  # returns although the look-up is still under way
+    answers.set()
+
+
+def test_a_look_up_that_ends_after_it_was_given_up_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+
+    def late(*_: object, **__: object) -> list[Found]:
+        answers.wait()
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", late)
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        looking = asyncio.ensure_future(connected_socket(loop, "a.example", 1))
+        await turns(2)
+        looking.cancel()
+        await turns(2)
+        answers.set()
+        (thread,) = (each for each in threading.enumerate() if each.name == "look up a.example")
+        await asyncio.to_thread(thread.join)
+        await turns(2)
+
+    told(story())

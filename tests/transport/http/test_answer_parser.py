@@ -173,6 +173,27 @@ def test_a_head_may_be_large_but_not_gigantic(step: int) -> None:
     assert failed(*split(head_of(HEAD_LIMIT + 1) + b"hi")).code is Code.UPSTREAM_PROTOCOL
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("before", [b"0\r\nX-Late: ", b"2;x="], ids=["trailer", "chunk extension"])
+def test_what_frames_a_body_may_be_large_but_not_gigantic(before: bytes) -> None:
+    good = heard(CHUNKED, b"2\r\nhi\r\n", before, b"y" * (HEAD_LIMIT - len(before)))
+    assert not good.is_over()
+    bad = heard(CHUNKED, b"2\r\nhi\r\n", before, b"y" * (HEAD_LIMIT - len(before)), b"y")
+    assert bad.pieces == [b"hi"]
+    assert not bad.keeps_alive
+    assert bad.fault is not None
+    assert (bad.fault.code, kind(bad.fault)) == (Code.UPSTREAM_PROTOCOL, "malformed")
+    assert "256 KiB" in bad.fault.message
+
+
+def test_the_framing_of_many_small_chunks_is_never_too_large() -> None:
+    parser = heard(CHUNKED, *[b"1;extension=value", b"\r\nx\r\n"] * (HEAD_LIMIT // 16), b"0\r\n\r\n")
+    assert parser.is_complete
+    assert len(b"".join(parser.pieces)) == HEAD_LIMIT // 16
+
+
 def test_interim_answers_without_end_are_a_gigantic_head() -> None:
     assert "256 KiB" in failed(*[b"HTTP/1.1 100 Continue\r\n\r\n" * 1000] * 20).message
 

@@ -7,7 +7,7 @@ from sightline.transport.http.faults import may_retry
 from sightline.transport.http.timeouts import Timeouts
 from sightline.wire.call import HttpRequest
 from tests.transport.http.asking import PATIENT, client, failure, kind, later, post, told, turns
-from tests.upstream import LAST, Upstream, answer, chunk, cut, drip, early, head, pieces, says, stall
+from tests.upstream import LAST, Early, Upstream, answer, chunk, cut, drip, early, head, pieces, says, stall
 
 
 def test_a_request_arrives_as_it_was_given_and_its_answer_as_it_was_said() -> None:
@@ -79,6 +79,29 @@ def test_an_answer_to_a_body_that_is_still_on_its_way_is_heard_and_the_connectio
             response = await http.send(post(upstream.url, b"x" * 30_000_000), Timeouts())
             assert (response.status, await response.read()) == (413, b"no!")
             http_heard.set()
+            await upstream.gone(0)
+            assert (await http.send(post(upstream.url), Timeouts())).status == 200
+            assert upstream.seen[-1].connection == 1
+
+    told(story())
+
+
+def test_nothing_is_sent_into_a_body_that_was_never_finished() -> None:
+    async def story() -> None:
+        async def refuse(talk) -> None:
+            await talk.say(head(401, framing="2"))
+            await drained.wait()
+            await talk.say(b"no")
+            await talk.stall()
+
+        drained = asyncio.Event()
+        async with Upstream([Early(refuse), answer(200)]) as upstream, client() as http:
+            response = await http.send(post(upstream.url, b"x" * 30_000_000), Timeouts())
+            wire = response._connection._transport
+            while wire.get_write_buffer_size():
+                await turns(1)
+            drained.set()
+            assert (response.status, await response.read()) == (401, b"no")
             await upstream.gone(0)
             assert (await http.send(post(upstream.url), Timeouts())).status == 200
             assert upstream.seen[-1].connection == 1
@@ -175,6 +198,19 @@ def test_a_malformed_chunk_is_told_after_what_was_good() -> None:
             response = await http.send(post(upstream.url), Timeouts())
             assert await anext(response) == b"good"
             assert (await failure(response.read())).code is Code.UPSTREAM_PROTOCOL
+            await upstream.gone(0)
+
+    told(story())
+
+
+@pytest.mark.parametrize("before", [b"0\r\nX-Late: ", b"2;x="], ids=["trailer", "chunk extension"])
+def test_framing_without_end_is_refused_and_holds_nobody_up(before: bytes) -> None:
+    async def story() -> None:
+        step = stall(head() + chunk(b"hi") + before, *[b"y" * 64 * 1024] * 50)
+        async with Upstream([step]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), PATIENT)
+            fault = await failure(response.read())
+            assert (fault.code, kind(fault)) == (Code.UPSTREAM_PROTOCOL, "malformed")
             await upstream.gone(0)
 
     told(story())

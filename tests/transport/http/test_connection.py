@@ -1,11 +1,12 @@
 import asyncio
 import contextlib
+import sys
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.errors import Fault
-from sightline.transport.http.connection import Connection
+from sightline.transport.http.connection import BUFFER_LIMIT, WRITE_SIZE, Connection
 from sightline.transport.http.timeouts import Timeouts
 from tests.transport.http.asking import client, failure, kind, post, told, turns
 from tests.upstream import LAST, Upstream, answer, chunk, cut, head, pieces
@@ -19,9 +20,13 @@ class Wire(asyncio.Transport):
         self.protocol: asyncio.Protocol
         self.written: list[bytes] = []
         self.is_open = True
+        self.is_paused = False
+        self.pauses_after = sys.maxsize
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written.append(bytes(data))
+        if sum(map(len, self.written)) >= self.pauses_after:
+            self.protocol.pause_writing()
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -35,10 +40,10 @@ class Wire(asyncio.Transport):
             asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
 
     def pause_reading(self) -> None:
-        pass
+        self.is_paused = True
 
     def resume_reading(self) -> None:
-        pass
+        self.is_paused = False
 
 
 def connected() -> tuple[Connection, Wire]:
@@ -64,6 +69,39 @@ def test_head_and_body_go_out_in_one_write() -> None:
     told(story())
 
 
+def test_a_connection_whose_request_is_not_out_is_not_used_again() -> None:
+    async def story() -> None:
+        connection, wire = connected()
+        connection.pause_writing()
+        asyncio.get_running_loop().call_soon(connection.data_received, head(401, framing="2"))
+        parsed = await connection.exchange(b"HEAD", b"x" * 2 * WRITE_SIZE, Timeouts(), bodiless=False)
+        connection.resume_writing()
+        connection.data_received(b"no")
+        assert parsed.is_complete
+        assert parsed.keeps_alive
+        assert sum(map(len, wire.written)) < 2 * WRITE_SIZE
+        assert not connection.released()
+        connection.abort()
+        await connection.lost()
+
+    told(story())
+
+
+def test_a_connection_whose_last_byte_was_handed_over_is_used_again() -> None:
+    async def story() -> None:
+        connection, wire = connected()
+        body = b"x" * (WRITE_SIZE + 1)
+        wire.pauses_after = len(b"HEAD" + body)
+        asyncio.get_running_loop().call_soon(connection.data_received, b"HTTP/1.1 204 Done\r\n\r\n")
+        await connection.exchange(b"HEAD", body, Timeouts(), bodiless=False)
+        assert b"".join(wire.written) == b"HEAD" + body
+        assert connection.released()
+        connection.abort()
+        await connection.lost()
+
+    told(story())
+
+
 def test_bytes_that_nobody_asked_for_end_an_idle_connection() -> None:
     async def story() -> None:
         connection, wire = connected()
@@ -84,6 +122,23 @@ def test_bytes_behind_an_answer_that_is_not_released_yet_end_the_connection() ->
         assert parsed.is_complete
         assert not wire.is_open
         assert not connection.released()
+        await connection.lost()
+
+    told(story())
+
+
+def test_reading_stops_only_where_there_is_something_to_take() -> None:
+    async def story() -> None:
+        connection, wire = connected()
+        asyncio.get_running_loop().call_soon(connection.data_received, head() + b"1;x=")
+        parsed = await connection.exchange(b"HEAD", b"", Timeouts(), bodiless=False)
+        connection.data_received(b"y" * BUFFER_LIMIT)
+        assert not wire.is_paused
+        connection.data_received(b"\r\nz\r\n")
+        assert wire.is_paused
+        assert connection.take(parsed) == b"z"
+        assert not wire.is_paused
+        connection.abort()
         await connection.lost()
 
     told(story())

@@ -184,6 +184,41 @@ def test_a_body_without_a_length_over_tls_ends_only_when_tls_says_so(authority, 
     told(story())
 
 
+def test_an_end_that_tls_did_not_announce_is_no_end(authority: trustme.CA, ca_file: str) -> None:
+    async def story() -> None:
+        async def hang_up(talk) -> None:
+            await talk.say(head(framing="close") + b"body")
+            await read.wait()
+            # A TCP end, as anyone on the way can make it, and no word of TLS.
+            talk.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+            await talk.stall()
+
+        read = asyncio.Event()
+        tls = served_by(authority, "localhost")
+        async with Upstream([hang_up], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
+            response = await http.send(post(upstream.url), PATIENT)
+            assert await anext(response) == b"body"
+            read.set()
+            assert kind(await failure(response.read())) == "cut"
+
+    told(story())
+
+
+def test_before_an_answer_any_end_may_be_tried_again(authority: trustme.CA, ca_file: str) -> None:
+    async def story() -> None:
+        async def hang_up(talk) -> None:
+            talk.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+            await talk.stall()
+
+        tls = served_by(authority, "localhost")
+        async with Upstream([hang_up], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
+            fault = await failure(http.send(post(upstream.url), PATIENT))
+            assert kind(fault) == "eof"
+            assert may_retry(fault)
+
+    told(story())
+
+
 # --- through a proxy ------------------------------------------------------------------------------------------
 
 
@@ -236,7 +271,7 @@ def test_plain_http_is_forwarded() -> None:
 
 
 def test_direct_goes_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lookup(_host: object, port: int, *_: object) -> object:
+    def lookup(_host: str, port: int, **_: object) -> object:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
     async def story() -> None:
@@ -318,15 +353,23 @@ def test_a_proxy_that_never_answers(how: str) -> None:
     told(story())
 
 
-def test_the_origin_behind_a_tunnel_must_prove_who_it_is(authority: trustme.CA, ca_file: str) -> None:
+@pytest.mark.parametrize("is_inside_tls", [False, True])
+def test_the_origin_behind_a_tunnel_must_prove_who_it_is(
+    authority: trustme.CA, ca_file: str, is_inside_tls: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     async def story() -> None:
+        proxy_tls = served_by(authority, "localhost") if is_inside_tls else None
         async with (
             Upstream([answer(200)], tls=served_by(authority, "other.example")) as upstream,
-            ForwardProxy(reach=("127.0.0.1", upstream.port)) as proxy,
+            ForwardProxy(tls=proxy_tls, reach=("127.0.0.1", upstream.port)) as proxy,
             client({"HTTPS_PROXY": proxy.url}, ca_file=ca_file) as http,
         ):
             fault = await failure(http.send(post(f"https://{FAR}/"), Timeouts()))
             assert kind(fault) == "tls"
             assert fault.message == f"the certificate of {FAR} is for another host"
+            assert "HTTPS_PROXY" not in fault.hint
+            # The place of the failed connection is free again.
+            assert kind(await failure(http.send(post(f"https://{FAR}/"), Timeouts()))) == "tls"
 
     told(story())
+    assert not caplog.records

@@ -68,7 +68,15 @@ def test_an_ipv6_proxy_is_named_in_brackets() -> None:
     assert proxy.place == "[fd00::1]:3128"
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1", "sub.localhost"])
+def test_its_host_is_written_as_a_name_server_knows_it() -> None:
+    proxy = chosen({"HTTPS_PROXY": "http://me:a%5Bb@bücher.example:3128"})
+    assert proxy is not None
+    assert proxy.host == "xn--bcher-kva.example"
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost.", "127.0.0.1", "127.1", "::1", "::ffff:127.0.0.1", "sub.localhost"]
+)
 def test_this_machine_is_reached_directly(host: str) -> None:
     assert chosen({"HTTPS_PROXY": PROXY, "HTTP_PROXY": "not read :"}, Origin("https", host, 443)) is None
 
@@ -86,7 +94,13 @@ def test_this_machine_is_reached_directly(host: str) -> None:
         ("api.example.com:8443", "api.example.com", False),
         ("other.org, example.com", "api.example.com", True),
         ("other.org example.com", "api.example.com", True),
+        ("example.com.", "api.example.com", True),
+        ("example.com.", "example.com", True),
+        (".example.com.:443", "api.example.com", True),
+        ("example.com", "api.example.com.", True),
+        ("ample.com.", "api.example.com", False),
         (".", "api.example.com", False),
+        (".", "api.example.com.", False),
         ("10.0.0.0/8", "10.1.2.3", True),
         ("10.0.0.0/8", "11.1.2.3", False),
         ("10.0.0.0/8", "api.example.com", False),
@@ -106,7 +120,25 @@ def test_no_proxy_names_what_is_reached_directly(no_proxy: str, host: str, is_di
     assert (proxy is None) is is_direct
 
 
-@pytest.mark.parametrize("url", ["ftp://secret", "http://", "http://a:port", "http://[secret", "://secret"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://secret",
+        "http://",
+        "http://a:port",
+        "http://a:0",
+        "http://a:99999",
+        "http://[secret",
+        "://secret",
+        "http://secret..b:3128",
+        f"http://{'secret' * 11}.example:3128",
+        "http://sec ret:1",
+        "http://%00:1",
+        "http://[v1.secret]:1",
+        "http://[fe80::1%eth0]:1",
+        "http://me:secret@a..b:3128",
+    ],
+)
 def test_a_url_that_is_none_is_told_when_it_is_needed(url: str) -> None:
     proxies = Proxies.of({"HTTPS_PROXY": url})
     with pytest.raises(Fault) as caught:

@@ -30,7 +30,27 @@ def test_an_origin_is_named_as_the_host_header_names_it() -> None:
 
 @pytest.mark.parametrize(
     ("host", "is_loopback"),
-    [("localhost", True), ("x.localhost", True), ("127.8.8.8", True), ("::1", True), ("10.0.0.1", False), ("a", False)],
+    [
+        ("localhost", True),
+        ("localhost.", True),
+        ("x.localhost", True),
+        ("x.localhost.", True),
+        ("127.8.8.8", True),
+        ("127.1", True),
+        ("0x7f.1", True),
+        ("2130706433", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:7f00:1", True),
+        ("::ffff:10.0.0.1", False),
+        ("10.0.0.1", False),
+        ("10.1", False),
+        ("127.example", False),
+        ("notlocalhost", False),
+        ("localhost.example", False),
+        ("a", False),
+        ("", False),
+    ],
 )
 def test_it_knows_this_machine(host: str, is_loopback: bool) -> None:
     assert Origin("http", host, 80).is_loopback is is_loopback
@@ -44,6 +64,7 @@ def test_it_knows_this_machine(host: str, is_loopback: bool) -> None:
         "https://",
         "https://a.example:port/",
         "https://a.example:99999/",
+        "https://a.example:0/",
         "https://[::1/",
         "https://[fe80::1%eth0]/",
         "https://[v1.x]/",

@@ -52,8 +52,8 @@ async def diagnose(model: EmbeddedModel, post: Post) -> list[Finding]:
         findings.append(Finding("start", ok=True, detail=f"listens at {running.url}"))
     findings.append(await _tried("count", _counted, running, post))
     try:
-        async with model.turn() as running:
-            return [*findings, await _tried("answer", _answered, running, post)]
+        async with model.turn() as turn:
+            return [*findings, await _tried("answer", _answered, turn.running, post)]
     except Fault as fault:
         return [*findings, _failed("answer", fault)]
 

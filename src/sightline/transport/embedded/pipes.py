@@ -1,6 +1,7 @@
 """One child process as its parent hears it: what it said, what it complained about, and that it has ended."""
 
 import asyncio
+import os
 from typing import cast
 
 import msgspec
@@ -25,6 +26,7 @@ class Pipes(asyncio.SubprocessProtocol):
         self._said = bytearray()
         self._complaints = bytearray()
         self._given_up: Cause | None = None
+        self._deadline: asyncio.TimerHandle | None = None
         self._transport: asyncio.SubprocessTransport | None = None
 
     # --- what asyncio tells ---------------------------------------------------------------------------
@@ -48,15 +50,16 @@ class Pipes(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         # Only now has everything been heard: its end can be noticed before its last words.
-        self.settled.set()
+        self._settled()
         self.ended.set()
 
     # --- what the parent does -------------------------------------------------------------------------
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended, as far as is known."""
-        return self.exit_code is None and not self.ended.is_set()
+        """Whether it has not ended, as far as can be known."""
+        assert self._transport is not None
+        return self.exit_code is None and not self.ended.is_set() and not _has_ended(self._transport.get_pid())
 
     @property
     def address(self) -> str:
@@ -67,12 +70,18 @@ class Pipes(asyncio.SubprocessProtocol):
         """Say something to it."""
         self._input().write(line)
 
+    def limit(self, seconds: float) -> None:
+        """Give it up if it has not answered by then."""
+        if self.settled.is_set():
+            return
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self.give_up, "timeout")
+
     def give_up(self, cause: Cause) -> None:
         """Wait no longer for an answer."""
         if not self.settled.is_set():
             self._given_up = cause
             self.kill()
-            self.settled.set()
+            self._settled()
 
     def kill(self) -> None:
         """End it at once."""
@@ -129,8 +138,23 @@ class Pipes(asyncio.SubprocessProtocol):
             self.answer = msgspec.json.decode(line, type=Answer)
         except msgspec.DecodeError:
             self.answer = Failed("start_failed", "what it said is not understood")
+        self._settled()
+
+    def _settled(self) -> None:
         self.settled.set()
+        if self._deadline is not None:
+            self._deadline.cancel()
 
     def _input(self) -> asyncio.WriteTransport:
         assert self._transport is not None
         return cast(asyncio.WriteTransport, self._transport.get_pipe_transport(0))
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a child is dead, by the system itself: asyncio hears of it a moment later, when its port is gone."""
+    if not hasattr(os, "waitid"):
+        return False  # not every system tells it without taking the exit code away from asyncio
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True

@@ -35,6 +35,18 @@ class Running:
         return f"Running({self.url})"
 
 
+class Turn:
+    """The right to ask once. Whoever got no more than a part of an answer says so with `failed`."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+        self.fault: Fault | None = None
+
+    def failed(self, fault: Fault) -> None:
+        """The answer broke off."""
+        self.fault = fault
+
+
 class EmbeddedModel:
     """The model `local`. With a `url` it is one that runs already, and no process is started.
 
@@ -81,22 +93,24 @@ class EmbeddedModel:
         return self._elsewhere or (await self._up())[1]
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[Running]:
+    async def turn(self) -> AsyncIterator[Turn]:
         """The right to ask: one caller at a time, in the order of their coming."""
         if self._elsewhere:
             # Whoever runs it has decided how many it answers at once.
-            yield self._elsewhere
+            yield Turn(self._elsewhere)
             return
         async with self._queue:
             child, running = await self._up()
+            turn = Turn(running)
             try:
-                yield running
+                yield turn
             except Fault as fault:
-                # The broken connection is heard of before the end of the process that broke it.
-                if fault.code is Code.NETWORK and await child.ends_within(1.0):
+                if await _was_ended(child, fault):
                     raise _ended_while_answering(child, fault) from fault
                 raise
-            if child is self._child:
+            if turn.fault is not None:
+                await _was_ended(child, turn.fault)  # so that the next one does not ask a dead model
+            elif child is self._child:
                 self._has_answered = True
 
     async def ended(self) -> None:
@@ -143,7 +157,7 @@ class EmbeddedModel:
             raise unavailable("no_python", f"{self.python}: {error.strerror}") from error
         self._key, self._has_answered = self._make_key(), False
         child.write(msgspec.json.encode(self._orders()) + b"\n")
-        loop.call_later(self._start_timeout, child.give_up, "timeout")
+        child.limit(self._start_timeout)
         return child
 
     async def _bury(self) -> None:
@@ -181,6 +195,11 @@ def _root(url: str) -> str:
 
 def _stopped() -> Fault:
     return Fault(Code.CANCELLED, "the embedded model has been stopped, because Sightline is ending")
+
+
+async def _was_ended(child: Pipes, fault: Fault) -> bool:
+    """Whether it was its end that broke the connection, which is heard of before the end is."""
+    return fault.code is Code.NETWORK and await child.ends_within(1.0)
 
 
 def _ended_while_answering(child: Pipes, fault: Fault) -> Fault:

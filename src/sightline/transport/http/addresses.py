@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
+import threading
 from asyncio.staggered import staggered_race
 from functools import partial
 from itertools import chain, zip_longest
 from typing import TypeAlias
 
 _HEAD_START = 0.25
+_Found: TypeAlias = tuple[int, int, int, str, tuple[str | int | bytes, ...]]
 _Address: TypeAlias = tuple[int, tuple[str | int | bytes, ...]]
 
 
@@ -46,12 +48,41 @@ async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> l
         if ipaddress.ip_address(host).version == 4:
             return [(socket.AF_INET, (host, port))]
         return [(socket.AF_INET6, (host, port, 0, 0))]
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = await _looked_up(loop, host, port)
     addresses = [(family, address) for family, _, _, _, address in found]
     # Both kinds in turn, so that one that leads nowhere costs one head start only. The system's first stays first.
     first = [each for each in addresses if each[0] == addresses[0][0]]
     second = [each for each in addresses if each[0] != addresses[0][0]]
     return [each for each in chain.from_iterable(zip_longest(first, second)) if each is not None]
+
+
+async def _looked_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[_Found]:
+    """What the system knows of a name.
+
+    The look-up cannot be cancelled, and asyncio's own would hold up the end of the program until the name server has
+    answered; this one has a thread that nobody waits for.
+    """
+    answer: asyncio.Future[list[_Found]] = loop.create_future()
+
+    def settle(found: list[_Found] | Exception) -> None:
+        if answer.cancelled():
+            return
+        if isinstance(found, Exception):
+            answer.set_exception(found)
+        else:
+            answer.set_result(found)
+
+    def look_up() -> None:
+        found: list[_Found] | Exception
+        try:
+            found = list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the one who waits must hear of it
+            found = error
+        with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
+            loop.call_soon_threadsafe(settle, found)
+
+    threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
+    return await answer
 
 
 async def _connected(loop: asyncio.AbstractEventLoop, address: _Address) -> socket.socket:

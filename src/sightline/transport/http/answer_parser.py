@@ -35,6 +35,7 @@ class AnswerParser:
         self._bodiless = bodiless
         self._until_close = False
         self._head_size = 0
+        self._framing_size = 0
         self._llhttp: HttpResponseParser | None = HttpResponseParser(self)
 
     def is_over(self) -> bool:
@@ -48,7 +49,7 @@ class AnswerParser:
     def feed(self, data: bytes) -> None:
         """Take in what came. Must not be called when the answer is over."""
         if self.has_head:
-            self._parse(data)
+            self._feed_body(data)
         else:
             self._feed_head(data)
 
@@ -61,7 +62,18 @@ class AnswerParser:
             if self.has_head:
                 self._parse(data[room:])
             else:
-                self._fail(f"its head is larger than {HEAD_LIMIT // 1024} KiB")
+                self._give_up(f"its head is larger than {HEAD_LIMIT // 1024} KiB")
+
+    def _feed_body(self, data: bytes) -> None:
+        before = len(self.pieces)
+        self._parse(data)
+        if len(self.pieces) > before:
+            self._framing_size = 0
+            return
+        # Nothing but the size and the extensions of a chunk, or trailers: nobody takes those, so nobody slows them.
+        self._framing_size += len(data)
+        if self._framing_size > HEAD_LIMIT and not self.is_over():
+            self._give_up(f"more than {HEAD_LIMIT // 1024} KiB of it are neither head nor body")
 
     def ended(self, *, clean: bool) -> None:
         """The connection ended; `clean` when the other side said so."""
@@ -88,6 +100,10 @@ class AnswerParser:
         if self.is_over():
             # It holds methods of ours, and would keep both alive until the collector runs.
             self._llhttp = None
+
+    def _give_up(self, why: str) -> None:
+        self._fail(why)
+        self._llhttp = None
 
     def _fail(self, why: str) -> None:
         if self.fault is None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import select
+import ssl
 from collections.abc import Callable
 
 from sightline.transport.http import faults
@@ -28,6 +29,7 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._lost_waiters: list[asyncio.Future[None]] = []
         self._has_ended = False
+        self._has_sent = False
         self._buffered = 0
         self._is_reading_paused = False
         self._is_writing_paused = False
@@ -59,20 +61,37 @@ class Connection(asyncio.Protocol):
         if answer.is_over():
             if not answer.keeps_alive:
                 self.abort()
-        elif self._buffered > BUFFER_LIMIT and not self._is_reading_paused and self._transport is not None:
-            self._is_reading_paused = True
-            self._transport.pause_reading()
+        elif self._buffered > BUFFER_LIMIT and not self._is_reading_paused:
+            self._pause_reading(answer)
         waiter = self._waiter
         if waiter is not None:
             self._waiter = None
             if not waiter.done():
                 waiter.set_result(None)
 
+    def _pause_reading(self, answer: AnswerParser) -> None:
+        # Only a reader can let it go on, and where there is nothing to take none would.
+        if answer.pieces and self._transport is not None:
+            self._is_reading_paused = True
+            self._transport.pause_reading()
+
     def eof_received(self) -> None:
         self._has_ended = True
-        if self._answer is not None:
-            self._answer.ended(clean=True)
+        answer = self._answer
+        if answer is not None:
+            answer.ended(clean=not answer.has_begun() or self._is_end_announced())
         self._wake()
+
+    def _is_end_announced(self) -> bool:
+        """Whether the other side said that this is the end. Anyone on the way can end a TCP connection, and asyncio
+        tells of that in the same way as of an end that TLS vouches for; TLS itself knows which it was."""
+        tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
+        if tls is None:
+            return True
+        try:
+            return not tls.read(1)
+        except ssl.SSLError:
+            return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
@@ -104,6 +123,7 @@ class Connection(asyncio.Protocol):
         answer = self._answer = AnswerParser(self.place, bodiless=bodiless)
         self._timeouts = timeouts
         self._buffered = 0
+        self._has_sent = False
         try:
             if self.is_lost:
                 answer.ended(clean=self._has_ended)
@@ -123,12 +143,14 @@ class Connection(asyncio.Protocol):
         self._progress()
         if len(body) <= WRITE_SIZE:
             self._transport.write(head + body)
+            self._has_sent = True
             return
         self._transport.write(head)
         rest = memoryview(body)
         while rest:
             self._transport.write(rest[:WRITE_SIZE])
             rest = rest[WRITE_SIZE:]
+            self._has_sent = not rest
             while self._is_writing_paused:
                 await self.changed()
                 if answer.has_head or answer.is_over():
@@ -205,7 +227,8 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or answer is None or not answer.is_complete or not answer.keeps_alive:
             return False
-        if transport.get_write_buffer_size():
+        # What is sent next would be taken for the rest of a request that is not out.
+        if not self._has_sent or transport.get_write_buffer_size():
             return False
         return not transport.is_closing() and not self._has_ended
 

@@ -79,7 +79,10 @@ class _Way:
             self.trust.context()
             transport, _ = await self._opened(asyncio.Protocol, proxy.host, proxy.port, place)
             inside = speaker()
-            return await self._secured(transport, inside, proxy.host, place), inside
+            secured = await self._secured(transport, inside, proxy.host, place)
+            # Before 3.11.8 and 3.12.2, asyncio fails over its own arguments when TLS inside TLS ends by an error.
+            secured._force_close = lambda _: secured.abort()  # type: ignore[attr-defined]
+            return secured, inside
         except Fault as fault:
             fault.hint = f"{fault.hint} The proxy was named by {proxy.variable}."
             raise

@@ -64,9 +64,11 @@ def silent(place: str, seconds: float, *, begun: bool) -> Fault:
     """Nothing came for too long."""
     if begun:
         message, kind = f"{place} fell silent in the middle of the answer, for {seconds:g} s", "idle"
+        setting = "stream_idle_timeout_ms"
     else:
         message, kind = f"{place} did not begin to answer within {seconds:g} s", "first_byte"
-    hint = "Try again, or allow more time with stream_idle_timeout_ms of the provider."
+        setting = "first_byte_timeout_ms"
+    hint = f"Try again, or allow more time with {setting} of the provider."
     return Fault(Code.TIMEOUT_IDLE, message, hint=hint, details={"kind": kind, "bytes": begun})
 
 

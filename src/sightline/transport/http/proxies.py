@@ -9,9 +9,8 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from sightline.errors import Code, Fault
-from sightline.transport.http.target import Origin
+from sightline.transport.http.target import PORTS, Origin, ascii_host
 
-_PORTS = {"http": 80, "https": 443}
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HINT = "Set it to a URL such as http://proxy.example:3128, or unset it; NO_PROXY names hosts to reach directly."
 
@@ -50,7 +49,7 @@ class Proxies:
         """What the environment says: a lower-case variable wins over its upper-case twin, even when it is empty."""
         urls = {
             scheme: found
-            for scheme in _PORTS
+            for scheme in PORTS
             if (found := _found(environment, f"{scheme}_proxy") or _found(environment, "all_proxy"))
         }
         _, listed = _found(environment, "no_proxy") or ("", "")
@@ -85,8 +84,8 @@ def _covers(entry: str, origin: Origin) -> bool:
         address = ipaddress.ip_address(origin.host)
     except ValueError:
         host, port = _host_and_port(entry)
-        suffix = host.removeprefix("*").lstrip(".")
-        named = origin.host.lower()
+        suffix = host.removeprefix("*").strip(".")
+        named = origin.host.lower().removesuffix(".")
         return port in (None, origin.port) and suffix != "" and (named == suffix or named.endswith(f".{suffix}"))
     if "/" in entry:
         try:
@@ -124,10 +123,16 @@ def _proxy(variable: str, url: str) -> Proxy:
             f"{variable} names a SOCKS proxy, which is not supported",
             hint="Use an http:// or https:// proxy, or name the provider's host in NO_PROXY.",
         )
-    if parts.scheme not in _PORTS or not host:
+    if parts.scheme not in PORTS or not host:
         raise Fault(Code.CONFIG, f"{variable} holds no URL of a proxy", hint=_HINT)
+    if port == 0:
+        raise Fault(Code.CONFIG, f"{variable} cannot be used: nobody listens on port 0", hint=_HINT)
+    try:
+        host = ascii_host(host, is_bracketed=parts.netloc.rpartition("@")[2].startswith("["))
+    except ValueError as error:
+        raise Fault(Code.CONFIG, f"{variable} holds no URL of a proxy: {error}", hint=_HINT) from None
     authorization = ""
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         authorization = f"Basic {base64.b64encode(login.encode()).decode('ascii')}"
-    return Proxy(parts.scheme, host, port or _PORTS[parts.scheme], variable, authorization)
+    return Proxy(parts.scheme, host, port or PORTS[parts.scheme], variable, authorization)

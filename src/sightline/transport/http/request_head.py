@@ -5,26 +5,19 @@ from functools import cache
 from importlib import import_module
 
 from sightline.errors import Code, Fault
+from sightline.model.header_names import OF_A_CONNECTION, TOKEN
 from sightline.transport.http.proxies import Proxy
 from sightline.transport.http.target import Target
 from sightline.wire.call import HttpRequest
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # Anything but a tab and what is visible; a byte above ASCII may stand for itself.
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# They speak about this one connection, and this client decides about those.
-_OURS = frozenset(
-    {
-        "connection", "expect", "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer",
-        "transfer-encoding", "upgrade",
-    }
-)  # fmt: skip
 _WITHOUT_BODY = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 def request_head(request: HttpRequest, target: Target, proxy: Proxy | None) -> bytes:
     """The request line and the headers: ours first, then the given ones in their order and spelling."""
-    if not _TOKEN.fullmatch(request.method) or request.method == "CONNECT":
+    if not TOKEN.fullmatch(request.method) or request.method == "CONNECT":
         raise _refused("the method of the request cannot be sent")
     given = {name.lower() for name, _ in request.headers}
     forwarded = proxy is not None and not target.origin.is_tls
@@ -47,11 +40,11 @@ def request_head(request: HttpRequest, target: Target, proxy: Proxy | None) -> b
 
 def _line(name: str, value: str, request: HttpRequest, seen: set[str]) -> str:
     key = name.lower()
-    if not _TOKEN.fullmatch(name):
+    if not TOKEN.fullmatch(name):
         raise _refused(f"the header name {name!r} cannot be sent")
     if not _VALUE.fullmatch(value):
         raise _refused(f"the value of the header {name} has characters that cannot be sent")
-    if key in _OURS:
+    if key in OF_A_CONNECTION:
         raise _refused(f"the header {name} is about the connection and cannot be given", hint=f"Leave {name} out.")
     if key in ("host", "content-length"):
         if key in seen:

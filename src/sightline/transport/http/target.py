@@ -2,13 +2,14 @@
 
 import ipaddress
 import re
+import socket
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from sightline.errors import Code, Fault
 
-_PORTS = {"http": 80, "https": 443}
+PORTS = {"http": 80, "https": 443}
 # Visible ASCII only: a space or a line end in a request line would begin something else.
 _TARGET = re.compile(r"[!-~]+")
 _HOST = re.compile(r"[A-Za-z0-9._~-]+")
@@ -35,17 +36,16 @@ class Origin:
     @property
     def place(self) -> str:
         """Host, and the port where it is not the usual one: the Host header, and the name in messages."""
-        return _bracketed(self.host) if self.port == _PORTS[self.scheme] else self.authority
+        return _bracketed(self.host) if self.port == PORTS[self.scheme] else self.authority
 
     @property
     def is_loopback(self) -> bool:
         """Whether it is this very machine."""
-        if self.host == "localhost" or self.host.endswith(".localhost"):
+        host = self.host.removesuffix(".")
+        if host == "localhost" or host.endswith(".localhost"):
             return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        address = _address(host)
+        return address is not None and address.is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def target(url: str) -> Target:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise _refused("it cannot be read") from None
-    if parts.scheme not in _PORTS:
+    if parts.scheme not in PORTS:
         raise _refused("it does not begin with http:// or https://")
     if parts.username is not None or parts.password is not None:
         raise _refused("it holds a user name", hint="Give the credential in a header.")
@@ -75,26 +75,44 @@ def target(url: str) -> Target:
     # urlsplit drops tabs and line ends in silence; a URL that has them is refused instead.
     if not _TARGET.fullmatch(path) or not url.isprintable() or not path.startswith("/"):
         raise _refused("it has characters that must be percent-encoded")
-    plain_host = _ascii_host(host, is_bracketed="[" in parts.netloc)
-    return Target(Origin(parts.scheme, plain_host, port or _PORTS[parts.scheme]), path)
+    if port == 0:
+        raise _refused("nobody listens on port 0")
+    try:
+        plain_host = ascii_host(host, is_bracketed="[" in parts.netloc)
+    except ValueError as error:
+        raise _refused(str(error)) from None
+    return Target(Origin(parts.scheme, plain_host, port or PORTS[parts.scheme]), path)
 
 
-def _ascii_host(host: str, *, is_bracketed: bool) -> str:
+def ascii_host(host: str, *, is_bracketed: bool) -> str:
+    """A URL's host as it is looked up; a ValueError says what is wrong with it, and does not repeat it."""
     if is_bracketed:
         try:
             address = ipaddress.IPv6Address(host)
         except ValueError:
-            raise _refused("its host is no IPv6 address") from None
+            raise ValueError("its host is no IPv6 address") from None
         if address.scope_id is not None:
-            raise _refused("its IPv6 address has a zone")
+            raise ValueError("its IPv6 address has a zone")
         return str(address)
     try:
         plain = host.encode("idna").decode("ascii")
     except UnicodeError:
         plain = ""
     if not _HOST.fullmatch(plain):
-        raise _refused("its host is no host name")
+        raise ValueError("its host is no host name")
     return plain
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that the system takes a host for without a look-up."""
+    try:
+        if ":" in host:
+            address = ipaddress.IPv6Address(host)
+            return address.ipv4_mapped or address
+        # The short forms too, such as 127.1.
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except (OSError, ValueError):
+        return None
 
 
 def _refused(why: str, *, hint: str = "Check the provider's base_url.") -> Fault:
