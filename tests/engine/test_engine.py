@@ -280,7 +280,7 @@ def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> No
             embedded=True,
             quirks=Quirks(counts_tokens=True),
         )
-        ready = stage.ready("Say hello.", max_output=16)
+        ready = stage.ready("Say hello.", max_tokens=16)
         estimate = await stage.engine.measured(ready, asks_provider=False, tried=stage.tried.append)
         reply = await stage.ask(ready)
         assert reply.fault is None
@@ -302,13 +302,13 @@ def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path: Path
             if isinstance(told, TextReceived) and stage.embedded._child is not None:
                 stage.embedded._child.kill()
 
-        ready = stage.ready("Count from one to one hundred.", max_output=400)
+        ready = stage.ready("Count from one to one hundred.", max_tokens=400)
         cut_off = await stage.engine.ask(ready, heard=heard, tried=stage.tried.append, paused=stage.paused.append)
         assert cut_off.fault is not None
         assert cut_off.fault.code is Code.NETWORK
         assert stage.embedded._child is not None
         assert stage.embedded._child.ended.is_set()
-        reply = await stage.ask(stage.ready("Say hello.", max_output=8))
+        reply = await stage.ask(stage.ready("Say hello.", max_tokens=8))
         assert reply.fault is None
         assert [attempt.number for attempt in stage.tried] == [1, 1]
 

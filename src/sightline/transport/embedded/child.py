@@ -39,7 +39,7 @@ class CannotServeError(Exception):
 
 
 def main() -> int:
-    """Serve until the input ends; 1 if there is nothing to serve."""
+    """Serve until the input ends, which ends the process; 1 if there is nothing to serve."""
     # A Ctrl-C in a terminal reaches every process there; only the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = _private_output()
@@ -51,8 +51,8 @@ def main() -> int:
         return 1
     _tell(parent, Started(server.listening_address))
     sys.stdin.buffer.read()
-    del server
-    return 0
+    # The engine's own end can hang when it comes right after its start, and nothing of it is worth waiting for.
+    os._exit(0)
 
 
 def serve(orders: Orders) -> Server:
