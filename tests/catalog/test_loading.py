@@ -224,3 +224,10 @@ def test_whatever_the_user_writes_problems_are_told_and_never_raised(tables: dic
     result = loaded(users)
     assert isinstance(result.catalog, Catalog)
     assert isinstance(result.settings, Settings)
+
+
+def test_a_value_where_a_table_belongs_does_not_take_our_own_tables_with_it() -> None:
+    builtin = TomlText("own.toml", '[providers.maker]\nbase_url = "http://127.0.0.1:1"\n', builtin=True)
+    read = load([builtin, TomlText("mine.toml", "providers = 3\n")], {}, Settings)
+    assert [problem.text for problem in read.problems] == ["mine.toml:1: providers must be a table, not 3"]
+    assert list(read.catalog.providers) == ["maker"]
