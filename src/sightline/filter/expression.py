@@ -1,0 +1,154 @@
+"""What a filter says, as values: terms about one thing, terms about its place in a list, and how they are joined.
+
+The functions `both`, `either` and `negated` keep an expression in its one simple form: nothing nested that need not be,
+and no part that says nothing. The parser makes all of its expressions with them.
+"""
+
+from typing import Literal, TypeAlias, assert_never
+
+import msgspec
+
+Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
+
+
+class Everything(msgspec.Struct, frozen=True, tag="everything"):
+    """No condition at all."""
+
+
+class Named(msgspec.Struct, frozen=True, tag="named"):
+    """A text field, or one of several texts, fits a pattern as a whole; see `pattern` for what that is."""
+
+    field: str
+    pattern: str
+
+
+class Counted(msgspec.Struct, frozen=True, tag="counted"):
+    """A number compares so; seconds where the field is a time. What has no such number does not match."""
+
+    field: str
+    operator: Operator
+    number: float
+
+
+class Marked(msgspec.Struct, frozen=True, tag="marked"):
+    """A field that is either so or not is so."""
+
+    field: str
+
+
+class Said(msgspec.Struct, frozen=True, tag="said"):
+    """The pattern occurs somewhere in what was said."""
+
+    pattern: str
+
+
+class Aged(msgspec.Struct, frozen=True, tag="aged"):
+    """The seconds since it came compare so."""
+
+    operator: Literal["<", "<=", ">", ">="]
+    seconds: float
+
+
+class Dated(msgspec.Struct, frozen=True, tag="dated"):
+    """It came on, before or after a day or a minute: `moment` as it is written, from `since` to just before `until`."""
+
+    operator: Operator
+    moment: str
+    since: float
+    until: float
+
+
+class Filed(msgspec.Struct, frozen=True, tag="filed"):
+    """It belongs to a topic: one with this name, or, where `is_path`, at exactly these names from the top down;
+    `has_below` takes in all topics under it."""
+
+    names: tuple[str, ...]
+    is_path: bool = False
+    has_below: bool = False
+
+
+class Latest(msgspec.Struct, frozen=True, tag="latest"):
+    """Among the newest `count` of the whole list."""
+
+    count: int
+
+
+class OwnTopic(msgspec.Struct, frozen=True, tag="own_topic"):
+    """In the topic at hand; with a `count`, among the newest so many of it."""
+
+    count: int | None = None
+
+
+class OwnModel(msgspec.Struct, frozen=True, tag="own_model"):
+    """With the model at hand."""
+
+
+class InContext(msgspec.Struct, frozen=True, tag="in_context"):
+    """Among what is sent along with the next question, or the newest `extra` of what is just not."""
+
+    extra: int = 0
+
+
+class Not(msgspec.Struct, frozen=True, tag="not"):
+    """The part does not hold."""
+
+    part: "Expression"
+
+
+class And(msgspec.Struct, frozen=True, tag="and"):
+    """All parts hold; there are at least two."""
+
+    parts: tuple["Expression", ...]
+
+
+class Or(msgspec.Struct, frozen=True, tag="or"):
+    """At least one part holds; there are at least two."""
+
+    parts: tuple["Expression", ...]
+
+
+SetTerm: TypeAlias = Latest | OwnTopic | OwnModel | InContext
+"""A term that cannot be answered by looking at one thing alone."""
+
+Term: TypeAlias = Named | Counted | Marked | Said | Aged | Dated | Filed | SetTerm
+
+Expression: TypeAlias = Everything | Term | Not | And | Or
+
+EVERYTHING = Everything()
+
+
+def both(*parts: Expression) -> Expression:
+    """All of these."""
+    flat = [each for part in parts for each in (part.parts if isinstance(part, And) else (part,))]
+    told = tuple(each for each in flat if each != EVERYTHING)
+    if len(told) > 1:
+        return And(told)
+    return told[0] if told else EVERYTHING
+
+
+def either(*parts: Expression) -> Expression:
+    """At least one of these."""
+    flat = tuple(each for part in parts for each in (part.parts if isinstance(part, Or) else (part,)))
+    if EVERYTHING in flat:
+        return EVERYTHING
+    return Or(flat) if len(flat) > 1 else flat[0]
+
+
+def negated(part: Expression) -> Expression:
+    """The opposite."""
+    return part.part if isinstance(part, Not) else Not(part)
+
+
+def set_terms(expression: Expression) -> tuple[SetTerm, ...]:
+    """The terms in it that need the whole list, from left to right."""
+    match expression:
+        case Not(part=part):
+            return set_terms(part)
+        case And(parts=parts) | Or(parts=parts):
+            return tuple(term for part in parts for term in set_terms(part))
+        case Latest() | OwnTopic() | OwnModel() | InContext():
+            return (expression,)
+        case Everything() | Named() | Counted() | Marked() | Said() | Aged() | Dated() | Filed():
+            return ()
+        case unreachable:
+            assert_never(unreachable)
