@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench import codecs, estimates, startup, transport
+from bench import codecs, estimates, startup, store, transport
 
 REPORTS: dict[str, Callable[[], str]] = {
     "requests": codecs.requests_report,
@@ -15,6 +15,7 @@ REPORTS: dict[str, Callable[[], str]] = {
     "startup": startup.report,
     "transport": transport.report,
     "estimates": estimates.report,
+    "store": store.report,
 }
 
 

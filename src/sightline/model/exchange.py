@@ -4,23 +4,38 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
+from sightline.model.report import Addition, Loss
+from sightline.model.usage import Usage
+
 State: TypeAlias = Literal["received", "held", "sending", "finished", "failed", "dropped", "cancelled"]
 
 
 class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
-    """A client, or one of our own callers, asked. `sha256` is that of the body after content decoding."""
+    """A client, or one of our own callers, asked. `sha256` is that of the body after content decoding.
+
+    `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one
+    replays. `headers` are the client's without credentials.
+    """
 
     dialect: str
     model: str
     sha256: str
+    session: str = ""
+    client: str = ""
+    path: str = ""
+    is_stream: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
+    origin: str = ""
 
 
 class Translated(msgspec.Struct, frozen=True, tag_field="kind", tag="translated"):
-    """The body was put into another dialect; `losses` is how much of it was not carried."""
+    """The body was put into another dialect; `losses` is how much of it was not carried, `report` what."""
 
     dialect: str
     sha256: str
     losses: int
+    report: tuple[Loss, ...] = ()
+    additions: tuple[Addition, ...] = ()
 
 
 class Held(msgspec.Struct, frozen=True, tag_field="kind", tag="held"):
@@ -62,26 +77,46 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
     reason: str = ""
     detail: str = ""
     waited: float = 0.0
+    model: str = ""
+    dialect: str = ""
 
 
 class FrameArrived(msgspec.Struct, frozen=True, tag_field="kind", tag="frame"):
-    """A piece of the reply, as it came."""
+    """A piece of the reply, as it came, and how many seconds after the attempt had started."""
 
     data: bytes
+    after: float = 0.0
 
 
 class ExchangeFinished(msgspec.Struct, frozen=True, tag_field="kind", tag="finished"):
-    """The reply is whole."""
+    """The reply is whole. `status` and `headers` are the provider's, `sha256` is that of its raw body, `tools` are the
+    tools that it calls; `first_byte` and `elapsed` are seconds since the request was received. `warning` is what was
+    wrong with it all the same."""
 
     finish: str
+    status: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    sha256: str = ""
+    model: str = ""
+    usage: Usage | None = None
+    tools: tuple[str, ...] = ()
+    first_byte: float = 0.0
+    elapsed: float = 0.0
+    warning: str = ""
 
 
 class ExchangeFailed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"):
-    """It ended in a fault."""
+    """It ended in a fault; the rest as in `ExchangeFinished`, as far as an answer had come."""
 
     code: str
     message: str
     hint: str = ""
+    status: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    sha256: str = ""
+    usage: Usage | None = None
+    first_byte: float = 0.0
+    elapsed: float = 0.0
 
 
 class ExchangeCancelled(msgspec.Struct, frozen=True, tag_field="kind", tag="cancelled"):

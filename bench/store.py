@@ -1,0 +1,191 @@
+"""What recording costs, and how small an agent's growing history is on the disk."""
+
+import asyncio
+import hashlib
+import json
+import random
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import zstandard
+
+from bench.documents import WORDS
+from bench.timing import microseconds, ratio, table
+from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
+from sightline.model.usage import Usage
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.journal import Journal
+from sightline.store.segments import framed
+from sightline.store.sqlite import open_store
+from sightline.store.sqlite_database import FILE_NAME, opened
+from sightline.store.sqlite_sink import SqliteSink
+
+Object = dict[str, Any]
+
+TURNS = 100
+EXCHANGES = 300
+NOON = 1_790_000_000.0
+SOURCES = sorted(Path("src/sightline").rglob("*.py"))
+HEADERS = (("content-type", "application/json"), ("user-agent", "cli/2.1.197"), ("accept", "*/*")) * 4
+
+
+def report() -> str:
+    return f"{_size_report()}\n{_time_report()}"
+
+
+# --- size -----------------------------------------------------------------------------------------
+
+
+def session(turns: int = TURNS) -> Iterator[bytes]:
+    """A coding agent's requests: its whole history each time, and a cache mark that moves along."""
+    chance = random.Random(4)
+    text = "".join(path.read_text() for path in SOURCES)
+    tools = [
+        {"name": f"tool_{n}", "description": _sentence(chance, 400), "input_schema": {"type": "object"}}
+        for n in range(24)
+    ]
+    system = [{"type": "text", "text": _sentence(chance, 3500), "cache_control": {"type": "ephemeral"}}]
+    messages: list[Object] = [{"role": "user", "content": [{"type": "text", "text": _sentence(chance, 60)}]}]
+    for turn in range(turns):
+        messages[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        request = {
+            "model": "m",
+            "messages": messages,
+            "system": system,
+            "tools": tools,
+            "max_tokens": 64000,
+            "stream": True,
+        }
+        yield json.dumps(request, separators=(",", ":")).encode()
+        del messages[-1]["content"][-1]["cache_control"]
+        start = chance.randrange(len(text) - 4000)
+        call = {"type": "tool_use", "id": f"toolu_{turn:024}", "name": "tool_3", "input": {"path": f"src/{turn}.py"}}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": call["id"],
+            "content": text[start : start + chance.randrange(200, 2000)],
+        }
+        messages.append({"role": "assistant", "content": [{"type": "text", "text": _sentence(chance, 20)}, call]})
+        messages.append({"role": "user", "content": [result]})
+
+
+def _size_report() -> str:
+    bodies = list(session())
+    raw = sum(map(len, bodies))
+    alone = sum(len(zstandard.ZstdCompressor(level=3).compress(body)) for body in bodies)
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(_recorded(Path(folder), [_asked(f"x_{n:06}", body) for n, body in enumerate(bodies)]))
+        with sqlite3.connect(Path(folder) / FILE_NAME) as connection:
+            (stored,) = connection.execute("SELECT sum(length(data)) FROM bodies").fetchone()
+        connection.close()
+        whole = (Path(folder) / FILE_NAME).stat().st_size
+    rows = [
+        ["as sent", f"{raw:,}", ratio(1)],
+        ["each compressed by itself", f"{alone:,}", ratio(raw / alone)],
+        ["bodies in the record", f"{stored:,}", ratio(raw / stored)],
+        ["the whole file, with facts and search", f"{whole:,}", ratio(raw / whole)],
+    ]
+    title = f"Record: {TURNS} turns of an agent, {len(bodies[0]):,} to {len(bodies[-1]):,} bytes each"
+    return table(title, ["", "bytes", "smaller"], rows)
+
+
+async def _recorded(folder: Path, records: list[list[Entry]]) -> None:
+    store = await open_store(folder, prices=lambda _provider, _model: None, now=lambda: NOON)
+    try:
+        for entries in records:
+            store.record(entries)
+        await store.settle()
+    finally:
+        await store.close()
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def _time_report() -> str:
+    agent = list(session(EXCHANGES))
+    cases: dict[str, tuple[Callable[[int], bytes], int]] = {
+        "1 KB, whole answer": (lambda n: _small(n, 1000), 1),
+        "1 KB, stream of 200 frames": (lambda n: _small(n, 1000), 200),
+        "97 KB and more, agent, whole answer": (lambda n: agent[n], 1),
+        "97 KB, each different, whole answer": (lambda n: _small(n, 97_000), 1),
+    }
+    rows = [[name, *map(microseconds, _times(make, frames))] for name, (make, frames) in cases.items()]
+    title = f"Record: CPU time for one exchange (mean of {EXCHANGES}; the caller waits for the first column only)"
+    return table(title, ["exchange", "journal", "hash", "database", "reading for search"], rows)
+
+
+def _times(make: Callable[[int], bytes], frames: int) -> tuple[float, float, float, float]:
+    bodies = [make(n) for n in range(EXCHANGES)]
+    started = process_time()
+    names = [hashlib.sha256(body).hexdigest() for body in bodies]
+    hashed = process_time() - started
+    asked = [_asked(f"x_{n:06}", body, name) for n, (body, name) in enumerate(zip(bodies, names, strict=True))]
+    answered = [_answered(f"x_{n:06}", name, frames) for n, name in enumerate(names)]
+    with tempfile.TemporaryDirectory() as folder:
+        caller = _called(Path(folder), [*asked, *answered])
+    with tempfile.TemporaryDirectory() as folder:
+        sink = SqliteSink(opened(Path(folder)), 1, lambda _provider, _model: None)
+        started = process_time()
+        for at in range(0, EXCHANGES, 32):
+            sink.apply([entry for entries in asked[at : at + 32] for entry in entries])
+            sink.apply([entry for entries in answered[at : at + 32] for entry in entries])
+        applied = process_time() - started
+        started = process_time()
+        while sink.tidy():
+            pass
+        tidied = process_time() - started
+        sink.close()
+    return caller / EXCHANGES, hashed / EXCHANGES, applied / EXCHANGES, tidied / EXCHANGES
+
+
+def _called(folder: Path, records: list[list[Entry]]) -> float:
+    """What the caller does itself, with nobody else on the interpreter."""
+    journal = Journal(folder / "journal")
+    started = process_time()
+    for entries in records:
+        journal.append(framed(entries)[0])
+    taken = process_time() - started
+    journal.close(is_drained=True)
+    return taken
+
+
+def _asked(exchange: str, body: bytes, name: str = "") -> list[Entry]:
+    name = name or hashlib.sha256(body).hexdigest()
+    dialect = "anthropic" if b'"max_tokens"' in body else "openai-chat"
+    fact = Received(dialect, "m", name, session="s", client="cli", path="/v1/messages", is_stream=True, headers=HEADERS)
+    return [Kept(name, body, "s"), Noted(exchange, 0, NOON, fact)]
+
+
+def _answered(exchange: str, name: str, count: int) -> list[Entry]:
+    if count == 1:
+        message = {"role": "assistant", "content": "word " * 60}
+        reply = {
+            "id": "c",
+            "object": "chat.completion",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        }
+        frames = [json.dumps(reply).encode()]
+    else:
+        frames = [
+            b'data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"%s "}}]}\n\n'
+            % WORDS[n % len(WORDS)].encode()
+            for n in range(count)
+        ]
+    end = ExchangeFinished("stop", 200, HEADERS, "", "m", Usage(input_tokens=1, output_tokens=2), (), 0.1, 0.2)
+    facts: list[Fact] = [AttemptStarted(1, "acme", name, dialect="openai-chat")]
+    facts += [FrameArrived(frame, 0.01 * n) for n, frame in enumerate(frames)]
+    return [Noted(exchange, 1 + n, NOON, fact) for n, fact in enumerate([*facts, end])]
+
+
+def _small(number: int, size: int) -> bytes:
+    text = _sentence(random.Random(number), size // 6)
+    return json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], "stream": True}).encode()
+
+
+def _sentence(chance: random.Random, words: int) -> str:
+    return " ".join(chance.choices(WORDS, k=words))

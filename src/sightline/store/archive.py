@@ -1,0 +1,80 @@
+"""A record as lines of JSON, to carry it elsewhere: a line that says what it is, then one for each entry.
+
+Bytes are in base64. Reading an archive into a store that has some of it already adds the rest and changes nothing.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.store.entries import Entry, Kept
+from sightline.store.store import Store
+
+VERSION = 1
+_MOST_AT_ONCE = 4 << 20
+
+
+class Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The first line. A newer `version` may hold entries that an older Sightline does not know."""
+
+    sightline: str
+    version: int
+
+
+_HEADING = msgspec.json.Decoder(Heading)
+_ENTRY: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
+
+
+async def written(entries: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
+    """The lines of an archive, each with its end."""
+    yield msgspec.json.encode(Heading("record", VERSION)) + b"\n"
+    async for entry in entries:
+        yield msgspec.json.encode(entry) + b"\n"
+
+
+def read(lines: Iterable[bytes]) -> Iterator[Entry]:
+    """The entries of an archive."""
+    numbered = ((number, line.strip()) for number, line in enumerate(lines, 1))
+    told = ((number, line) for number, line in numbered if line)
+    number, first = next(told, (1, b""))
+    _check(number, first)
+    for number, line in told:
+        try:
+            yield _ENTRY.decode(line)
+        except msgspec.DecodeError as error:
+            raise _unreadable(number, str(error)) from None
+
+
+def load(store: Store, lines: Iterable[bytes]) -> int:
+    """Record what an archive holds; the answer is how many entries that were.
+
+    Bodies are recorded together with the fact behind them, so that at no time a body stands there that nothing names.
+    """
+    count = size = 0
+    batch: list[Entry] = []
+    for entry in read(lines):
+        batch.append(entry)
+        count += 1
+        size += len(entry.data) if isinstance(entry, Kept) else 0
+        if not isinstance(entry, Kept) and (size >= _MOST_AT_ONCE or len(batch) >= 256):
+            store.record(batch)
+            batch, size = [], 0
+    if batch:
+        store.record(batch)
+    return count
+
+
+def _check(number: int, line: bytes) -> None:
+    try:
+        heading = _HEADING.decode(line)
+    except msgspec.DecodeError as error:
+        raise _unreadable(number, str(error)) from None
+    if heading.sightline != "record" or heading.version > VERSION:
+        message = f"the archive is of kind {heading.sightline!r} and version {heading.version}"
+        raise Fault(Code.USAGE, message, hint=f"This Sightline reads records up to version {VERSION}.")
+
+
+def _unreadable(number: int, why: str) -> Fault:
+    hint = "Use a file that Sightline exported, whole."
+    return Fault(Code.USAGE, f"line {number} of the archive is no entry: {why}", hint=hint)

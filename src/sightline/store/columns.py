@@ -1,0 +1,70 @@
+"""A summary as a row of a table and back, whichever database has the table, and as a thing that filters look at."""
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+
+import msgspec
+
+from sightline.filter.pattern import occurs
+from sightline.filter.predicate import Value
+from sightline.store.summary import Summary
+
+FOLDED = (
+    "at", "state", "dialect", "provider", "model", "session", "client", "path", "status", "finish", "fault", "message",
+    "is_stream", "input_tokens", "output_tokens", "cached_tokens", "cost", "losses", "attempts", "tools", "first_byte",
+    "elapsed", "origin",
+)  # fmt: skip
+"""The columns that follow from facts alone."""
+DIGESTED = ("previous", "is_side", "title")
+"""Those that come from reading the request."""
+NAMES = ("id", *FOLDED, *DIGESTED)
+
+FIELDS: Mapping[str, str] = {
+    "id": "id", "at": "at", "model": "model", "provider": "provider", "dialect": "dialect", "session": "session",
+    "client": "client", "path": "path", "status": "status", "state": "state", "finish": "finish", "fault": "fault",
+    "input": "input_tokens", "output": "output_tokens", "cached": "cached_tokens", "cost": "cost", "losses": "losses",
+    "attempts": "attempts", "time": "elapsed", "first": "first_byte", "stream": "is_stream", "side": "is_side",
+    "origin": "origin", "tool": "tools",
+}  # fmt: skip
+"""What a filter calls them."""
+_VALUES = attrgetter(*FOLDED)
+_TOOLS = FOLDED.index("tools")
+
+
+def storable(text: str) -> str:
+    """The text as every database takes it: without the character that some end a text at."""
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def row_of(summary: Summary) -> list[str | int | float | None]:
+    """The values of the columns in `FOLDED`; tools are a JSON list."""
+    row: list[str | int | float | None] = list(_VALUES(summary))
+    row[_TOOLS] = msgspec.json.encode(summary.tools).decode()
+    if any("\0" in value for value in row if type(value) is str):
+        return [storable(value) if isinstance(value, str) else value for value in row]
+    return row
+
+
+def summary_in(row: Sequence[str | int | float | None]) -> Summary:
+    """The summary whose columns, in the order of `NAMES`, have these values."""
+    values = dict(zip(NAMES, row, strict=True))
+    values["tools"] = msgspec.json.decode(str(values["tools"]))
+    return msgspec.convert(values, Summary, strict=False)
+
+
+class Subject:
+    """An exchange as a filter sees it. Its words are looked up when they are asked for."""
+
+    def __init__(self, summary: Summary, words: Callable[[], Sequence[str]]) -> None:
+        self.summary = summary
+        self._words = words
+
+    def value(self, name: str) -> Value:
+        """The value of a field; a status that has not come is none."""
+        column = FIELDS.get(name)
+        value: Value = None if column is None else getattr(self.summary, column)
+        return None if name == "status" and value == 0 else value
+
+    def says(self, pattern: str) -> bool:
+        """Whether the pattern occurs in the request's new words or in the reply."""
+        return any(occurs(pattern, words) for words in self._words())

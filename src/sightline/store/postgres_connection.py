@@ -1,0 +1,224 @@
+"""Reaching a PostgreSQL server: its URL, and what it means for a person when that does not work.
+
+A URL holds a password. What is shown of it is made from its harmless parts, and a URL that cannot be taken apart with
+certainty is not shown at all.
+"""
+
+import socket
+import ssl
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import parse_qs, unquote, urlsplit
+
+# The driver has no types of its own, so that it is imported here and nowhere else.
+import asyncpg  # type: ignore[import-untyped]
+
+from sightline.errors import Code, Fault
+
+OLDEST = 130_000
+"""The oldest server that is spoken to, as it numbers itself: 13."""
+
+SCHEMES = ("postgresql", "postgres")
+TROUBLE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+"""What a server, the way to it, or the driver in between raises."""
+REFUSAL: type[Exception] = asyncpg.PostgresError
+"""What a server raises that was reached."""
+
+_EXAMPLE = "postgresql://user:password@host:5432/database?sslmode=verify-full"
+_ESCAPES = "In user and password, write @ as %40, / as %2F, ? as %3F, # as %23 and : as %3A."
+_PATIENCE = {"timeout": 10.0, "command_timeout": 120.0}
+_MOST_READERS = 8
+
+
+class Row(Protocol):
+    """A row of an answer."""
+
+    def __getitem__(self, column: str | int) -> Any:
+        """The value of a column."""
+        ...
+
+
+class Connection(Protocol):
+    """What is used of the driver's connection."""
+
+    async def execute(
+        self,
+        query: str,
+        *arguments: object,
+        timeout: float | None = None,  # noqa: ASYNC109 # so the driver calls it
+    ) -> str:
+        """Run it, for so many seconds at most; the answer is the server's tag."""
+        ...
+
+    async def executemany(self, command: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run it for each row, all or none."""
+        ...
+
+    async def fetch(self, query: str, *arguments: object) -> list[Row]:
+        """All rows."""
+        ...
+
+    async def fetchrow(self, query: str, *arguments: object) -> Row | None:
+        """The first row."""
+        ...
+
+    async def fetchval(self, query: str, *arguments: object) -> Any:
+        """The first value of the first row."""
+        ...
+
+    def transaction(
+        self, *, isolation: str | None = None, readonly: bool = False
+    ) -> AbstractAsyncContextManager[object]:
+        """All or nothing of what is done in it."""
+        ...
+
+    def is_closed(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+    async def close(self) -> None:
+        """End it in order."""
+        ...
+
+    def terminate(self) -> None:
+        """End it at once."""
+        ...
+
+
+class Pool(Protocol):
+    """Connections for those who ask, some at once. One that has died is replaced."""
+
+    def acquire(self) -> AbstractAsyncContextManager[Connection]:
+        """One of them."""
+        ...
+
+    async def close(self) -> None:
+        """Wait for those in use, and end all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a database is. `place` is for people, `url` for the driver alone."""
+
+    url: str = field(repr=False)
+    place: str
+
+
+def address_of(url: str) -> Address:
+    """The address, refused without a word of it where it is no URL of a database."""
+    try:
+        parts = urlsplit(url)
+        login, _, hosts = parts.netloc.rpartition("@")
+        # What is no number there may be half of a password that should have been escaped.
+        ports = [urlsplit(f"//{host}").port for host in hosts.split(",")]
+    except ValueError:
+        raise _unreadable() from None
+    if parts.scheme not in SCHEMES:
+        raise Fault(Code.CONFIG, "the store's URL does not begin with postgresql://", hint=f"It looks like {_EXAMPLE}.")
+    if any("@" in part for part in (login, parts.path, parts.query)) or parts.fragment or 0 in ports:
+        raise _unreadable()
+    where = hosts or ",".join(parse_qs(parts.query).get("host", [])) or "this machine"
+    return Address(url, where + unquote(parts.path))
+
+
+def _unreadable() -> Fault:
+    return Fault(Code.CONFIG, "the store's URL cannot be read", hint=f"It looks like {_EXAMPLE}. {_ESCAPES}")
+
+
+async def connect(address: Address, *, oldest: int = OLDEST) -> Connection:
+    """A connection to a server that is new enough."""
+    try:
+        connection: Connection = await asyncpg.connect(address.url, **_PATIENCE)
+    except (*TROUBLE, ValueError) as error:
+        raise failure(error, address) from None
+    try:
+        await _check(connection, address, oldest)
+    except TROUBLE as error:
+        connection.terminate()
+        raise failure(error, address) from None
+    except Fault:
+        await connection.close()
+        raise
+    return connection
+
+
+async def _check(connection: Connection, address: Address, oldest: int) -> None:
+    number = int(await connection.fetchval("SHOW server_version_num"))
+    if number < oldest:
+        version, needed = number // 10_000, oldest // 10_000
+        message = f"PostgreSQL at {address.place} is version {version}; {needed} is the oldest that will do"
+        raise Fault(Code.CONFIG, message, hint="Upgrade the server, or leave --store out to use SQLite.")
+    encoding = await connection.fetchval("SHOW server_encoding")
+    if encoding != "UTF8":
+        message = f"the database at {address.place} keeps text as {encoding}, which cannot hold every language"
+        raise Fault(Code.CONFIG, message, hint="Create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.")
+
+
+async def pool(address: Address) -> Pool:
+    """Connections for reading, made as they are needed."""
+    try:
+        made: Pool = await asyncpg.create_pool(address.url, min_size=0, max_size=_MOST_READERS, **_PATIENCE)
+    except (*TROUBLE, ValueError) as error:
+        raise failure(error, address) from None
+    return made
+
+
+def failure(error: Exception, address: Address) -> Fault:
+    """What went wrong, for a person: never with more of the URL than its place."""
+    where = f"PostgreSQL at {address.place}"
+    match error:
+        case asyncpg.InvalidAuthorizationSpecificationError():
+            hint = f"Check user and password in the store's URL. {_ESCAPES}"
+            return Fault(Code.AUTH, f"{where} refused the login: {_said(error)}", hint=hint)
+        case asyncpg.InvalidCatalogNameError():
+            hint = "Create it (CREATE DATABASE …), or check the name at the end of the store's URL."
+            return Fault(Code.CONFIG, f"{where}: {_said(error)}", hint=hint)
+        case asyncpg.InsufficientPrivilegeError():
+            hint = "Make the schema for this user (CREATE SCHEMA sightline AUTHORIZATION …), or GRANT CREATE to it."
+            return Fault(Code.PERMISSION, f"{where}: {_said(error)}", hint=hint)
+        case asyncpg.ClientConfigurationError() | asyncpg.UndefinedObjectError():
+            return Fault(
+                Code.CONFIG, f"the store's URL: {_said(error)}", hint="Check what stands behind its question mark."
+            )
+        case asyncpg.PostgresError() | asyncpg.InterfaceError():
+            return Fault(Code.NETWORK, f"{where}: {_said(error)}", hint="See the server's own log.")
+        case OSError():
+            return _unreached(error, where)
+        case _:
+            # The driver's own words for what it cannot parse quote what they are about.
+            return _unreadable()
+
+
+def _unreached(error: OSError, where: str) -> Fault:
+    match error:
+        case socket.gaierror():
+            hint = "Check the host in the store's URL, and that this machine can look names up."
+            return Fault(Code.NETWORK, f"{where}: there is no such host", hint=hint)
+        case ssl.SSLCertVerificationError():
+            hint = "Name the authority's certificate: sslrootcert=FILE behind the question mark of the store's URL."
+            return Fault(Code.NETWORK, f"{where}: its certificate is not trusted: {error.verify_message}", hint=hint)
+        case ssl.SSLError():
+            return Fault(
+                Code.NETWORK, f"{where}: no TLS with it: {error.reason}", hint="Check sslmode in the store's URL."
+            )
+        case TimeoutError():
+            return Fault(
+                Code.NETWORK, f"{where} does not answer", hint="Check host and port, and firewalls in between."
+            )
+        case FileNotFoundError():
+            hint = "Check sslrootcert, sslcert and sslkey, or the folder of the socket, in the store's URL."
+            return Fault(Code.CONFIG, f"{where}: a file that it takes is not there", hint=hint)
+        case ConnectionError() if "SSL" in str(error):
+            hint = "Turn TLS on in the server, or say sslmode=disable on a network that you trust."
+            return Fault(Code.NETWORK, f"{where} offers no TLS", hint=hint)
+        case _:
+            said = error.strerror or type(error).__name__
+            return Fault(Code.NETWORK, f"{where}: {said}", hint="Is it running, and does it listen there?")
+
+
+def _said(error: asyncpg.PostgresError | asyncpg.InterfaceError) -> str:
+    """The first line of the other side's words."""
+    return str(error).partition("\n")[0]

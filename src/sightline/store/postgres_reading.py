@@ -1,0 +1,146 @@
+"""The reading side of a PostgreSQL record: questions about exchanges, answered as far as possible by the server."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from sightline.filter.expression import Expression, Latest, SetTerm, set_terms
+from sightline.filter.pattern import like
+from sightline.filter.predicate import alone, matches
+from sightline.filter.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
+from sightline.model.exchange import Fact
+from sightline.store.columns import FIELDS, NAMES, Subject, summary_in
+from sightline.store.delta import Codec
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.folding import bodies_of
+from sightline.store.frames import unpacked
+from sightline.store.postgres_bodies import body_of
+from sightline.store.postgres_connection import Connection, Row
+from sightline.store.summary import Summary
+
+Judge: TypeAlias = Callable[[Summary, Sequence[str]], bool]
+"""Whether the filter takes an exchange with these words, all things considered."""
+
+_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
+_PAGE = 200
+
+_SELECT = f"SELECT {', '.join(f'e.{name}' for name in NAMES)} FROM sightline.exchanges e"
+_FACTS = "SELECT n, at, data FROM sightline.facts WHERE exchange = $1"
+_FRAMES = "SELECT data FROM sightline.frames WHERE exchange = $1"
+_NEAR = "SELECT near FROM sightline.bodies WHERE sha256 = $1"
+_WORDS = "SELECT exchange, words FROM sightline.texts WHERE exchange = ANY($1::text[])"
+_NTH = "SELECT id FROM sightline.exchanges ORDER BY id DESC OFFSET $1 LIMIT 1"
+_SEARCH = (
+    "e.id IN (SELECT t.exchange FROM sightline.texts t WHERE "
+    + POSTGRESQL_FOLDED.replace("{}", "t.words")
+    + " LIKE {} ESCAPE '!')"
+)
+
+
+def _columns(wanted: Expression) -> Columns:
+    # Databases agree on the small letters of ASCII alone: with others in the filter, the predicate has the last word.
+    is_exact = msgspec.json.encode(wanted).isascii()
+    return Columns(
+        fields={
+            name: Column("tool.value", "EXISTS (SELECT 1 FROM json_array_elements_text(e.tools::json) tool WHERE {})")
+            if name == "tool"
+            else Column("NULLIF(e.status, 0)" if name == "status" else f"e.{column}")
+            for name, column in FIELDS.items()
+        },
+        text=TextSearch(_SEARCH, lambda pattern: f"%{like(pattern)[0]}%", is_exact=is_exact),
+        latest="e.id IN (SELECT id FROM sightline.exchanges ORDER BY id DESC LIMIT {})",
+        folded=POSTGRESQL_FOLDED,
+        placeholder=dollar,
+    )
+
+
+async def facts_of(connection: Connection, exchange: str) -> list[Noted]:
+    """The facts of an exchange in their order."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        return await _facts(connection, exchange)
+
+
+async def newest(connection: Connection, wanted: Expression, *, now: float, before: str, limit: int) -> list[Summary]:
+    """Exchanges that the filter takes, newest first."""
+    asked, judge = await _question(connection, wanted, now)
+    found: list[Summary] = []
+    while len(found) < limit:
+        size = limit if judge is None else _PAGE
+        place = "e.id < $1" if before else "$1 = ''"
+        query = f"{_SELECT} WHERE ({asked.sql}) AND {place} ORDER BY e.id DESC LIMIT $2"
+        rows = await connection.fetch(query, before, size, *asked.parameters)
+        found += await _judged(connection, rows, judge)
+        if len(rows) < size:
+            break
+        before = rows[-1]["id"]
+    return found[:limit]
+
+
+async def oldest(connection: Connection, wanted: Expression, *, now: float, after: str) -> list[str]:
+    """The ids of some exchanges that the filter takes, oldest first, from behind one."""
+    asked, judge = await _question(connection, wanted, now)
+    query = f"{_SELECT} WHERE ({asked.sql}) AND e.id > $1 ORDER BY e.id LIMIT $2"
+    while True:
+        rows = await connection.fetch(query, after, _PAGE, *asked.parameters)
+        found = [summary.id for summary in await _judged(connection, rows, judge)]
+        if found or len(rows) < _PAGE:
+            return found
+        after = rows[-1]["id"]
+
+
+async def entries_of(connection: Connection, exchange: str) -> list[Entry]:
+    """All of one exchange, each body before the fact that names it."""
+    codec = Codec()
+    told: list[Entry] = []
+    names: set[str] = set()
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        for noted in await _facts(connection, exchange):
+            for name in bodies_of(noted.fact):
+                if name not in names and (body := await body_of(connection, codec, name)) is not None:
+                    told.append(Kept(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
+                names.add(name)
+            told.append(noted)
+    return told
+
+
+async def _facts(connection: Connection, exchange: str) -> list[Noted]:
+    codec = Codec()
+    plain = await connection.fetch(_FACTS, exchange)
+    noted = [Noted(exchange, row["n"], row["at"], _DECODER.decode(row["data"])) for row in plain]
+    for row in await connection.fetch(_FRAMES, exchange):
+        noted += unpacked(codec, exchange, row["data"])
+    return sorted(noted, key=lambda each: each.n)
+
+
+async def _question(connection: Connection, wanted: Expression, now: float) -> tuple[Condition, Judge | None]:
+    """What the server is asked, and who decides about what it finds, where it cannot decide alone."""
+    asked = condition(wanted, _columns(wanted), now=now, first=3)
+    if asked.is_complete:
+        return asked, None
+    # Since when an exchange is among the newest so many; everything is, where there are fewer.
+    since: dict[SetTerm, str] = {}
+    for term in set_terms(wanted):
+        if isinstance(term, Latest) and term.count > 0:
+            since[term] = await connection.fetchval(_NTH, term.count - 1) or ""
+
+    def judge(summary: Summary, words: Sequence[str]) -> bool:
+        def belongs(term: SetTerm) -> bool:
+            if not isinstance(term, Latest):
+                return alone(term)
+            return term in since and summary.id >= since[term]
+
+        return matches(wanted, Subject(summary, lambda: words), now=now, belongs=belongs)
+
+    return asked, judge
+
+
+async def _judged(connection: Connection, rows: Sequence[Row], judge: Judge | None) -> list[Summary]:
+    """Those of these exchanges that the filter takes."""
+    summaries = [summary_in([row[name] for name in NAMES]) for row in rows]
+    if judge is None:
+        return summaries
+    words: dict[str, list[str]] = {summary.id: [] for summary in summaries}
+    for row in await connection.fetch(_WORDS, list(words)):
+        words[row["exchange"]].append(row["words"])
+    return [summary for summary in summaries if judge(summary, words[summary.id])]

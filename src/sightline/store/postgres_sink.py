@@ -1,0 +1,197 @@
+"""The writer's way into PostgreSQL: entries in batches, each a transaction that may be repeated without harm.
+
+All of it runs on the writer's thread, with a connection and an event loop of its own. A server that went away is
+reached again with the next batch; until then the journal has what was recorded.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from sightline.errors import Fault
+from sightline.model.exchange import Fact, FrameArrived
+from sightline.store.chores import to_read
+from sightline.store.columns import FOLDED, row_of
+from sightline.store.delta import Codec
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.folding import PriceList, bodies_of, summary_of
+from sightline.store.frames import packed
+from sightline.store.interruption import OPEN_STATES, Unfinished
+from sightline.store.postgres_bodies import Bodies
+from sightline.store.postgres_connection import TROUBLE, Address, Connection, connect, failure
+from sightline.store.postgres_digests import Digests
+from sightline.store.postgres_locks import writing
+
+T = TypeVar("T")
+
+_LARGEST = (1 << 63) - 1
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
+
+_BEGIN = """
+INSERT INTO sightline.exchanges (id, replica, slot)
+SELECT id, $2, $3 FROM unnest($1::text[]) AS new (id) ORDER BY id
+ON CONFLICT DO NOTHING
+"""
+_HOLD = "SELECT id, next_n FROM sightline.exchanges WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE"
+_FACTS = "SELECT exchange, n, at, data FROM sightline.facts WHERE exchange = ANY($1::text[]) ORDER BY exchange, n"
+_NOTE = "INSERT INTO sightline.facts (exchange, n, at, data) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
+_NOTE_FRAMES = "INSERT INTO sightline.frames (exchange, n, data) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+_USE = "INSERT INTO sightline.uses (exchange, sha256) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+_SUMMARISE = f"""
+UPDATE sightline.exchanges SET next_n = $2, todo = todo | $3,
+    {", ".join(f"{name} = ${number}" for number, name in enumerate(FOLDED, 4))}
+WHERE id = $1
+"""
+_TAKE_OVER = """
+UPDATE sightline.exchanges SET slot = $2
+WHERE replica = $1 AND slot = ANY($3::integer[]) AND slot <> $2 AND (todo > 0 OR state = ANY($4::text[]))
+"""
+_UNFINISHED = """
+SELECT id, next_n, state FROM sightline.exchanges
+WHERE replica = $1 AND slot = $2 AND state = ANY($3::text[]) ORDER BY id
+"""
+
+
+class PostgresSink:
+    """The database as one process's writer sees it. `replica` names its data folder among those of all replicas, `slot`
+    its journal there."""
+
+    def __init__(
+        self, address: Address, *, replica: str, slot: int, prices: PriceList, now: Callable[[], float]
+    ) -> None:
+        self._address = address
+        self._replica = replica
+        self._slot = slot
+        self._prices = prices
+        self._now = now
+        self._codec = Codec()
+        self._bodies = Bodies(self._codec)
+        self._digests = Digests(self._codec, self._bodies, replica, slot)
+        self._runner: asyncio.Runner | None = None
+        self._connection: Connection | None = None
+
+    def apply(self, batch: Sequence[Entry]) -> None:
+        """Bring all of these in, or none; what is there already changes nothing."""
+        if batch:
+            self._do(lambda connection: self._apply(connection, batch))
+
+    def unfinished(self, slots: Sequence[int]) -> list[Unfinished]:
+        """The exchanges of these slots that have not ended. From now on they are this process's own."""
+
+        async def ask(connection: Connection) -> list[Unfinished]:
+            states = list(OPEN_STATES)
+            await connection.execute(_TAKE_OVER, self._replica, self._slot, list(slots), states)
+            rows = await connection.fetch(_UNFINISHED, self._replica, self._slot, states)
+            return [Unfinished(row["id"], row["next_n"], row["state"]) for row in rows]
+
+        return self._do(ask)
+
+    def tidy(self) -> bool:
+        """Read some of the requests and replies that came in; False where none is left."""
+        return self._do(lambda connection: self._digests.advance(connection, self._now()))
+
+    def close(self) -> None:
+        """End the connection and the loop."""
+        if self._runner is None:
+            return
+        if self._connection is not None:
+            self._runner.run(_ended(self._connection))
+        self._runner.close()
+
+    def _do(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        was_connected = self._connection is not None
+        try:
+            return self._runner.run(self._attempt(work))
+        except Fault:
+            # A connection that ended while nothing was recorded is not worth a word, if a new one does.
+            if not was_connected or self._connection is not None:
+                raise
+        return self._runner.run(self._attempt(work))
+
+    async def _attempt(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        if self._connection is None:
+            self._connection = await connect(self._address)
+        try:
+            return await work(self._connection)
+        except TROUBLE as error:
+            if isinstance(error, OSError) or self._connection.is_closed():
+                self._connection.terminate()
+                self._connection = None
+            raise failure(error, self._address) from None
+
+    async def _apply(self, connection: Connection, batch: Sequence[Entry]) -> None:
+        exchanges: defaultdict[str, list[Noted]] = defaultdict(list)
+        for entry in batch:
+            if isinstance(entry, Noted):
+                exchanges[entry.exchange].append(entry)
+        async with writing(connection):
+            await self._bodies.keep(connection, [entry for entry in batch if isinstance(entry, Kept)])
+            if exchanges:
+                names = sorted(exchanges)
+                await connection.execute(_BEGIN, names, self._replica, self._slot)
+                next_n = {row["id"]: row["next_n"] for row in await connection.fetch(_HOLD, names)}
+                fresh = {
+                    name: facts
+                    for name in names
+                    if (facts := sorted((n for n in exchanges[name] if n.n >= next_n[name]), key=lambda each: each.n))
+                }
+                await self._add(connection, fresh)
+
+    async def _add(self, connection: Connection, fresh: dict[str, list[Noted]]) -> None:
+        """Note facts that are new, and fold those exchanges again."""
+        frames: list[tuple[object, ...]] = []
+        others: dict[str, list[Noted]] = {}
+        for name, facts in fresh.items():
+            others[name] = [each for each in facts if not isinstance(each.fact, FrameArrived)]
+            run = [(each, each.fact) for each in facts if isinstance(each.fact, FrameArrived)]
+            if run:
+                frames.append((name, run[0][0].n, packed(self._codec, run)))
+        known: dict[str, list[Noted]] = {name: [] for name in fresh}
+        for row in await connection.fetch(_FACTS, list(fresh)):
+            noted = Noted(row["exchange"], row["n"], row["at"], _DECODER.decode(row["data"]))
+            known[noted.exchange].append(noted)
+        added = [each for facts in others.values() for each in facts]
+        uses = {(each.exchange, sha256) for each in added for sha256 in bodies_of(each.fact)}
+        await connection.executemany(
+            _NOTE, [(each.exchange, each.n, each.at, _ENCODER.encode(each.fact)) for each in added]
+        )
+        await connection.executemany(_NOTE_FRAMES, frames)
+        await connection.executemany(_USE, [(name, bytes.fromhex(sha256)) for name, sha256 in sorted(uses)])
+        await connection.executemany(
+            _SUMMARISE,
+            [
+                (
+                    name, facts[-1].n + 1, to_read(others[name]),
+                    *_row(name, [*known[name], *others[name]], self._prices),
+                )
+                for name, facts in fresh.items()
+            ],
+        )  # fmt: skip
+
+
+async def _ended(connection: Connection) -> None:
+    try:
+        await connection.close()
+    except TROUBLE:
+        # Whatever was wrong with it, nothing waits for it any more.
+        connection.terminate()
+
+
+def _row(exchange: str, facts: Iterable[Noted], prices: PriceList) -> list[str | int | float | None]:
+    """The columns, with what no column of PostgreSQL takes made into what one does."""
+    return [_fitting(value) for value in row_of(summary_of(exchange, facts, prices))]
+
+
+def _fitting(value: str | int | float | None) -> str | int | float | None:
+    if isinstance(value, str):
+        # In a list of tools, the sign that ends texts elsewhere is written as an escape.
+        return value.replace("\\u0000", "\\ufffd")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(-_LARGEST, min(value, _LARGEST))
+    return value

@@ -1,0 +1,107 @@
+"""The record of one data folder in SQLite, which is there without a server, an account or a set-up."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+from sightline.errors import Fault
+from sightline.filter.expression import Expression
+from sightline.store.entries import Entry, Noted
+from sightline.store.folding import PriceList
+from sightline.store.journal import Journal
+from sightline.store.segments import Torn
+from sightline.store.sqlite_database import FILE_NAME, connected, opened
+from sightline.store.sqlite_reading import Reading
+from sightline.store.sqlite_retention import prune
+from sightline.store.sqlite_sink import SqliteSink
+from sightline.store.store import Pruned
+from sightline.store.summary import Summary
+from sightline.store.writer import Writer
+
+JOURNAL = "journal"
+
+
+class SqliteStore:
+    """See `Store`. `torn` are ends of journals that a crash left unreadable; nobody was told that they were kept."""
+
+    def __init__(self, folder: Path, journal: Journal, writer: Writer) -> None:
+        self._path = folder / FILE_NAME
+        self._journal = journal
+        self._writer = writer
+        self._reading = Reading(self._path)
+
+    @property
+    def trouble(self) -> Fault | None:
+        """Why entries stay in the journal at the moment, if they do."""
+        return self._writer.trouble
+
+    @property
+    def torn(self) -> tuple[Torn, ...]:
+        """What could not be read of what earlier processes left."""
+        return tuple(self._journal.torn)
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        """Take these entries; once it returns, the end of this process cannot lose them."""
+        self._writer.record(entries)
+
+    async def settle(self) -> None:
+        """Return once all that was recorded can be read."""
+        await asyncio.to_thread(self._writer.settle)
+
+    async def facts(self, exchange: str) -> list[Noted]:
+        """The facts of an exchange in their order; none if there is no such exchange."""
+        return await asyncio.to_thread(self._reading.facts, exchange)
+
+    async def body(self, sha256: str) -> bytes | None:
+        """The body with this hash."""
+        return await asyncio.to_thread(self._reading.body, sha256)
+
+    async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
+        """Exchanges that the filter takes, newest first, from behind the exchange `before`."""
+        return await asyncio.to_thread(self._reading.find, wanted, now=now, before=before, limit=limit)
+
+    async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
+        """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""
+
+        def pruned() -> Pruned:
+            connection = connected(self._path)
+            try:
+                return prune(connection, older_than=older_than, larger_than=larger_than)
+            finally:
+                connection.close()
+
+        return await asyncio.to_thread(pruned)
+
+    async def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
+        """All entries of these exchanges, oldest first, each body before the fact that names it."""
+        after = ""
+        while ids := await asyncio.to_thread(self._reading.oldest, wanted, now=now, after=after):
+            for after in ids:
+                for entry in await asyncio.to_thread(self._reading.entries, after):
+                    yield entry
+
+    async def close(self) -> None:
+        """Finish what is under way."""
+        self._reading.close()
+        await asyncio.to_thread(self._writer.close)
+
+
+async def open_store(data: Path, *, prices: PriceList, now: Callable[[], float]) -> SqliteStore:
+    """The record of a data folder. What earlier processes left behind is in it when this returns."""
+
+    def made() -> SqliteStore:
+        connection = opened(data)
+        try:
+            journal = Journal(data / JOURNAL)
+        except Fault:
+            connection.close()
+            raise
+        return SqliteStore(data, journal, Writer(journal, SqliteSink(connection, journal.slot, prices), now))
+
+    store = await asyncio.to_thread(made)
+    try:
+        await asyncio.to_thread(store._writer.replayed)
+    except BaseException:
+        await store.close()
+        raise
+    return store

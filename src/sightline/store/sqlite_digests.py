@@ -1,0 +1,118 @@
+"""Reading requests and replies after they are stored: words to search, titles, and which conversation they continue.
+
+It takes longer than storing them, and nobody waits for it, so it is done when nothing else is to do. What is not done
+yet is marked in the database.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from sightline.model.exchange import Fact, Received
+from sightline.store.chores import REPLY, REQUEST, spoken
+from sightline.store.columns import storable
+from sightline.store.delta import Codec
+from sightline.store.digest import Digest, digest_of, reply_words
+from sightline.store.frames import raw_bytes
+from sightline.store.sqlite_bodies import Bodies
+from sightline.store.sqlite_database import changing
+
+_AT_ONCE = 16
+_BEGINNINGS = 256
+_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
+
+
+class Digests:
+    """Does what is left to do for the exchanges of a slot, a few at a time."""
+
+    def __init__(self, connection: sqlite3.Connection, codec: Codec, bodies: Bodies, slot: int) -> None:
+        self._connection = connection
+        self._codec = codec
+        self._bodies = bodies
+        self._slot = slot
+
+    def advance(self) -> bool:
+        """Read some; False where none was left."""
+        with changing(self._connection):
+            rows = self._connection.execute(
+                "SELECT seq, todo, session FROM exchanges WHERE todo > 0 AND slot = ? ORDER BY seq LIMIT ?",
+                (self._slot, _AT_ONCE),
+            ).fetchall()
+            for seq, todo, session in rows:
+                self._read(seq, todo, session)
+        return bool(rows)
+
+    def _read(self, seq: int, todo: int, session: str) -> None:
+        facts = self._facts(seq)
+        if todo & REQUEST:
+            self._read_request(seq, session, facts)
+        if todo & REPLY:
+            self._read_reply(seq, facts)
+        self._connection.execute("UPDATE exchanges SET todo = 0 WHERE seq = ?", (seq,))
+
+    def _facts(self, seq: int) -> list[Fact]:
+        rows = self._connection.execute("SELECT data FROM facts WHERE exchange = ? ORDER BY n", (seq,))
+        return [_DECODER.decode(data) for (data,) in rows]
+
+    def _read_request(self, seq: int, session: str, facts: Sequence[Fact]) -> None:
+        received = next((fact for fact in facts if isinstance(fact, Received)), None)
+        body = self._bodies.body(received.sha256) if received is not None and received.sha256 else None
+        if received is None or body is None:
+            return
+        digest = digest_of(received.dialect, body)
+        thread = digest.thread[-1] if digest.thread and not digest.is_side else None
+        self._connection.execute(
+            "UPDATE exchanges SET title = ?, is_side = ?, thread = ?, previous = ? WHERE seq = ?",
+            (storable(digest.title), digest.is_side, thread, self._continued(seq, session, digest), seq),
+        )
+        self._note_words(2 * seq, "\n".join([*self._new_instructions(seq, digest), digest.asked]))
+
+    def _continued(self, seq: int, session: str, digest: Digest) -> str:
+        """The latest exchange of the session that asked the longest beginning of this conversation."""
+        beginnings = digest.thread[-_BEGINNINGS:-1]
+        if not beginnings or digest.is_side:
+            return ""
+        rows = self._connection.execute(
+            f"SELECT thread, seq, id FROM exchanges WHERE thread IN ({','.join('?' * len(beginnings))})"
+            " AND session = ? AND seq < ?",
+            (*beginnings, session, seq),
+        ).fetchall()
+        length = {beginning: index for index, beginning in enumerate(beginnings)}
+        latest = max(rows, key=lambda row: (length[row[0]], row[1]), default=None)
+        return "" if latest is None else str(latest[2])
+
+    def _new_instructions(self, seq: int, digest: Digest) -> list[str]:
+        new = []
+        for text in digest.system:
+            name = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+            if self._connection.execute("INSERT OR IGNORE INTO instructions VALUES (?,?)", (name, seq)).rowcount:
+                new.append(text)
+        return new
+
+    def _read_reply(self, seq: int, facts: Sequence[Fact]) -> None:
+        rows = self._connection.execute("SELECT data FROM frames WHERE exchange = ? ORDER BY n", (seq,))
+        raw = b"".join(raw_bytes(self._codec, data) for (data,) in rows)
+        if raw:
+            self._note_words(2 * seq + 1, reply_words(spoken(facts), raw))
+
+    def _note_words(self, number: int, words: str) -> None:
+        words = storable(words.encode("utf-8", "replace").decode())
+        if words and not self._is_noted(number):
+            self._connection.execute("INSERT INTO texts VALUES (?,?)", (number, self._codec.pack(words.encode())))
+            self._connection.execute("INSERT INTO search (rowid, words) VALUES (?,?)", (number, words))
+
+    def _is_noted(self, number: int) -> bool:
+        return self._connection.execute("SELECT 1 FROM texts WHERE id = ?", (number,)).fetchone() is not None
+
+
+def forget_words(connection: sqlite3.Connection, codec: Codec, seq: int) -> None:
+    """Take the words of an exchange out of the index, which must be told what they were."""
+    for number in (2 * seq, 2 * seq + 1):
+        row = connection.execute("SELECT words FROM texts WHERE id = ?", (number,)).fetchone()
+        if row is not None:
+            words = codec.unpack(row[0]).decode()
+            connection.execute("INSERT INTO search (search, rowid, words) VALUES ('delete', ?, ?)", (number, words))
+            connection.execute("DELETE FROM texts WHERE id = ?", (number,))
+    connection.execute("DELETE FROM instructions WHERE exchange = ?", (seq,))

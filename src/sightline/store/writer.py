@@ -1,0 +1,243 @@
+"""One thread that brings what was recorded into the database, in batches, and never loses any of it.
+
+Whoever records waits for the journal alone. When the database falls behind, what is recorded stays in the journal and
+is read back from there, so that memory stays bounded. When the database fails, `trouble` says so and the thread tries
+again.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from sightline.errors import Code, Fault
+from sightline.store.entries import Entry, Kept
+from sightline.store.interruption import Unfinished, interruptions
+from sightline.store.journal import Journal
+from sightline.store.segments import Place, framed
+
+MOST_IN_MEMORY = 32 << 20
+_MOST_IN_BATCH = 4 << 20
+_MOST_ENTRIES = 4096
+_PAUSE = 0.004
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+
+
+class Sink(Protocol):
+    """A database, as the thread sees it; all of this is called on that thread. A Fault means: not now, try again."""
+
+    def apply(self, batch: Sequence[Entry]) -> None:
+        """Bring all of these in, or none; what is there already changes nothing."""
+        ...
+
+    def unfinished(self, slots: Sequence[int]) -> list[Unfinished]:
+        """The exchanges that have not ended and were written by processes with these slots of our journal."""
+        ...
+
+    def tidy(self) -> bool:
+        """Do a piece of the work that can wait; False where none is left."""
+        ...
+
+    def close(self) -> None:
+        """The thread ends."""
+        ...
+
+
+class Writer:
+    """The way into one database. `trouble` is what keeps entries in the journal at the moment, None if nothing does."""
+
+    def __init__(
+        self, journal: Journal, sink: Sink, now: Callable[[], float], *, most_in_memory: int = MOST_IN_MEMORY
+    ) -> None:
+        self._journal = journal
+        self._sink = sink
+        self._now = now
+        self._most_in_memory = most_in_memory
+        self._lock = threading.Lock()
+        self._queue: deque[tuple[Sequence[Entry], Place]] = deque()
+        self._in_memory = 0
+        self._behind: Place | None = None
+        """The first record that is in the journal only."""
+        self._work = threading.Event()
+        self._nudge = threading.Event()
+        self._changed = threading.Condition()
+        # What the dead have left counts as one record, so that settling waits for it.
+        self._recorded, self._done, self._failures = 1, 0, 0
+        self._tidy_at = 0
+        """How many records there were when nothing was left to tidy."""
+        self._is_closing = False
+        self._has_ended = False
+        self.trouble: Fault | None = None
+        self._thread = threading.Thread(target=self._run, name="sightline-record", daemon=True)
+        self._thread.start()
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        """Take these entries; once it returns, the end of this process cannot lose them."""
+        record, entries = framed(entries)
+        with self._lock:
+            place = self._journal.append(record)
+            size = place.end - place.start
+            if self._behind is None and self._in_memory + size <= self._most_in_memory:
+                self._queue.append((entries, place))
+                self._in_memory += size
+            elif self._behind is None:
+                self._behind = place
+            self._recorded += 1
+        if not self._work.is_set():
+            self._work.set()
+
+    def replayed(self) -> None:
+        """Wait until what earlier processes left is in the database, or say why it is not."""
+        self._await(lambda: self._done >= 1)
+
+    def settle(self) -> None:
+        """Wait until all that was recorded is in the database, or say why it is not."""
+        wanted = self._recorded
+        self._await(lambda: self._done >= wanted and self._tidy_at >= wanted)
+
+    def _await(self, is_so: Callable[[], bool]) -> None:
+        with self._changed:
+            seen = self._failures
+            self._work.set()
+            self._nudge.set()
+            self._changed.wait_for(lambda: self._has_ended or self._failures > seen or is_so())
+            if is_so():
+                return
+        raise self.trouble or _ended()
+
+    def close(self) -> None:
+        """Bring in what can be brought in, and end the thread. What cannot stays in the journal."""
+        self._is_closing = True
+        self._work.set()
+        self._nudge.set()
+        self._thread.join()
+        self._journal.close(is_drained=self._done >= self._recorded)
+
+    def _run(self) -> None:
+        try:
+            if self._replay():
+                while self._step():
+                    pass
+        finally:
+            self._sink.close()
+            with self._changed:
+                self._has_ended = True
+                if not self._is_closing:
+                    self.trouble = _ended()
+                self._changed.notify_all()
+
+    def _replay(self) -> bool:
+        """Bring in what dead processes have left, and end what they had begun."""
+        batch: list[Entry] = []
+        weight = 0
+        for entries in self._journal.left():
+            batch += entries
+            weight += sum(map(_weight, entries))
+            if weight >= _MOST_IN_BATCH:
+                if not self._retried(partial(self._sink.apply, batch)):
+                    return False
+                batch, weight = [], 0
+        if not self._retried(partial(self._sink.apply, batch)) or not self._retried(self._end_interrupted):
+            return False
+        self._journal.forget_left()
+        self._advance(1)
+        self._work.set()
+        return True
+
+    def _end_interrupted(self) -> None:
+        if unfinished := self._sink.unfinished(self._journal.taken):
+            self._sink.apply(interruptions(unfinished, self._now()))
+
+    def _step(self) -> bool:
+        """One batch, or a piece of what can wait; False when the thread shall end."""
+        self._work.wait()
+        if not self._is_closing and self._nudge.wait(_PAUSE):
+            self._nudge.clear()
+        self._work.clear()
+        batch, count, place = self._taken()
+        if place is None:
+            return not self._is_closing and self._tidied()
+        if not self._retried(partial(self._sink.apply, batch)):
+            return False
+        self._journal.committed(place)
+        self._work.set()
+        self._advance(count)
+        return True
+
+    def _tidied(self) -> bool:
+        """Do some of what can wait; False when the thread shall end."""
+        known = self._done
+        more: list[bool] = []
+        if not self._retried(lambda: more.append(self._sink.tidy())):
+            return False
+        if more[0]:
+            self._work.set()
+            return True
+        with self._changed:
+            self._tidy_at = known
+            self._changed.notify_all()
+        return True
+
+    def _taken(self) -> tuple[list[Entry], int, Place | None]:
+        """The next entries, how many records they were, and the last one's place."""
+        batch: list[Entry] = []
+        count = weight = 0
+        place: Place | None = None
+        with self._lock:
+            while self._queue and weight < _MOST_IN_BATCH and len(batch) < _MOST_ENTRIES:
+                entries, place = self._queue.popleft()
+                batch += entries
+                count += 1
+                weight += place.end - place.start
+            self._in_memory -= weight
+            behind = self._behind
+        if count or behind is None:
+            return batch, count, place
+        for entries, place in self._journal.since(behind):
+            batch += entries
+            count += 1
+            weight += place.end - place.start
+            if weight >= _MOST_IN_BATCH:
+                break
+        with self._lock:
+            if place is not None:
+                # What comes next is read from the journal too, until its end is reached.
+                self._behind = None if self._journal.ends_at(place) else Place(place.segment, place.end, place.end)
+        return batch, count, place
+
+    def _retried(self, attempt: Callable[[], None]) -> bool:
+        """Do it, again and again while it fails; False where it still fails when the thread shall end."""
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                attempt()
+            except Fault as fault:
+                self._tell(fault)
+            else:
+                self.trouble = None
+                return True
+            if self._is_closing:
+                return False
+            if self._nudge.wait(wait):
+                self._nudge.clear()
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    def _tell(self, fault: Fault) -> None:
+        with self._changed:
+            self.trouble = fault
+            self._failures += 1
+            self._changed.notify_all()
+
+    def _advance(self, count: int) -> None:
+        with self._changed:
+            self._done += count
+            self._changed.notify_all()
+
+
+def _weight(entry: Entry) -> int:
+    return len(entry.data) if isinstance(entry, Kept) else 512
+
+
+def _ended() -> Fault:
+    return Fault(Code.CONFIG, "the record is closed", hint="Start Sightline again; what was recorded is kept.")

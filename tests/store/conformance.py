@@ -1,0 +1,423 @@
+"""What every store does, told as stories. A test class inherits them and says how its store is opened."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TypeAlias
+
+import pytest
+
+from sightline.filter.expression import EVERYTHING, Expression
+from sightline.filter.parsing import parse
+from sightline.model.exchange import (
+    AttemptStarted,
+    Dropped,
+    Edited,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    FrameArrived,
+    Held,
+    Received,
+    Released,
+    Translated,
+)
+from sightline.model.report import Loss
+from sightline.store.archive import load, written
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.store import Store
+from sightline.store.summary import Summary
+from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, received, sha256, whole
+
+Opening: TypeAlias = Callable[[], Awaitable[Store]]
+"""Opens the store of a test, again if it was closed."""
+Story: TypeAlias = Callable[[Store], Coroutine[object, object, None]]
+
+
+def told(opening: Opening, story: Story) -> None:
+    """Tell a story of an open store, and close it."""
+
+    async def whole_story() -> None:
+        store = await opening()
+        try:
+            await story(store)
+        finally:
+            await store.close()
+
+    asyncio.run(whole_story())
+
+
+async def ids(store: Store, wanted: Expression | str = EVERYTHING, **page: object) -> list[str]:
+    """The exchanges that a filter finds."""
+    await store.settle()
+    expression = parse(wanted) if isinstance(wanted, str) else wanted
+    found = await store.find(expression, now=NOON + 100, **page)  # type: ignore[arg-type]
+    return [summary.id for summary in found]
+
+
+async def summary(store: Store, exchange: str) -> Summary:
+    """The line of one exchange."""
+    await store.settle()
+    (found,) = await store.find(parse(f"id:{exchange}"), now=NOON)
+    return found
+
+
+async def exported(store: Store, wanted: Expression = EVERYTHING) -> list[Entry]:
+    await store.settle()
+    return [entry async for entry in store.export(wanted, now=NOON)]
+
+
+class StoreConformance:
+    """Inherit it, and give a fixture `opening`."""
+
+    # --- recording and reading -------------------------------------------------------------------
+
+    def test_what_was_recorded_is_read_as_it_was(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            body = chat_body("hello")
+            entries = whole("x_1", body, "Good ", "morning")
+            store.record(entries)
+            await store.settle()
+            assert await store.facts("x_1") == [entry for entry in entries if isinstance(entry, Noted)]
+            assert await store.body(sha256(body)) == body
+
+        told(opening, story)
+
+    def test_facts_of_every_kind_come_back(self, opening: Opening) -> None:
+        facts = [
+            Received("anthropic", "m", "", client="cli", headers=(("accept", "*/*"), ("x-ü", "é"))),
+            Translated("gemini", sha256(b"{}"), 1, (Loss("/a", "b", "c", "option"),)),
+            Held("tool_calls"),
+            Edited("set_text", sha256(b"{}"), sha256(b"[]")),
+            Released(sha256(b"[]")),
+            AttemptStarted(1, "acme", sha256(b"[]"), detail="why", waited=0.5),
+            FrameArrived(b"\x00\xff", 0.25),
+            ExchangeFinished("stop", warning="odd"),
+            ExchangeFailed("network", "cut", "again"),
+            Dropped("no"),
+            ExchangeCancelled(),
+        ]
+
+        async def story(store: Store) -> None:
+            store.record([Kept(sha256(b"{}"), b"{}"), Kept(sha256(b"[]"), b"[]"), *noted("x_1", facts)])
+            await store.settle()
+            assert [each.fact for each in await store.facts("x_1")] == facts
+
+        told(opening, story)
+
+    def test_what_is_not_there_is_nothing(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            assert await store.facts("x_1") == []
+            assert await store.body(sha256(b"nothing")) is None
+            assert await store.body("no hash") is None
+            assert await ids(store) == []
+
+        told(opening, story)
+
+    def test_the_same_entries_twice_are_there_once(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            entries = whole("x_1", chat_body("hello"), "hi")
+            store.record(entries)
+            await store.settle()
+            first = await store.facts("x_1")
+            store.record(entries)
+            store.record(entries[:2])
+            assert (await summary(store, "x_1")).attempts == 1
+            assert await store.facts("x_1") == first
+
+        told(opening, story)
+
+    def test_a_closed_store_opens_with_all_of_it(self, opening: Opening) -> None:
+        body = chat_body("hello")
+
+        async def before(store: Store) -> None:
+            store.record(whole("x_1", body, "hi"))
+
+        async def after(store: Store) -> None:
+            assert await ids(store, "text:hello") == ["x_1"]
+            assert await store.body(sha256(body)) == body
+
+        told(opening, before)
+        told(opening, after)
+
+    def test_texts_that_utf_8_cannot_carry_are_kept_as_far_as_it_can(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            fact = ExchangeFailed("upstream_error", "lone \ud800 and \0")
+            store.record([*received("x_1", b'{"\\ud800"'), *noted("x_1", [fact], first=1)])
+            assert (await summary(store, "x_1")).message.startswith("lone ")
+            assert (await store.facts("x_1"))[1].fact.code == "upstream_error"
+
+        told(opening, story)
+
+    # --- summaries -------------------------------------------------------------------------------
+
+    def test_a_summary_says_what_became_of_it(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            body = chat_body("What is\n  the time?")
+            store.record(received("x_1", body, client="cli/1", is_stream=True, origin="x_0"))
+            begun = await summary(store, "x_1")
+            assert (begun.state, begun.title, begun.cost) == ("received", "What is the time?", None)
+            store.record(answered("x_1", body, chat_stream("noon"), tools=("Clock",)))
+            assert await summary(store, "x_1") == Summary(
+                id="x_1", at=NOON, state="finished", dialect="openai-chat", provider="acme", model="large", session="s",
+                client="cli/1", path="/v1/chat/completions", status=200, finish="stop", is_stream=True,
+                input_tokens=1000, output_tokens=100, cached_tokens=0, cost=0.0045, attempts=1, tools=("Clock",),
+                first_byte=0.2, elapsed=0.9, origin="x_0", title="What is the time?",
+            )  # fmt: skip
+
+        told(opening, story)
+
+    def test_a_failure_is_summed_up_with_its_words(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            store.record(received("x_1", chat_body("hi")))
+            store.record(noted("x_1", [ExchangeFailed("rate_limited", "slow down", status=429)], first=1))
+            found = await summary(store, "x_1")
+            assert (found.state, found.fault, found.message, found.status) == (
+                "failed",
+                "rate_limited",
+                "slow down",
+                429,
+            )
+
+        told(opening, story)
+
+    # --- lists -----------------------------------------------------------------------------------
+
+    def test_lists_are_newest_first_and_go_on_where_they_ended(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            for number in range(7):
+                store.record(whole(f"x_{number}", chat_body(str(number)), "ok", at=NOON + number))
+            assert await ids(store, limit=3) == ["x_6", "x_5", "x_4"]
+            assert await ids(store, limit=3, before="x_4") == ["x_3", "x_2", "x_1"]
+            assert await ids(store, before="x_1") == ["x_0"]
+            assert await ids(store, before="x_0") == []
+
+        told(opening, story)
+
+    @pytest.mark.parametrize(
+        ("wanted", "found"),
+        [
+            ("", ["x_3", "x_2", "x_1"]),
+            ("session:blue", ["x_2"]),
+            ("status:ok", ["x_2", "x_1"]),
+            ("!status:ok", ["x_3"]),
+            ("status:4xx", ["x_3"]),
+            ("fault:rate*", ["x_3"]),
+            ("tool:Bash", ["x_2"]),
+            ("!tool:Bash", ["x_3", "x_1"]),
+            ("cost>0.001", ["x_2", "x_1"]),
+            ("tokens>=1100", ["x_2", "x_1"]),
+            ("model:lar* & provider:acme", ["x_2", "x_1"]),
+            ("stream", ["x_2"]),
+            ("age<99s", ["x_3", "x_2"]),
+            ("latest:1", ["x_3"]),
+            ("latest:2 & text:dad", ["x_2"]),
+            ("state:failed | session:blue", ["x_3", "x_2"]),
+        ],
+    )
+    def test_filters_choose(self, opening: Opening, wanted: str, found: list[str]) -> None:
+        async def story(store: Store) -> None:
+            store.record(whole("x_1", chat_body("one"), "ok"))
+            body = chat_body("a dad joke")
+            store.record(received("x_2", body, at=NOON + 2, session="blue", is_stream=True))
+            store.record(answered("x_2", body, chat_stream("ha"), tools=("Bash", "Read")))
+            store.record(received("x_3", chat_body("three"), at=NOON + 3))
+            store.record(noted("x_3", [ExchangeFailed("rate_limited", "", status=429)], first=1))
+            assert await ids(store, wanted) == found
+
+        told(opening, story)
+
+    # --- search ----------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize(
+        ("words", "found"),
+        [
+            ("dad joke", ["x_1"]),
+            ("DAD JOK", ["x_1"]),
+            ("ad jo", ["x_1"]),
+            ("knock knock", ["x_1"]),
+            ("Grüße", ["x_2"]),
+            ("grüsse", []),
+            ("日本", ["x_2"]),
+            ("be brief", ["x_1"]),
+            ("no", ["x_1"]),
+            ("d*joke", ["x_1"]),
+            ("nowhere", []),
+            ('"quoted"', ["x_2"]),
+        ],
+    )
+    def test_words_of_either_side_are_found(self, opening: Opening, words: str, found: list[str]) -> None:
+        async def story(store: Store) -> None:
+            store.record(whole("x_1", chat_body("tell a Dad Joke", system="Be brief."), "Knock ", "knock"))
+            store.record(whole("x_2", chat_body('Viele GRÜẞE aus 日本, Grüße "quoted"', system="Be brief."), "ha"))
+            assert await ids(store, "text:'" + words + "'") == found
+
+        told(opening, story)
+
+    def test_a_history_that_is_sent_again_is_not_found_again(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            store.record(whole("x_1", chat_body("a rare word"), "yes"))
+            store.record(whole("x_2", chat_body("a rare word", "yes", "another"), "no"))
+            assert await ids(store, "text:'rare word'") == ["x_1"]
+            assert await ids(store, "text:another") == ["x_2"]
+
+        told(opening, story)
+
+    # --- conversations ---------------------------------------------------------------------------
+
+    def test_a_turn_is_linked_to_the_one_that_it_continues(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            store.record(whole("x_1", chat_body("hi"), "yes"))
+            store.record(whole("x_2", chat_body("something else"), "yes"))
+            store.record(whole("x_3", chat_body("hi", "yes", "go on"), "on"))
+            store.record(whole("x_4", chat_body("hi", "yes", "go on", "on", "more"), "more"))
+            store.record(whole("x_5", chat_body("hi", "yes", "or else"), "else"))
+            store.record(whole("x_6", chat_body("hi", "yes", "go on"), "elsewhere", session="other"))
+            links = {each: (await summary(store, each)).previous for each in ("x_1", "x_2", "x_3", "x_4", "x_5", "x_6")}
+            assert links == {"x_1": "", "x_2": "", "x_3": "x_1", "x_4": "x_3", "x_5": "x_1", "x_6": ""}
+
+        told(opening, story)
+
+    def test_a_clients_errand_is_marked_and_stands_in_no_conversation(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            errand = chat_body("hi", system="Write a short title for the conversation.")
+            store.record(whole("x_1", errand, "Greetings"))
+            store.record(whole("x_2", chat_body("hi", tools=["Bash"]), "yes"))
+            store.record(whole("x_3", chat_body("hi", "yes", "go on", tools=["Bash"]), "on"))
+            assert (await summary(store, "x_1")).is_side
+            assert (await summary(store, "x_3")).previous == "x_2"
+            assert await ids(store, "!side") == ["x_3", "x_2"]
+
+        told(opening, story)
+
+    # --- bodies ----------------------------------------------------------------------------------
+
+    def test_a_growing_history_is_read_back_at_every_turn(self, opening: Opening) -> None:
+        said = [f"{turn} " + "lorem ipsum dolor " * 40 for turn in range(120)]
+        bodies = [chat_body(*said[: 2 * turn + 1], max_tokens=turn) for turn in range(60)]
+
+        async def story(store: Store) -> None:
+            for turn, body in enumerate(bodies):
+                store.record(received(f"x_{turn:03}", body))
+            await store.settle()
+            for body in bodies:
+                assert await store.body(sha256(body)) == body
+
+        told(opening, story)
+
+    def test_bodies_of_any_kind_come_back(self, opening: Opening) -> None:
+        bodies = [b"", b"\x00", b"a" * 70_000, b"a" * 69_999 + b"b", b"b" + b"a" * 69_999, b"a" * 140_000]
+
+        async def story(store: Store) -> None:
+            for number, body in enumerate(bodies):
+                store.record(received(f"x_{number}", body))
+            await store.settle()
+            for body in bodies:
+                assert await store.body(sha256(body)) == body
+
+        told(opening, story)
+
+    # --- forgetting ------------------------------------------------------------------------------
+
+    def test_what_is_within_its_limits_is_left_alone(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            store.record(whole("x_1", chat_body("hi"), "yes"))
+            await store.settle()
+            pruned = await store.prune(older_than=NOON - 1, larger_than=1 << 40)
+            assert (pruned.exchanges, pruned.bytes_freed) == (0, 0)
+            assert pruned.bytes_left > 0
+            assert await ids(store) == ["x_1"]
+
+        told(opening, story)
+
+    def test_what_is_too_old_goes_and_what_was_built_on_it_stays(self, opening: Opening) -> None:
+        said = [f"{turn} unusual-{turn} " + "lorem ipsum dolor " * 40 for turn in range(20)]
+        bodies = [chat_body(*said[: 2 * turn + 1]) for turn in range(10)]
+
+        async def story(store: Store) -> None:
+            for turn, body in enumerate(bodies):
+                store.record(whole(f"x_{turn}", body, "yes", at=NOON + 10 * turn))
+            await store.settle()
+            pruned = await store.prune(older_than=NOON + 65)
+            assert pruned.exchanges == 7
+            assert await ids(store) == ["x_9", "x_8", "x_7"]
+            assert await store.facts("x_6") == []
+            assert [await store.body(sha256(body)) for body in bodies[:7]] == [None] * 7
+            assert [await store.body(sha256(body)) for body in bodies[7:]] == bodies[7:]
+            assert await ids(store, "text:unusual-12") == []
+            assert await ids(store, "text:unusual-18") == ["x_9"]
+            store.record(whole("x_a", bodies[0], "again", at=NOON + 200))
+            assert await ids(store, "text:unusual-0") == ["x_a"]
+            assert await store.body(sha256(bodies[0])) == bodies[0]
+
+        told(opening, story)
+
+    def test_a_body_that_others_have_stays(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            body = chat_body("hi")
+            store.record(whole("x_1", body, "yes"))
+            store.record(whole("x_2", body, "yes", at=NOON + 50))
+            await store.settle()
+            assert (await store.prune(older_than=NOON + 1)).exchanges == 1
+            assert await store.body(sha256(body)) == body
+
+        told(opening, story)
+
+    def test_what_is_still_under_way_is_not_forgotten(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            store.record(received("x_1", chat_body("hi")))
+            await store.settle()
+            assert (await store.prune(older_than=NOON + 1000, larger_than=0)).exchanges == 0
+            assert await ids(store) == ["x_1"]
+
+        told(opening, story)
+
+    def test_the_oldest_go_until_the_record_is_small_enough(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            for number in range(200):
+                # Words that nothing compresses, so that the record is as large as it looks.
+                noise = "".join(sha256(f"{number} {line}".encode()) for line in range(60))
+                store.record(whole(f"x_{number:03}", chat_body(noise), "yes", at=NOON + number, session=f"s{number}"))
+            await store.settle()
+            size = (await store.prune()).bytes_left
+            pruned = await store.prune(larger_than=size // 2)
+            left = await ids(store, limit=500)
+            assert pruned.bytes_left <= size // 2
+            assert pruned.exchanges + len(left) == 200
+            assert 20 < len(left) < 150
+            assert left[0] == "x_199"
+
+        told(opening, story)
+
+    # --- carrying it elsewhere -------------------------------------------------------------------
+
+    def test_an_export_holds_all_of_it_oldest_first(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            body = chat_body("hi")
+            store.record(whole("x_2", chat_body("two"), "ok"))
+            store.record(whole("x_1", body, "yes"))
+            entries = await exported(store)
+            assert entries[0] == Kept(sha256(body), body, "s")
+            assert [e.exchange for e in entries if isinstance(e, Noted) and e.n == 0] == ["x_1", "x_2"]
+            assert [e for e in await exported(store, parse("text:two")) if isinstance(e, Noted)] == await store.facts(
+                "x_2"
+            )
+
+        told(opening, story)
+
+    def test_an_archive_makes_the_same_record_and_changes_nothing_the_second_time(self, opening: Opening) -> None:
+        lines: list[bytes] = []
+
+        async def save(store: Store) -> None:
+            store.record(whole("x_1", chat_body("hi"), "yes"))
+            store.record(whole("x_2", chat_body("hi", "yes", "go on"), "on", at=NOON + 5))
+            await store.settle()
+            before = await exported(store), await store.find(EVERYTHING, now=NOON)
+            lines.extend([line async for line in written(store.export(EVERYTHING, now=NOON))])
+            await store.prune(older_than=NOON + 1000)
+            assert await ids(store) == []
+            for _ in range(2):
+                assert load(store, lines) == len(before[0])
+                await store.settle()
+                assert (await exported(store), await store.find(EVERYTHING, now=NOON)) == before
+
+        told(opening, save)
