@@ -4,7 +4,7 @@ import pytest
 
 from sightline.catalog.provider import Provider
 from sightline.dialects.dialect import Endpoint
-from sightline.dialects.endpoint import call_to, count_call, counted, endpoint_of
+from sightline.dialects.endpoint import address, call_to, count_call, counted, endpoint_of
 from sightline.dialects.registry import NAMES, dialect
 from sightline.errors import Code, Fault
 from sightline.wire.call import Call, Variable
@@ -203,3 +203,10 @@ def test_where_nobody_counts_the_estimate_is_all_there_is(monkeypatch: pytest.Mo
     with pytest.raises(Fault, match="nobody counts tokens") as caught:
         counted("openai-chat", {})
     assert caught.value.code is Code.USAGE
+
+
+def test_a_client_may_name_its_own_version_where_the_dialect_has_one() -> None:
+    provider = Provider(base_url="https://e.org")
+    assert address(provider, "gemini", "/models/m:x", "/v1") == "https://e.org/v1/models/m:x"
+    assert address(provider, "gemini", "/models/m:x") == "https://e.org/v1beta/models/m:x"
+    assert address(provider, "openai-chat", "/chat/completions", "/v1") == "https://e.org/chat/completions"

@@ -4,7 +4,7 @@ import pytest
 
 from sightline.dialects.stream_translation import StreamTranslation
 from sightline.dialects.streaming import cut
-from sightline.errors import Code
+from sightline.errors import Code, Fault
 from sightline.model.parts import Text
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool
@@ -140,3 +140,16 @@ def test_frames_behind_the_end_are_not_told_and_that_is_reported() -> None:
     same = StreamTranslation("openai-chat", "openai-chat")
     same.feed(WHOLE + chunk({"content": "late"}))
     assert not same.report.losses
+
+
+def test_a_source_that_breaks_off_is_an_error_in_the_target_s_words_and_after_the_end_nothing() -> None:
+    translation = StreamTranslation("openai-chat", "anthropic")
+    translation.feed(chunk({"content": "hi"}))
+    assert not translation.has_ended
+    out = translation.fail(Fault(Code.NETWORK, "the connection was lost"))
+    assert b"event: error" in out
+    assert b"the connection was lost" in out
+    assert translation.has_ended
+    ended = StreamTranslation("openai-chat", "anthropic")
+    ended.feed(WHOLE)
+    assert ended.fail(Fault(Code.NETWORK, "the connection was lost")) == b""

@@ -166,3 +166,12 @@ def test_other_events_pass() -> None:
 def test_what_had_arrived_of_a_call_is_told_before_the_end(end: StreamEvent) -> None:
     out = restored(ToolCallBegun(1, "c", "patch"), ArgumentsReceived(1, '{"input": "ha'), end)
     assert out == [ToolCallBegun(1, "c", "patch", kind="custom"), ArgumentsReceived(1, '{"input": "ha'), end]
+
+
+def test_a_custom_call_of_a_target_that_knows_them_gets_its_name_back() -> None:
+    request = Request(tools=(CustomTool("exec", namespace="functions"),))
+    restorer = NameRestorer(request)
+    begun = restorer.feed(ToolCallBegun(0, "c", "functions__exec", kind="custom"))
+    assert begun == [ToolCallBegun(0, "c", "exec", kind="custom", namespace="functions")]
+    rest: list[StreamEvent] = [ArgumentsReceived(0, '{"input": "as it is"}'), ToolCallCompleted(0)]
+    assert [out for event in rest for out in restorer.feed(event)] == rest

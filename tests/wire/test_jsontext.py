@@ -69,6 +69,7 @@ def test_two_byte_order_marks_are_not():
         (b"[1] x", "not JSON: extra data at line 1, column 5"),
         (b'["a",\n "\xc3\xa9\xff"]', "not JSON: invalid UTF-8 at line 2, column 4"),
         (b'["1e400",\n 1e400]', "not JSON: no usable number: 1e400 at line 2, column 2"),
+        (b"3e900606ab", "not JSON: no usable number: 3e900606 at line 1, column 1"),
         (b"[NaN]", "not JSON: no usable number: NaN at line 1, column 2"),
         (b"-Infinity", "not JSON: no usable number: -Infinity at line 1, column 1"),
         (b"1" * 5000, f"not JSON: no usable number: {'1' * 40}… at line 1, column 1"),

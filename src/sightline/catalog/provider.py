@@ -41,7 +41,8 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     A base URL may begin with `${NAME}`, a variable. `key_env` names the variable of the key; `key_header` is its header
     where it is not the dialect's. `headers` are sent as they stand; `env_headers` name variables that hold the values
-    and are left out where those are not set. `embedded` is the model that runs inside Sightline.
+    and are left out where those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects
+    whose clients speak to this provider where nobody says otherwise, with a credential of their own if no key is set.
     """
 
     title: str = ""
@@ -62,4 +63,5 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     default_model: str = ""
     requires_openai_auth: bool = False
     embedded: bool = False
+    home: tuple[DialectName, ...] = ()
     quirks: Quirks = Quirks()

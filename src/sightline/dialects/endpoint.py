@@ -1,6 +1,7 @@
 """The call that takes a body to a provider: its URL, its headers, and the place of the key."""
 
 import re
+from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
@@ -43,6 +44,31 @@ def counted(spoken: str, answer: Json) -> int:
     return count
 
 
+def address(provider: Provider, spoken: str, tail: str, version: str = "") -> Told:
+    """Where a path of this dialect stands at the provider; `version` is one that a client named itself."""
+    endpoint = endpoint_of(spoken)
+    if endpoint.version and version:
+        endpoint = replace(endpoint, version=version)
+    return _url(provider, spoken, endpoint, tail)
+
+
+def credential(provider: Provider, spoken: str) -> tuple[str, str]:
+    """The header in which this provider takes a key, and what stands before the key."""
+    if provider.key_header:
+        return provider.key_header, "Bearer " if provider.key_header.lower() == "authorization" else ""
+    return endpoint_of(spoken).credential
+
+
+def in_path(model: str) -> str:
+    """The model's name as a piece of a path, also where it was given with the collection that it belongs to."""
+    name = model.removeprefix("models/")
+    if not name or {".", ".."} & set(name.split("/")):
+        raise Fault(
+            Code.MODEL_UNKNOWN, f"{model!r} is no name of a model", hint="Give the name that the provider uses."
+        )
+    return quote(name, safe="/:@")
+
+
 def endpoint_of(spoken: str) -> Endpoint:
     """Where this dialect is served."""
     endpoint = dialect(spoken).endpoint
@@ -63,32 +89,16 @@ def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, a
     endpoint = endpoint_of(spoken)
     headers: list[tuple[str, Told]] = [_JSON, ("accept", accept), *endpoint.headers]
     if provider.key_env:
-        headers.append(_credential(provider, endpoint))
+        name, prefix = credential(provider, spoken)
+        headers.append((name, Variable(provider.key_env, prefix, help=provider.key_help)))
     headers.extend(provider.headers.items())
     headers.extend((name, Variable(variable, optional=True)) for name, variable in provider.env_headers.items())
     # What is configured stands instead of what is usual: no header is sent twice.
     last = {name.lower(): (name, told) for name, told in headers}
-    tail = path.replace("{model}", _in_path(model)) if "{model}" in path else path
+    tail = path.replace("{model}", in_path(model)) if "{model}" in path else path
     if provider.query:
         tail += ("&" if "?" in tail else "?") + urlencode(provider.query)
     return Call("POST", _url(provider, spoken, endpoint, tail), tuple(last.values()), body)
-
-
-def _in_path(model: str) -> str:
-    """The model's name as a piece of a path, also where it was given with the collection that it belongs to."""
-    name = model.removeprefix("models/")
-    if not name or {".", ".."} & set(name.split("/")):
-        raise Fault(
-            Code.MODEL_UNKNOWN, f"{model!r} is no name of a model", hint="Give the name that the provider uses."
-        )
-    return quote(name, safe="/:@")
-
-
-def _credential(provider: Provider, endpoint: Endpoint) -> tuple[str, Variable]:
-    name, prefix = endpoint.credential
-    if provider.key_header:
-        name, prefix = provider.key_header, "Bearer " if provider.key_header.lower() == "authorization" else ""
-    return name, Variable(provider.key_env, prefix, help=provider.key_help)
 
 
 def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> Told:

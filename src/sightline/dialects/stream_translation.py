@@ -9,6 +9,7 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import broken
 from sightline.dialects.tool_names import NameRestorer
 from sightline.dialects.views import VIEWS
+from sightline.errors import Fault
 from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent, UsageReceived
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
@@ -54,6 +55,15 @@ class StreamTranslation:
         """The source has ended; the target gets its terminal, or its own form of error."""
         written = self._written(self._hearing.close())
         return b"" if self._is_verbatim else written
+
+    def fail(self, fault: Fault) -> bytes:
+        """The source broke off; the target gets its own form of this error, unless it has had its end already."""
+        return self._written(self._hearing.fail(fault))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the target has had its terminal, so that nothing more needs to be waited for."""
+        return self._is_broken or self._hearing.has_ended
 
     @property
     def reply(self) -> Reply:

@@ -141,15 +141,11 @@ class NameRestorer:
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         """The event, in the client's terms; a custom tool's arguments come whole when they are complete."""
         match event:
-            case ToolCallBegun(kind="function") if (tool := self._tools.get(event.name)) is not None:
-                is_custom = isinstance(tool, CustomTool)
-                if is_custom:
+            case ToolCallBegun() if (tool := self._tools.get(event.name)) is not None:
+                kind = "custom" if isinstance(tool, CustomTool) else event.kind
+                if kind != event.kind:
                     self._open[event.choice, event.part] = []
-                return [
-                    msgspec.structs.replace(
-                        event, name=tool.name, namespace=tool.namespace, kind="custom" if is_custom else "function"
-                    )
-                ]
+                return [msgspec.structs.replace(event, name=tool.name, namespace=tool.namespace, kind=kind)]
             case ArgumentsReceived(part, fragment, choice) if (choice, part) in self._open:
                 self._open[choice, part].append(fragment)
                 return []

@@ -44,7 +44,7 @@ class Outgoing:
     """A request and how it is to be sent. `retries` are attempts after the first, `tokens` its estimated size.
 
     `direct` goes around every proxy. `secrets` are values that must not come back in a fault's text; the request's own
-    credentials are always among them.
+    credentials are always among them. `sha256` is that of the body after content decoding, where the caller knows it.
     """
 
     request: HttpRequest = field(repr=False)
@@ -58,6 +58,7 @@ class Outgoing:
     tokens: int = 0
     max_wait: float = LONGEST_WAIT
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Sender:
     async def send(self, outgoing: Outgoing, on_attempt: Callable[[AttemptStarted], None]) -> Answer:
         """The provider's answer, or, where there is none, the last attempt's fault."""
         policy = RetryPolicy(outgoing.retries, outgoing.max_wait)
-        digest = sha256(outgoing.request.body).hexdigest()
+        digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
         attempt = AttemptStarted(1, outgoing.provider, digest)
         while True:
             on_attempt(attempt)

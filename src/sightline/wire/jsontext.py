@@ -87,7 +87,7 @@ def _decode_patiently(data: bytes | str) -> Json:
         raise _not_json(reason, error.lineno, error.colno) from None
     except _UnreadableNumber as error:
         literal = str(error)
-        at = next(token.start() for token in _STRING_OR_ATOM.finditer(text) if token[0] == literal)
+        at = next(token.start() for token in _STRING_OR_ATOM.finditer(text) if token[0].startswith(literal))
         shown = literal if len(literal) <= 40 else f"{literal[:40]}…"
         raise _not_json(f"no usable number: {shown}", *_place(text[:at])) from None
 

@@ -4,6 +4,7 @@ import asyncio
 import select
 import ssl
 from collections.abc import Callable
+from typing import cast
 
 from sightline.transport.http import faults
 from sightline.transport.http.answer_parser import AnswerParser
@@ -40,8 +41,7 @@ class Connection(asyncio.Protocol):
     # --- what asyncio calls ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from typing import cast
 
 _LIMIT = 64 * 1024
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: [^\r\n]*)?\r\n")
@@ -16,8 +17,7 @@ class Tunnel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
 
     def data_received(self, data: bytes) -> None:
         self._heard += data

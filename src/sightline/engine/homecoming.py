@@ -1,0 +1,229 @@
+"""The answer on its way back: as it came, or in the client's dialect, whole or as it streams."""
+
+from contextlib import AsyncExitStack
+
+from sightline.budget.ledger import Sent
+from sightline.dialects.dialect import Client
+from sightline.dialects.stream_translation import StreamTranslation
+from sightline.dialects.translate import ReplyTranslation, translate_reply
+from sightline.engine import answers
+from sightline.engine.counting import Counter, told
+from sightline.engine.journey import Journey
+from sightline.engine.live import Live
+from sightline.engine.memory import Memory
+from sightline.engine.outbound import Outbound
+from sightline.engine.passing import Passing
+from sightline.engine.reading import Reading, Undoing
+from sightline.engine.redaction import Masking
+from sightline.engine.relayed import Relayed
+from sightline.engine.taps import Tap, Translating, Verbatim, unreadable
+from sightline.errors import Fault
+from sightline.model.reply import Reply
+from sightline.model.usage import Usage
+from sightline.transport.clock import Clock
+from sightline.transport.http.response import READ_LIMIT, Response
+from sightline.transport.sender import Accepted, RawHeaders, Refused
+from sightline.wire.jsontext import encode
+
+_EVENTS = "text/event-stream"
+
+
+class Homecoming:
+    """Makes what the client gets out of what the provider sent, and sees to the record and the ledger."""
+
+    def __init__(self, memory: Memory, counter: Counter, clock: Clock) -> None:
+        self._memory = memory
+        self._counter = counter
+        self._clock = clock
+
+    # --- without the provider, and against it ---
+
+    def estimated(self, journey: Journey, live: Live) -> Relayed:
+        """A count that nobody was asked for."""
+        tokens, body = self._counter.answer(journey.asked, journey.chosen)
+        live.finished(Reply(usage=Usage(input_tokens=tokens)), warning="the tokens were estimated here")
+        headers = [(b"content-type", b"application/json"), (b"x-sightline-estimated", b"1")]
+        return answers.whole(journey.exchange, 200, headers, encode(body), journey.own_headers())
+
+    def turned_down(self, journey: Journey, live: Live, refused: Refused) -> Relayed:
+        """An error answer: as it came in its own dialect, mapped in any other."""
+        plain, _ = _plain(refused.body, refused.headers)
+        live.came(plain)
+        if journey.chosen.dialect != journey.asked.dialect:
+            return journey.refused(live, refused.fault)
+        live.failed(refused.fault)
+        return self._as_it_came(journey, refused.status, refused.headers, refused.body, plain)
+
+    def _as_it_came(self, journey: Journey, status: int, headers: RawHeaders, body: bytes, plain: bytes) -> Relayed:
+        """A whole answer of the client's dialect, without a configured key that it may repeat."""
+        passed = answers.passed_back(headers, journey.secrets)
+        shown = answers.without(plain, journey.secrets)
+        if shown != plain:
+            body, passed = shown, answers.without_coding(passed)
+        return answers.whole(journey.exchange, status, passed, body, journey.own_headers())
+
+    # --- an answer ---
+
+    async def answered(
+        self, journey: Journey, live: Live, accepted: Accepted, outbound: Outbound, stack: AsyncExitStack
+    ) -> Relayed:
+        """The provider's answer, whose body has not been read."""
+        response = accepted.response
+        is_same = journey.chosen.dialect == journey.asked.dialect
+        is_framed = response.header("content-type").lower().startswith(_EVENTS)
+        if journey.asked.is_stream or (is_same and is_framed):
+            tap = self._tap(journey, live, response, outbound, is_framed=is_framed)
+            return await self._streaming(journey, live, tap, accepted, stack)
+        with journey.waiting():
+            body, plain = await _read(response, live)
+        if journey.asked.counts:
+            reply, relayed = self._counted(journey, live, response, body, plain)
+        elif is_same:
+            reply, relayed = self._verbatim(journey, live, response, body, plain)
+        else:
+            reply, relayed = self._translated(journey, live, plain, outbound)
+        self._settle(accepted.sent, reply)
+        return relayed
+
+    def _verbatim(
+        self, journey: Journey, live: Live, response: Response, body: bytes, plain: bytes
+    ) -> tuple[Reply, Relayed]:
+        reading = Reading(journey.chosen.dialect)
+        if trouble := _plain(b"", response.headers)[1]:
+            reading.give_up(trouble)
+        reading.feed(plain)
+        reading.close()
+        reply = reading.reply
+        if reply.fault is None:
+            live.finished(reply, warning=reading.warning)
+        else:
+            live.failed(reply.fault, usage=reply.usage)
+        return reply, self._as_it_came(journey, response.status, response.headers, body, plain)
+
+    def _counted(
+        self, journey: Journey, live: Live, response: Response, body: bytes, plain: bytes
+    ) -> tuple[Reply, Relayed]:
+        count, fault = told(journey.chosen.dialect, plain)
+        if fault is None:
+            live.finished(Reply(usage=Usage(input_tokens=count)))
+        else:
+            live.failed(unreadable(fault.message))
+        return Reply(), self._as_it_came(journey, response.status, response.headers, body, plain)
+
+    def _translated(self, journey: Journey, live: Live, plain: bytes, outbound: Outbound) -> tuple[Reply, Relayed]:
+        asked = journey.asked
+        try:
+            translation = translate_reply(
+                plain,
+                journey.chosen.dialect,
+                asked.dialect,
+                client=self._client(journey, outbound, 0),
+                request=outbound.client,
+            )
+        except Fault as fault:
+            raise unreadable(fault.message) from None
+        if (failure := translation.reply.fault) is not None:
+            return translation.reply, journey.refused(live, failure)
+        self._note_losses(journey, live, translation)
+        live.finished(translation.reply)
+        headers = [(b"content-type", b"application/json")]
+        return translation.reply, answers.whole(journey.exchange, 200, headers, translation.data, journey.own_headers())
+
+    def _note_losses(self, journey: Journey, live: Live, translation: ReplyTranslation) -> None:
+        if translation.report.losses:
+            journey.losses += len(translation.report.losses)
+            live.translated(journey.asked.dialect, live.rewritten(translation.data), translation.report)
+
+    # --- as it streams ---
+
+    def _tap(self, journey: Journey, live: Live, response: Response, outbound: Outbound, *, is_framed: bool) -> Tap:
+        choice, asked = journey.chosen, journey.asked
+        coding = response.header("content-encoding")
+        undoing = None if coding.strip().lower() in ("", "identity") else Undoing(coding)
+        if choice.dialect == asked.dialect:
+            masking = Masking(journey.secrets)
+            return Verbatim(live, choice.dialect, masking=masking, undoing=undoing, is_framed=is_framed)
+        assert outbound.client is not None
+        tokens = self._counter.at_once(choice, outbound.client, len(asked.body))
+        translation = StreamTranslation(
+            choice.dialect,
+            asked.dialect,
+            client=self._client(journey, outbound, tokens),
+            request=outbound.client,
+        )
+        return Translating(live, translation, target=asked.dialect, undoing=undoing)
+
+    async def _streaming(
+        self, journey: Journey, live: Live, tap: Tap, accepted: Accepted, stack: AsyncExitStack
+    ) -> Relayed:
+        held = stack.pop_all()
+
+        async def release(reply: Reply, fault: Fault | None) -> None:
+            self._settle(accepted.sent, reply)
+            journey.is_done()
+            await _unwound(held, fault)
+
+        passing = Passing(accepted.response, tap, release)
+        journey.passes(passing)
+        status, headers = accepted.response.status, answers.passed_back(accepted.response.headers, journey.secrets)
+        if isinstance(tap, Translating):
+            # Its first words are awaited, so that an error which comes in place of them can still have a status.
+            try:
+                with journey.waiting():
+                    await passing.begin()
+            except BaseException:
+                await passing.leave()
+                raise
+            status, headers = 200, answers.EVENT_STREAM
+            fault = tap.reply.fault
+            if fault is not None and not any(choice.parts for choice in tap.reply.choices):
+                await passing.leave()
+                return answers.refusal(journey.asked.dialect, fault, journey.own_headers(), journey.exchange)
+        return Relayed(journey.exchange, status, [*headers, *journey.own_headers()], passing)
+
+    def _client(self, journey: Journey, outbound: Outbound, tokens: int) -> Client:
+        client = outbound.client
+        return Client(
+            include_usage=client is not None and bool(client.options.include_usage),
+            id=journey.exchange,
+            model=journey.asked.model,
+            created=int(self._clock.now()),
+            input_tokens=tokens,
+        )
+
+    def _settle(self, sent: Sent, reply: Reply) -> None:
+        if (usage := reply.usage) is not None and usage.input_tokens is not None:
+            used = usage.input_tokens + (usage.output_tokens or 0)
+            self._memory.ledger.settled(sent, used, self._clock.now())
+
+
+async def _unwound(held: AsyncExitStack, fault: Fault | None) -> None:
+    """Let go of what the answer needed; whoever lent it hears how it ended."""
+    try:
+        await held.__aexit__(None if fault is None else type(fault), fault, None)
+    except Fault:
+        return  # what it thinks of the fault comes too late: the client has been told
+
+
+async def _read(response: Response, live: Live) -> tuple[bytes, bytes]:
+    """A body to its end, as it came and after decoding; each piece is on record."""
+    coding = response.header("content-encoding")
+    undoing = None if coding.strip().lower() in ("", "identity") else Undoing(coding)
+    body, plain = bytearray(), bytearray()
+    async for piece in response:
+        body += piece
+        some = piece if undoing is None else undoing.feed(piece)
+        plain += some
+        live.came(some)
+        if len(body) > READ_LIMIT:
+            raise unreadable(f"it has more than {READ_LIMIT} bytes")
+    return bytes(body), bytes(plain)
+
+
+def _plain(body: bytes, headers: RawHeaders) -> tuple[bytes, str]:
+    """A body after decoding, and why that may be impossible."""
+    coding = answers.header(headers, b"content-encoding")
+    if coding.strip().lower() in ("", "identity"):
+        return body, ""
+    undoing = Undoing(coding)
+    return undoing.feed(body), undoing.trouble

@@ -1,0 +1,95 @@
+"""One request's way through: what was decided about it, what its time went to, and how it is cut short."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sightline.catalog.choose import Choice
+from sightline.engine.answers import refusal
+from sightline.engine.asked import Asked
+from sightline.engine.live import Live
+from sightline.engine.passing import Passing
+from sightline.engine.relayed import Headers, Relayed
+from sightline.errors import Fault
+from sightline.transport.clock import Clock
+
+
+class Journey:
+    """`secrets` are those of the providers' settings; `reason` is why it was cut off here; `losses` is how much of the
+    request its provider does not get."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        exchange: str,
+        clock: Clock,
+        secrets: tuple[str, ...],
+        ended: Callable[["Journey"], None],
+    ) -> None:
+        self.asked = asked
+        self.exchange = exchange
+        self.live: Live | None = None
+        self.choice: Choice | None = None
+        self.secrets = secrets
+        self.losses = 0
+        self.reason: Fault | None = None
+        self.task = asyncio.current_task()
+        self._clock = clock
+        self._waited = 0.0
+        self._passing: Passing | None = None
+        self._ended = ended
+
+    @property
+    def chosen(self) -> Choice:
+        """Where it goes, once that is decided."""
+        assert self.choice is not None
+        return self.choice
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether its answer streams to the client now."""
+        return self._passing is not None
+
+    def passes(self, passing: Passing) -> None:
+        """Its answer begins to stream."""
+        self._passing = passing
+
+    def is_done(self) -> None:
+        """Its answer has ended, one way or the other."""
+        self._ended(self)
+
+    async def cut(self, reason: Fault) -> None:
+        """End it now; its client is told why."""
+        if self._passing is not None:
+            await self._passing.cut(reason)
+        elif self.task is not None:
+            self.reason = reason
+            self.task.cancel()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """What passes meanwhile is others' time."""
+        since = self._clock.elapsed()
+        try:
+            yield
+        finally:
+            self._waited += self._clock.elapsed() - since
+
+    def own_headers(self) -> Headers:
+        """The headers that every answer of an exchange gets from us."""
+        overhead = max(0.0, self._clock.elapsed() - self.asked.received - self._waited) * 1000
+        headers: Headers = [
+            (b"x-sightline-exchange", self.exchange.encode()),
+            (b"x-sightline-overhead-ms", f"{overhead:.3f}".encode()),
+        ]
+        if self.losses:
+            headers.append((b"x-sightline-losses", str(self.losses).encode()))
+        return headers
+
+    def refused(self, live: Live, fault: Fault) -> Relayed:
+        """The fault, in the words of the client's dialect and on the record."""
+        fault.message = live.redaction.text(fault.message)
+        answer = refusal(self.asked.dialect, fault, [], self.exchange)
+        live.failed(fault, answer.status)
+        answer.headers += self.own_headers()
+        return answer

@@ -1,0 +1,195 @@
+"""One exchange while it lives: its facts in their order and time, written down at the points that matter."""
+
+import logging
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from sightline.engine.asked import Asked
+from sightline.engine.hub import Hub
+from sightline.engine.redaction import Redaction, TextHeaders, secrets_of
+from sightline.errors import Fault
+from sightline.model.exchange import (
+    AttemptStarted,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    Fact,
+    FrameArrived,
+    Received,
+    Translated,
+)
+from sightline.model.reply import Reply
+from sightline.model.report import Report
+from sightline.model.usage import Usage
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.transport.clock import Clock
+
+_LOG = logging.getLogger(__name__)
+_SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")
+"""Headers by which clients say which of their requests belong together."""
+
+
+class Live:
+    """Facts wait here until the next commit; frames until the last one. `secrets` are kept out of all of them."""
+
+    def __init__(self, asked: Asked, exchange: str, hub: Hub, clock: Clock, secrets: tuple[str, ...]) -> None:
+        self.exchange = exchange
+        self.asked = asked
+        self.sha256 = sha256(asked.body).hexdigest()
+        self.redaction = Redaction((*secrets_of(asked), *secrets))
+        self.is_over = False
+        self._hub = hub
+        self._clock = clock
+        self._waiting: list[Entry] = []
+        self._count = 0
+        self._masking = self.redaction.masking()
+        self._reply = sha256()
+        named = asked.named()
+        self._near = near(asked, named)
+        self._attempted = clock.elapsed()
+        self._first_byte = 0.0
+        self._status = 0
+        self._headers: TextHeaders = ()
+        self.keep(self.sha256, asked.body)
+        self._note(_received(asked, named, self.sha256, self.redaction))
+
+    # --- what happens ---
+
+    def keep(self, digest: str, data: bytes) -> None:
+        """A body that a fact names."""
+        self._waiting.append(Kept(digest, data, self._near))
+
+    def translated(self, dialect: str, digest: str, report: Report) -> None:
+        """The request, or the reply, was put into another dialect."""
+        self._note(Translated(dialect, digest, len(report.losses), report.losses, report.additions))
+
+    def rewritten(self, data: bytes) -> str:
+        """Another body than the client's; the hash by which a fact can name it."""
+        digest = sha256(data).hexdigest()
+        self.keep(digest, data)
+        return digest
+
+    def attempting(self, model: str, dialect: str) -> Callable[[AttemptStarted], None]:
+        """Told of each attempt before it is made, with the model and the dialect that all of them have."""
+
+        def attempted(attempt: AttemptStarted) -> None:
+            self._attempted = self._clock.elapsed()
+            self._note(replace(attempt, model=model, dialect=dialect, detail=self.redaction.text(attempt.detail)))
+            self.commit()
+
+        return attempted
+
+    def answered(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+        """The head of an answer is here."""
+        self._status = status
+        told = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
+        self._headers = self.redaction.headers(told)
+
+    def came(self, data: bytes) -> None:
+        """A piece of the answer came."""
+        if not self._first_byte:
+            self._first_byte = self._elapsed()
+        shown = self._masking.feed(data)
+        if shown:
+            self._frame(shown)
+
+    def _frame(self, data: bytes) -> None:
+        self._reply.update(data)
+        noted = self._note(FrameArrived(data, self._clock.elapsed() - self._attempted))
+        if self._hub.is_watched:
+            self._hub.show(noted)
+
+    # --- how it ends ---
+
+    def finished(self, reply: Reply, *, warning: str = "") -> None:
+        """The answer is whole."""
+        choice = reply.choice
+        self._end(
+            lambda: ExchangeFinished(
+                choice.finish or "stop",
+                self._status,
+                self._headers,
+                self._reply.hexdigest(),
+                reply.model or "",
+                reply.usage,
+                tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls)),
+                self._first_byte,
+                self._elapsed(),
+                self.redaction.text(warning),
+            )
+        )
+
+    def failed(self, fault: Fault, status: int = 0, usage: Usage | None = None) -> None:
+        """It ended in a fault; `status` is what the client gets where that is not the provider's."""
+        self._end(
+            lambda: ExchangeFailed(
+                fault.code.value,
+                self.redaction.text(fault.message),
+                self.redaction.text(fault.hint),
+                status or self._status,
+                self._headers,
+                self._reply.hexdigest() if self._status else "",
+                usage,
+                self._first_byte,
+                self._elapsed(),
+            )
+        )
+
+    def cancelled(self) -> None:
+        """Whoever asked has gone."""
+        self._end(ExchangeCancelled)
+
+    def _end(self, make: Callable[[], Fact]) -> None:
+        """Only the first end counts."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if held := self._masking.close():
+            self._frame(held)
+        self._note(make())
+        self.commit()
+
+    # --- the record ---
+
+    def commit(self) -> None:
+        """Write down all that waits. A record that cannot be written is told in the log and disturbs nobody."""
+        entries, self._waiting = self._waiting, []
+        try:
+            self._hub.record(entries)
+        except (OSError, Fault) as error:
+            _LOG.error("exchange %s could not be recorded: %s", self.exchange, error)
+
+    def _note(self, fact: Fact) -> Noted:
+        noted = Noted(self.exchange, self._count, self._clock.now(), fact)
+        self._count += 1
+        self._waiting.append(noted)
+        return noted
+
+    def _elapsed(self) -> float:
+        return self._clock.elapsed() - self.asked.received
+
+
+def near(asked: Asked, named: Mapping[str, str]) -> str:
+    """Whose bodies this one is likely to resemble: those of its session, as far as one can be told."""
+    session = asked.session or next((named[name] for name in _SESSIONS if named.get(name)), "")
+    return session or f"{_program(named)} {asked.model}".strip()
+
+
+def _program(named: Mapping[str, str]) -> str:
+    return named.get("user-agent", "").partition(" ")[0]
+
+
+def _received(asked: Asked, named: Mapping[str, str], digest: str, redaction: Redaction) -> Received:
+    return Received(
+        asked.dialect,
+        asked.model,
+        digest,
+        asked.session,
+        redaction.text(_program(named)),
+        redaction.address(asked.path, asked.query),
+        asked.is_stream,
+        redaction.headers(asked.headers),
+        asked.origin,
+    )

@@ -1,0 +1,99 @@
+"""A copy of an answer, read on the side: what it says for the record, while the bytes themselves go their way."""
+
+from sightline.dialects.hearing import Hearing
+from sightline.dialects.registry import dialect
+from sightline.errors import Fault
+from sightline.model.events import Failed, FrameBroken, StreamEvent
+from sightline.model.fold import Fold
+from sightline.model.reply import Reply
+from sightline.wire.coding import READABLE, Decoding
+
+_MOST_WARNINGS = 3
+
+
+class Reading:
+    """Reads along. Whatever goes wrong with that is a warning and disturbs nobody.
+
+    `has_failed` says that the answer is an error or broke off.
+    """
+
+    def __init__(self, spoken: str) -> None:
+        self._hearing = Hearing(dialect(spoken))
+        self._fold = Fold(spoken)
+        self._is_lost = False
+        self.has_failed = False
+        self._warnings: list[str] = []
+
+    def feed(self, data: bytes) -> None:
+        """Read on."""
+        if not self._is_lost:
+            try:
+                self._take(self._hearing.feed(data))
+            except Exception as error:  # noqa: BLE001 - a mistake of ours in reading must not cost anybody an answer
+                self._lose(error)
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        if not self._is_lost:
+            try:
+                self._take(self._hearing.close())
+            except Exception as error:  # noqa: BLE001 - as above
+                self._lose(error)
+
+    def fail(self, fault: Fault) -> None:
+        """Nothing more comes, because of this."""
+        if not self._is_lost:
+            self._take(self._hearing.fail(fault))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the answer has come to a legal end."""
+        return self._hearing.has_ended
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read so far."""
+        return Reply() if self._is_lost else self._fold.reply
+
+    @property
+    def warning(self) -> str:
+        """What was wrong, in a sentence or two."""
+        more = len(self._warnings) - _MOST_WARNINGS
+        return "; ".join(self._warnings[:_MOST_WARNINGS]) + (f"; and {more} more" if more > 0 else "")
+
+    def _take(self, events: list[StreamEvent]) -> None:
+        for event in events:
+            self._fold.add(event)
+            if isinstance(event, Failed):
+                self.has_failed = True
+            elif isinstance(event, FrameBroken):
+                self._warnings.append(f"a frame cannot be read ({event.at}): {event.message}")
+
+    def _lose(self, error: Exception) -> None:
+        self._is_lost = True
+        self._warnings.append(f"the reply could not be read: {type(error).__name__}: {error}")
+
+    def give_up(self, why: str) -> None:
+        """What comes from now on cannot be read."""
+        if not self._is_lost:
+            self._is_lost = True
+            self._warnings.append(why)
+
+
+class Undoing:
+    """The coding of an answer undone for whoever reads along. `trouble` says why that does not go on."""
+
+    def __init__(self, coding: str) -> None:
+        known = coding.strip().lower()
+        self._decoding = Decoding(known) if known in READABLE else None
+        self.trouble = "" if self._decoding is not None else f"the content coding {coding} cannot be read"
+
+    def feed(self, data: bytes) -> bytes:
+        """What these bytes say; the bytes themselves where that cannot be told."""
+        if self._decoding is None:
+            return data
+        try:
+            return self._decoding.feed(data)
+        except Fault as fault:
+            self._decoding, self.trouble = None, fault.message
+            return b""

@@ -1,0 +1,207 @@
+"""A client's request on its way to a provider, and the answer on its way back."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import Choice
+from sightline.catalog.provider import Provider
+from sightline.engine.asked import Asked
+from sightline.engine.counting import Counter
+from sightline.engine.homecoming import Homecoming
+from sightline.engine.hub import Hub
+from sightline.engine.journey import Journey
+from sightline.engine.live import Live
+from sightline.engine.memory import Memory
+from sightline.engine.outbound import Outbound, configured_secrets, passed_on, translated
+from sightline.engine.relayed import Relayed
+from sightline.engine.routing import has_credential, routed
+from sightline.errors import Code, Fault
+from sightline.transport.clock import Clock
+from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE, EmbeddedModel
+from sightline.transport.http.target import target
+from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.sender import Answer, Outgoing, Refused, Sender
+
+_MOST_ROUTES = 4096
+_LAST_WORDS = 1.0
+_ANYWHERE = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
+
+
+class Relay:
+    """Passes requests on. `own` are the addresses, host and port, at which this server listens; whoever starts to
+    listen later sets them then."""
+
+    def __init__(
+        self,
+        *,
+        catalog: Catalog,
+        environment: Mapping[str, str],
+        sender: Sender,
+        embedded: EmbeddedModel,
+        memory: Memory,
+        hub: Hub,
+        clock: Clock,
+        make_id: Callable[[], str],
+        own: frozenset[tuple[str, int]] = frozenset(),
+    ) -> None:
+        self.own = own
+        self._catalog = catalog
+        self._environment = environment
+        self._sender = sender
+        self._embedded = embedded
+        self._hub = hub
+        self._clock = clock
+        self._make_id = make_id
+        self._home = Homecoming(memory, Counter(memory), clock)
+        # Those of every provider, since nobody can say who has heard of which.
+        keys = (key for each in catalog.providers.values() for key in configured_secrets(each, environment))
+        self._secrets = tuple(dict.fromkeys(keys))
+        self._routes: dict[tuple[str, str, str, bool], Choice] = {}
+        self._active: set[Journey] = set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+        self._is_closing = False
+
+    async def start(self, asked: Asked) -> Relayed:
+        """Send it on; the answer's head is here when this returns. Whatever a provider or the network does is an
+        answer in the client's dialect. To be cancelled means that the client has gone."""
+        journey = Journey(asked, self._make_id(), self._clock, self._secrets, self._forget)
+        try:
+            return await self._relayed(journey)
+        except Fault as fault:
+            return journey.refused(self._live(journey), journey.reason or fault)
+        except asyncio.CancelledError:
+            if journey.reason is None:
+                self._live(journey).cancelled()
+                raise
+            # It was cut off here and not by the caller, who gets an answer.
+            assert journey.task is not None
+            journey.task.uncancel()
+            return journey.refused(self._live(journey), journey.reason)
+        finally:
+            if not journey.is_passing:
+                self._forget(journey)
+
+    async def close(self, grace: float) -> None:
+        """Let what is under way end within so many seconds; then cut it off, so that each client is told."""
+        self._is_closing = True
+        await self._emptied(grace)
+        for journey in list(self._active):
+            await journey.cut(_closing())
+        await self._emptied(_LAST_WORDS)
+
+    async def _emptied(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._is_empty.wait()
+        except TimeoutError:
+            return
+
+    def _forget(self, journey: Journey) -> None:
+        self._active.discard(journey)
+        if not self._active:
+            self._is_empty.set()
+
+    def _live(self, journey: Journey) -> Live:
+        """The record of a journey, which begins with it."""
+        if journey.live is None:
+            journey.live = Live(journey.asked, journey.exchange, self._hub, self._clock, self._secrets)
+        return journey.live
+
+    # --- on the way out ---
+
+    async def _relayed(self, journey: Journey) -> Relayed:
+        if self._is_closing:
+            raise _closing()
+        self._active.add(journey)
+        self._is_empty.clear()
+        asked = journey.asked
+        choice = journey.choice = self._routed(asked)
+        live = self._live(journey)
+        if asked.counts and choice.dialect != asked.dialect:
+            return self._home.estimated(journey, live)
+        async with AsyncExitStack() as stack:
+            variables = await self._placed(journey, choice.provider, live, stack)
+            outbound = (passed_on if choice.dialect == asked.dialect else translated)(asked, choice, variables)
+            self._refuse_itself(outbound.request.url)
+            answer = await self._sent(journey, live, outbound)
+            live.answered(*_head_of(answer))
+            if isinstance(answer, Refused):
+                return self._home.turned_down(journey, live, answer)
+            stack.push_async_callback(answer.response.close)
+            return await self._home.answered(journey, live, answer, outbound, stack)
+
+    def _routed(self, asked: Asked) -> Choice:
+        key = asked.dialect, asked.provider, asked.model, has_credential(asked)
+        choice = self._routes.get(key)
+        if choice is None:
+            choice = routed(self._catalog, asked, self._has_key)
+            if len(self._routes) >= _MOST_ROUTES:
+                self._routes.clear()
+            self._routes[key] = choice
+        return choice
+
+    def _has_key(self, provider: Provider) -> bool:
+        return provider.embedded or not provider.key_env or bool(self._environment.get(provider.key_env, "").strip())
+
+    async def _placed(
+        self, journey: Journey, provider: Provider, live: Live, stack: AsyncExitStack
+    ) -> Mapping[str, str]:
+        """The variables for a call to this provider; the embedded model is started, and answers one at a time."""
+        if not provider.embedded:
+            return self._environment
+        live.commit()  # it may be long until its turn
+        with journey.waiting():
+            running = (await stack.enter_async_context(self._embedded.turn())).running
+        return {**self._environment, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
+
+    def _refuse_itself(self, url: str) -> None:
+        origin = target(url).origin
+        for host, port in self.own:
+            is_here = origin.host == host or (host in _ANYWHERE and origin.is_loopback)
+            if origin.port == port and is_here:
+                raise Fault(
+                    Code.CONFIG,
+                    f"the provider's address {origin.place} is Sightline itself",
+                    hint="Set base_url to the provider's own address.",
+                    status=508,
+                )
+
+    async def _sent(self, journey: Journey, live: Live, outbound: Outbound) -> Answer:
+        choice, asked = journey.chosen, journey.asked
+        provider, digest = choice.provider, live.sha256
+        if outbound.body is not asked.body:
+            digest = live.rewritten(outbound.body)
+            if outbound.report is not None:
+                live.translated(choice.dialect, digest, outbound.report)
+                journey.losses = len(outbound.report.losses)
+        outgoing = Outgoing(
+            request=outbound.request,
+            provider=choice.provider_name,
+            model=choice.model,
+            dialect=choice.dialect,
+            stream=asked.is_stream,
+            retries=provider.stream_max_retries if asked.is_stream else provider.request_max_retries,
+            timeouts=Timeouts(
+                connect=provider.connect_timeout_ms / 1000,
+                first_byte=provider.first_byte_timeout_ms / 1000,
+                idle=provider.stream_idle_timeout_ms / 1000,
+            ),
+            direct=provider.embedded,
+            secrets=live.redaction.secrets,
+            sha256=digest,
+        )
+        with journey.waiting():
+            return await self._sender.send(outgoing, live.attempting(choice.model, choice.dialect))
+
+
+def _head_of(answer: Answer) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
+    if isinstance(answer, Refused):
+        return answer.status, answer.headers
+    return answer.response.status, answer.response.headers
+
+
+def _closing() -> Fault:
+    return Fault(Code.OVERLOADED, "Sightline is shutting down", hint="Send the request again later.", status=503)

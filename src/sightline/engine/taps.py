@@ -1,0 +1,244 @@
+"""What is made of an answer as it streams by: what the client gets of it, and what the record learns from it."""
+
+import re
+from typing import Protocol
+
+from sightline.dialects.dialect import Client
+from sightline.dialects.registry import dialect
+from sightline.dialects.stream_translation import StreamTranslation
+from sightline.engine.live import Live
+from sightline.engine.reading import Reading, Undoing
+from sightline.engine.redaction import Masking
+from sightline.errors import Code, Fault
+from sightline.model.events import Ended, Failed
+from sightline.model.reply import Reply
+from sightline.model.report import Report
+from sightline.wire.sse import SseDecoder, encode_frame
+
+_NUMBER = re.compile(rb'"sequence_number":\s*(\d+)')
+_KEPT_FOR_NUMBERS = 1 << 16
+
+
+class Tap(Protocol):
+    """Stands in the stream of one answer. Each of its ends writes the exchange's last fact, once."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has had all that it will get."""
+        ...
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read of the answer."""
+        ...
+
+    def take(self, data: bytes) -> bytes:
+        """Bytes came from the provider: those for the client."""
+        ...
+
+    def catch_up(self) -> None:
+        """Read what the client has been given meanwhile."""
+        ...
+
+    def end(self) -> bytes:
+        """The provider has ended: what the client still gets."""
+        ...
+
+    def fail(self, fault: Fault) -> bytes:
+        """The provider broke off: what the client still gets; raises where that cannot be said in its dialect."""
+        ...
+
+    def leave(self) -> None:
+        """The client has gone."""
+        ...
+
+
+class Verbatim:
+    """The provider's bytes as they came; a copy is read behind the client's back.
+
+    `masking` takes configured keys out of what the client gets; `undoing` is there where the bytes are coded;
+    `is_framed` says that they are server-sent events, to which an error can be added.
+    """
+
+    has_ended = False
+
+    def __init__(self, live: Live, spoken: str, *, masking: Masking, undoing: Undoing | None, is_framed: bool) -> None:
+        self._live = live
+        self._spoken = spoken
+        self._masking = masking
+        self._undoing = undoing
+        self._is_framed = is_framed and undoing is None
+        self._reading = Reading(spoken)
+        self._unread = b""
+        self._last = b""
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read of the answer."""
+        return self._reading.reply
+
+    def take(self, data: bytes) -> bytes:
+        """The same bytes, unless they repeat a key."""
+        if self._undoing is not None:
+            return self._coded(data, self._undoing)
+        self._live.came(data)
+        self._unread = data
+        shown = self._masking.feed(data)
+        if shown:
+            self._last = shown
+        return shown
+
+    def _coded(self, data: bytes, undoing: Undoing) -> bytes:
+        """The coded bytes, as long as what they say repeats no key."""
+        plain = undoing.feed(data)
+        self._live.came(plain)
+        if undoing.trouble:
+            self._reading.give_up(undoing.trouble)
+        self._unread = plain
+        self._masking.feed(plain)
+        if self._masking.has_found:
+            raise _repeated()
+        return data
+
+    def catch_up(self) -> None:
+        """Read what was passed on."""
+        if self._unread:
+            data, self._unread = self._unread, b""
+            self._reading.feed(data)
+
+    def end(self) -> bytes:
+        """What was held back; and where the stream ended without its end, the error that says so."""
+        self.catch_up()
+        held = self._masking.close()
+        ended_before = self._reading.has_failed
+        self._reading.close()
+        reply = self._reading.reply
+        if reply.fault is None:
+            self._live.finished(reply, warning=self._reading.warning)
+            return b"" if self._undoing is not None else held
+        self._live.failed(reply.fault, usage=reply.usage)
+        if self._undoing is not None:
+            return b""
+        self._last = held or self._last
+        was_begun = bool(reply.id or reply.model or any(choice.parts for choice in reply.choices))
+        if self._is_framed and was_begun and not ended_before:
+            return held + self._error(reply.fault)
+        return held
+
+    def fail(self, fault: Fault) -> bytes:
+        """The error in the words of the dialect, if there is a place for it; after a legal end nothing is missing."""
+        self.catch_up()
+        is_spoilt = self._undoing is not None and self._masking.has_found
+        if self._reading.has_ended and not is_spoilt:
+            return self.end()
+        self._reading.fail(fault)
+        self._live.failed(fault, usage=self._reading.reply.usage)
+        if not self._is_framed:
+            raise fault
+        held = self._masking.close()
+        self._last = held or self._last
+        return held + self._error(fault)
+
+    def leave(self) -> None:
+        """A client that leaves behind the legal end has had everything."""
+        self.catch_up()
+        self._reading.close()
+        reply = self._reading.reply
+        if reply.fault is None and reply.choice.finish is not None:
+            self._live.finished(reply, warning=self._reading.warning)
+        else:
+            self._live.cancelled()
+
+    def _error(self, fault: Fault) -> bytes:
+        last = self._last
+        gap = b"" if not last or last.endswith((b"\n\n", b"\r\r", b"\r\n\r\n")) else b"\n\n"
+        return gap + broken_off(self._spoken, fault, self._reading.reply, last)
+
+
+class Translating:
+    """The answer in the client's dialect. Where anything of it was lost, the record says what, and what was given."""
+
+    def __init__(self, live: Live, translation: StreamTranslation, *, target: str, undoing: Undoing | None) -> None:
+        self._live = live
+        self._translation = translation
+        self._target = target
+        self._undoing = undoing
+        self._given: list[bytes] = []
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has had its terminal."""
+        return self._translation.has_ended
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read of the answer."""
+        return self._translation.reply
+
+    def take(self, data: bytes) -> bytes:
+        """What these bytes amount to."""
+        plain = data if self._undoing is None else self._undoing.feed(data)
+        self._live.came(plain)
+        if self._undoing is not None and self._undoing.trouble:
+            raise unreadable(self._undoing.trouble)
+        return self._given_to_client(self._translation.feed(plain))
+
+    def catch_up(self) -> None:
+        """It was read before."""
+
+    def end(self) -> bytes:
+        """The terminal, or the error that stands in its place."""
+        return self._given_to_client(self._translation.close(), is_last=True)
+
+    def fail(self, fault: Fault) -> bytes:
+        """The error in the words of the client's dialect."""
+        return self._given_to_client(self._translation.fail(fault), is_last=True)
+
+    def leave(self) -> None:
+        """The client has gone."""
+        self._live.cancelled()
+
+    def _given_to_client(self, data: bytes, *, is_last: bool = False) -> bytes:
+        self._given.append(data)
+        if (is_last or self._translation.has_ended) and not self._live.is_over:
+            self._conclude()
+        return data
+
+    def _conclude(self) -> None:
+        reply, report = self._translation.reply, self._translation.report
+        if report.losses:
+            self._live.translated(self._target, self._live.rewritten(b"".join(self._given)), report)
+        self._given.clear()
+        if reply.fault is None:
+            self._live.finished(reply)
+        else:
+            self._live.failed(reply.fault, usage=reply.usage)
+
+
+def broken_off(spoken: str, fault: Fault, reply: Reply, last: bytes) -> bytes:
+    """The frame by which a stream of this dialect says that it has failed; `last` are the bytes before it."""
+    writer = dialect(spoken).stream_writer(Client(id=reply.id or "", model=reply.model or ""), Report())
+    written = b"".join(writer.feed(event) for event in (Failed(fault), Ended()))
+    # A writer that has written nothing yet opens its stream first; here it has been open for long.
+    frame = SseDecoder().feed(written)[-1]
+    data = encode_frame(frame)
+    if numbers := _NUMBER.findall(last[-_KEPT_FOR_NUMBERS:]):
+        data = _NUMBER.sub(b'"sequence_number":%d' % (int(numbers[-1]) + 1), data, count=1)
+    return data
+
+
+def unreadable(why: str) -> Fault:
+    """The fault of an answer that cannot be translated because it cannot be read."""
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        f"the provider's answer cannot be read: {why}",
+        hint="Check that the provider's base_url leads to its API, and that it speaks the dialect that is set for it.",
+    )
+
+
+def _repeated() -> Fault:
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        "the answer repeats a configured key and is coded, so that the key cannot be taken out",
+        hint="Ask for the answer without Accept-Encoding, and tell the provider.",
+    )

@@ -1,0 +1,148 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.dialects.registry import dialect
+from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Translated
+from sightline.model.fold import fold
+from tests.contract.test_law_4_stream_is_whole import read_stream
+from tests.relay_stage import DIALECTS, Stage, asks, play
+from tests.reply_samples import SAYS, streamed, whole
+from tests.upstream import answer, says, streams
+
+pair = pytest.mark.parametrize(("client", "provider"), [(a, b) for a in DIALECTS for b in DIALECTS])
+COUNTS: dict[str, dict[str, Any]] = {
+    "anthropic": {"path": "/v1/messages/count_tokens", "counts": True},
+    "gemini": {"path": "/v1beta/models/m:countTokens", "counts": True},
+    "openai-responses": {"path": "/v1/responses/input_tokens", "counts": True},
+}
+RESULTS = {"anthropic": "input_tokens", "gemini": "totalTokens", "openai-responses": "input_tokens"}
+
+
+@pair
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_tool_call_reaches_every_client_from_every_provider(
+    tmp_path: Path, client: str, provider: str, stream: bool
+) -> None:
+    frames = streamed(provider)
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [streams(*frames) if stream else answer(200, whole(provider))]
+        got = await stage.ask(asks(client, stream=stream))
+        assert got.status == 200
+        reply = fold(read_stream(client, [got.body]) if stream else dialect(client).read_reply(got.json()))
+        (call,) = reply.choice.tool_calls
+        assert (reply.choice.finish, call.name) == ("tool_calls", "weather")
+        assert "Rome" in call.arguments
+        last = stage.facts()[-1]
+        assert isinstance(last, ExchangeFinished)
+        assert (last.finish, last.tools, last.status) == ("tool_calls", ("weather",), 200)
+        assert last.usage is not None
+        assert (last.usage.input_tokens, last.usage.output_tokens) == (11, 7)
+        assert stage.raw_reply() == (b"".join(frames) if stream else whole(provider))
+        if client == provider:
+            assert got.body == stage.raw_reply()
+        kind = got.header("content-type")
+        assert kind.startswith("text/event-stream" if stream else "application/json" if client != provider else "")
+
+    play(story, tmp_path, provider)
+
+
+def test_a_chat_client_gets_usage_when_it_asked_for_it(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [streams(*streamed("anthropic"))]
+        quiet = await stage.ask(asks("openai-chat", stream=True))
+        body = (
+            b'{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,'
+            b'"stream_options":{"include_usage":true}}'
+        )
+        told = await stage.ask(asks("openai-chat", stream=True, body=body))
+        assert b'"prompt_tokens"' not in quiet.body
+        assert b'"prompt_tokens":11' in told.body
+
+    play(story, tmp_path, "anthropic")
+
+
+def test_an_anthropic_client_gets_an_estimate_first_and_the_count_at_the_end(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [streams(*streamed("openai-chat"))]
+        got = await stage.ask(asks("anthropic", stream=True))
+        start, _, rest = got.body.partition(b"\n\n")
+        assert b'"input_tokens":0' not in start
+        assert b'"input_tokens":11' in rest
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize("client", COUNTS)
+def test_a_count_of_the_same_dialect_is_passed_on(tmp_path: Path, client: str) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says({RESULTS[client]: 42}), answer(200, b"<html>")]
+        got = await stage.ask(asks(client, **COUNTS[client]))
+        assert got.json() == {RESULTS[client]: 42}
+        assert got.header("x-sightline-estimated") == ""
+        assert stage.upstream.seen[0].target.endswith(COUNTS[client]["path"].partition("/v1")[2].partition("/")[2])
+        last = stage.facts()[-1]
+        assert isinstance(last, ExchangeFinished)
+        assert last.usage is not None
+        assert last.usage.input_tokens == 42
+        got = await stage.ask(asks(client, **COUNTS[client]))
+        assert got.body == b"<html>"
+        last = stage.facts("x_2")[-1]
+        assert isinstance(last, ExchangeFailed)
+        assert last.code == "upstream_protocol"
+
+    play(story, tmp_path, client)
+
+
+@pytest.mark.parametrize("client", COUNTS)
+def test_a_count_across_dialects_is_estimated_and_marked_so(tmp_path: Path, client: str) -> None:
+    async def story(stage: Stage) -> None:
+        got = await stage.ask(asks(client, **COUNTS[client]))
+        assert got.status == 200
+        assert got.json()[RESULTS[client]] > 0
+        assert got.header("x-sightline-estimated") == "1"
+        assert got.header("x-sightline-exchange") == "x_1"
+        assert not stage.upstream.seen
+        assert stage.kinds() == ["received", "finished"]
+
+    play(story, tmp_path)
+
+
+def test_what_a_reply_loses_is_on_record_with_what_the_client_got(tmp_path: Path) -> None:
+    body = whole("openai-chat", SAYS).replace(b'"object":', b'"brand_new":[1],"object":')
+    frames = streamed("openai-chat", SAYS)
+    frames[0] = frames[0].replace(b'"object":', b'"brand_new":[1],"object":')
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, body), streams(*frames)]
+        for stream in (False, True):
+            got = await stage.ask(asks("anthropic", stream=stream))
+            back = stage.facts(got.exchange)[-2]
+            assert isinstance(back, Translated)
+            assert back.dialect == "anthropic"
+            assert any(loss.pointer.endswith("/brand_new") for loss in back.report)
+            assert stage.bodies()[back.sha256] == got.body
+
+    play(story, tmp_path)
+
+
+def test_an_error_in_a_whole_reply_is_an_error_for_the_client(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says({"error": {"message": "no capacity", "code": 503}})]
+        got = await stage.ask(asks("anthropic"))
+        assert got.status >= 500
+        assert "no capacity" in got.json()["error"]["message"]
+
+    play(story, tmp_path)
+
+
+def test_limits_that_a_provider_tells_are_learned(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole("openai-chat"))]
+        await stage.ask(asks("openai-chat"))
+        used = stage.memory.ledger.used("acme", "m", stage.clock.now())
+        assert "18" in repr(used)
+
+    play(story, tmp_path)

@@ -1,0 +1,68 @@
+from sightline.engine.asked import Asked
+from sightline.engine.hub import Hub
+from sightline.engine.live import Live, near
+from sightline.errors import Code, Fault
+from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, FrameArrived, Received
+from sightline.model.reply import Reply
+from sightline.store.entries import Entry, Kept, Noted
+from tests.fake_clock import FakeClock
+
+HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
+
+
+def lived(kept: list[Entry], clock: FakeClock | None = None) -> Live:
+    clock = clock or FakeClock(100.0)
+    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
+    return Live(asked, "x_1", Hub(kept.extend), clock, ("configured-key",))
+
+
+def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    assert not kept
+    live.attempting("big", "gemini")(AttemptStarted(1, "acme", live.sha256, detail="configured-key is bad"))
+    body, received, attempt = kept
+    assert body == Kept(live.sha256, b"{}", "s-7")
+    assert isinstance(received, Noted)
+    assert isinstance(received.fact, Received)
+    assert (received.fact.client, received.fact.path) == ("claude-cli/2.1", "/v1/messages?beta=true")
+    assert received.fact.headers[1] == ("X-Api-Key", "***")
+    assert isinstance(attempt, Noted)
+    assert attempt.fact == AttemptStarted(1, "acme", live.sha256, detail="*** is bad", model="big", dialect="gemini")
+
+
+def test_only_the_first_end_counts() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.cancelled()
+    live.finished(Reply())
+    live.failed(Fault(Code.NETWORK, "x"))
+    assert [type(each.fact) for each in kept if isinstance(each, Noted)] == [Received, ExchangeCancelled]
+
+
+def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
+    kept: list[Entry] = []
+    clock = FakeClock(100.0)
+    live = lived(kept, clock)
+    clock.time = 102.0
+    live.answered(200, ((b"X-A", b"configured-key"),))
+    live.came(b"one")
+    clock.time = 103.0
+    live.came(b"two conf")
+    assert not kept
+    live.failed(Fault(Code.NETWORK, "lost configured-key"))
+    frames = [each.fact for each in kept if isinstance(each, Noted) and isinstance(each.fact, FrameArrived)]
+    assert frames == [FrameArrived(b"one", 2.0), FrameArrived(b"two ", 3.0), FrameArrived(b"conf", 3.0)]
+    last = kept[-1]
+    assert isinstance(last, Noted)
+    assert isinstance(last.fact, ExchangeFailed)
+    assert (last.fact.first_byte, last.fact.elapsed, last.fact.status) == (3.0, 4.0, 200)
+    assert (last.fact.message, last.fact.headers) == ("lost ***", (("X-A", "***"),))
+
+
+def test_what_bodies_resemble() -> None:
+    asked = Asked("anthropic", b"", (), "/", model="m")
+    assert near(asked, {}) == "m"
+    assert near(asked, {"user-agent": "tool/1 x"}) == "tool/1 m"
+    assert near(asked, {"thread-id": "t", "user-agent": "tool/1"}) == "t"
+    assert near(Asked("anthropic", b"", (), "/", session="named"), {"thread-id": "t"}) == "named"

@@ -1,0 +1,171 @@
+"""A relay on loopback: an upstream for each provider, a store that is a list, and a client that takes what comes."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.provider import Provider
+from sightline.catalog.route import Route
+from sightline.dialects.registry import dialect
+from sightline.engine.asked import Asked
+from sightline.engine.hub import Hub
+from sightline.engine.memory import Memory
+from sightline.engine.relay import Relay
+from sightline.engine.relayed import Relayed
+from sightline.model.exchange import Fact, FrameArrived
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.transport.embedded.process import EmbeddedModel
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.proxies import Proxies
+from sightline.transport.http.trust import Trust
+from sightline.transport.sender import Sender
+from tests.fake_clock import FakeClock
+from tests.upstream import Upstream
+
+DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
+KEY = "sk-configured-0123456789"
+PATHS = {
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/m:generateContent",
+}
+REQUESTS: Mapping[str, dict[str, Any]] = {
+    "openai-chat": {"model": "m", "messages": [{"role": "user", "content": "hi"}]},
+    "openai-responses": {"model": "m", "input": "hi"},
+    "anthropic": {"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": "hi"}]},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+}
+
+
+def asks(spoken: str, *, stream: bool = False, body: bytes | None = None, **more: Any) -> Asked:
+    """A small request of a dialect."""
+    document = dict(REQUESTS[spoken])
+    path, query = PATHS[spoken], ""
+    if stream and spoken == "gemini":
+        path, query = path.replace(":generate", ":streamGenerate"), "alt=sse"
+    elif stream:
+        document["stream"] = True
+    data = json.dumps(document).encode() if body is None else body
+    fields = {"headers": (("Content-Type", "application/json"),), "path": path, "query": query, "model": "m"}
+    return Asked(spoken, data, **{**fields, "is_stream": stream, **more})
+
+
+@dataclass
+class Got:
+    """An answer as a client has it at the end."""
+
+    exchange: str
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    pieces: list[bytes] = field(default_factory=list)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.pieces)
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def header(self, name: str) -> str:
+        return next((value.decode() for key, value in self.headers if key.decode().lower() == name), "")
+
+
+async def taken(relayed: Relayed) -> Got:
+    """All of an answer."""
+    got = Got(relayed.exchange, relayed.status, relayed.headers)
+    async with relayed:
+        async for piece in relayed:
+            got.pieces.append(piece)
+    return got
+
+
+class Stage:
+    """A relay with its providers `acme` (keyed) and `open` (without a key), both at the same upstream."""
+
+    def __init__(self, upstream: Upstream, folder: Path, spoken: str, **settings: Any) -> None:
+        self.upstream = upstream
+        self.clock = settings.pop("clock", None) or FakeClock()
+        self.entries: list[Entry] = []
+        self.commits: list[Sequence[Entry]] = []
+        self.memory = Memory(folder, self.clock.now)
+        self.client = HttpClient(trust=Trust(environment={}), proxies=Proxies.of({}))
+        self.embedded = EmbeddedModel(environment={}, make_key=lambda: "local-key-1", url=upstream.url)
+        self.hub = Hub(self.record)
+        routes: tuple[Route, ...] = settings.pop("routes", (Route(provider="acme"),))
+        environment = settings.pop("environment", {"ACME_KEY": KEY})
+        own = settings.pop("own", frozenset())
+        others = settings.pop("others", {})
+        base = {"dialect": spoken, "base_url": upstream.url, **settings}
+        self.providers = {
+            "acme": Provider(**{"key_env": "ACME_KEY", **base}),
+            "open": Provider(**{**base, "key_env": ""}),
+            **others,
+        }
+        ids = count(1)
+        self.relay = Relay(
+            catalog=Catalog(providers=self.providers, routes=routes),
+            environment=environment,
+            sender=Sender(self.client, self.clock, lambda: 0.5, self.memory.ledger),
+            embedded=self.embedded,
+            memory=self.memory,
+            hub=self.hub,
+            clock=self.clock,
+            make_id=lambda: f"x_{next(ids)}",
+            own=own,
+        )
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        self.commits.append(entries)
+        self.entries += entries
+
+    async def ask(self, asked: Asked) -> Got:
+        return await taken(await self.relay.start(asked))
+
+    def facts(self, exchange: str = "x_1") -> list[Fact]:
+        """The facts without frames, which must be numbered without a gap."""
+        noted = [entry for entry in self.entries if isinstance(entry, Noted) and entry.exchange == exchange]
+        assert [each.n for each in noted] == list(range(len(noted)))
+        return [each.fact for each in noted if not isinstance(each.fact, FrameArrived)]
+
+    def kinds(self, exchange: str = "x_1") -> list[str]:
+        return [str(type(fact).__struct_config__.tag) for fact in self.facts(exchange)]
+
+    def raw_reply(self, exchange: str = "x_1") -> bytes:
+        return b"".join(
+            entry.fact.data
+            for entry in self.entries
+            if isinstance(entry, Noted) and isinstance(entry.fact, FrameArrived) and entry.exchange == exchange
+        )
+
+    def bodies(self) -> dict[str, bytes]:
+        return {entry.sha256: entry.data for entry in self.entries if isinstance(entry, Kept)}
+
+
+Story = Callable[[Stage], Coroutine[Any, Any, None]]
+
+
+def play(story: Story, folder: Path, spoken: str = "openai-chat", **settings: Any) -> None:
+    """Play a story with a provider that speaks this dialect."""
+
+    async def played() -> None:
+        async with Upstream() as upstream:
+            stage = Stage(upstream, folder, spoken, **settings)
+            try:
+                await story(stage)
+            finally:
+                await stage.client.close()
+                await stage.embedded.close()
+
+    asyncio.run(played())
+
+
+def is_error_of(spoken: str, status: int, body: bytes) -> bool:
+    """Whether this is an error body of the dialect."""
+    fault = dialect(spoken).read_error(status, json.loads(body), {})
+    return status >= 400 and bool(fault.message)

@@ -1,0 +1,85 @@
+import gzip
+import zlib
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.errors import Code, Fault
+from sightline.wire.coding import Decoding, decoded
+
+BODY = b'{"model": "m", "messages": []}' * 300
+
+
+def bare(data: bytes) -> bytes:
+    squeezing = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return squeezing.compress(data) + squeezing.flush()
+
+
+CODED = {
+    "gzip": gzip.compress(BODY),
+    "x-gzip": gzip.compress(BODY[:100]) + gzip.compress(BODY[100:]),
+    "deflate": zlib.compress(BODY),
+    "Deflate": bare(BODY),
+    "zstd": zstandard.compress(BODY),
+    " ZSTD ": zstandard.compress(BODY[:9]) + zstandard.compress(BODY[9:]),
+    "gzip, zstd": zstandard.compress(gzip.compress(BODY)),
+    "identity": BODY,
+    "": BODY,
+}
+
+
+@pytest.mark.parametrize("codings", CODED)
+def test_each_coding_is_undone(codings: str) -> None:
+    assert decoded(CODED[codings], codings) == BODY
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
+@given(st.data())
+def test_a_body_can_come_in_any_pieces(coding: str, data: st.DataObject) -> None:
+    coded = CODED[coding]
+    undoing, said = Decoding(coding), b""
+    while coded:
+        size = data.draw(st.integers(1, len(coded)))
+        said += undoing.feed(coded[:size])
+        coded = coded[size:]
+    assert said == BODY
+    assert undoing.is_whole
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.99])
+def test_what_breaks_off_is_refused(coding: str, share: float) -> None:
+    with pytest.raises(Fault, match="no valid") as caught:
+        decoded(CODED[coding][: max(1, int(len(CODED[coding]) * share))], coding)
+    assert caught.value.code is Code.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
+def test_what_is_damaged_is_refused(coding: str) -> None:
+    with pytest.raises(Fault, match="no valid") as caught:
+        decoded(b"\x07no such thing" * 5, coding)
+    assert caught.value.code is Code.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
+def test_a_bomb_is_refused_before_it_has_gone_off(coding: str) -> None:
+    bomb = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}[coding](bytes(10_000_000))
+    undoing = Decoding(coding, limit=1_000_000)
+    with pytest.raises(Fault) as caught:
+        undoing.feed(bomb)
+    assert caught.value.code is Code.REQUEST_TOO_LARGE
+
+
+def test_a_body_without_a_coding_has_the_same_limit() -> None:
+    with pytest.raises(Fault) as caught:
+        decoded(BODY, "", limit=len(BODY) - 1)
+    assert caught.value.code is Code.REQUEST_TOO_LARGE
+    assert decoded(BODY, "", limit=len(BODY)) == BODY
+
+
+def test_a_coding_that_nobody_knows_is_named() -> None:
+    with pytest.raises(Fault, match="'br'") as caught:
+        decoded(BODY, "br")
+    assert caught.value.status == 415
