@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from sightline.build import SystemClock, config_file, configuration, data_folder, embedded_model, examined, open_engine
+from sightline.build import (
+    Ids,
+    SystemClock,
+    config_file,
+    configuration,
+    data_folder,
+    embedded_model,
+    examined,
+    open_engine,
+)
 from sightline.errors import Code, Fault
 
 
@@ -80,6 +89,14 @@ def test_the_clock_is_the_machines() -> None:
     clock = SystemClock()
     assert clock.now() > 1_700_000_000
     asyncio.run(clock.sleep(0))
+
+
+def test_ids_sort_as_they_were_made() -> None:
+    times = iter([5_000, 5_000, 4_000, 9_000_000])
+    make = Ids(lambda: next(times), lambda: "abc")
+    made = [make() for _ in range(4)]
+    assert made == sorted(set(made))
+    assert all(each.startswith("x_") for each in made)
 
 
 def test_a_home_that_is_not_ours_holds_nothing_for_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,16 +6,19 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from sightline.catalog.catalog import Catalog
+from sightline.catalog.facts import Prices
 from sightline.catalog.loading import Loaded, load
+from sightline.catalog.lookup import facts_of
 from sightline.catalog.problem import Problem
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
@@ -31,6 +34,17 @@ from sightline.transport.http.timeouts import Timeouts
 from sightline.transport.http.trust import Trust
 from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
+
+if TYPE_CHECKING:
+    from sightline.engine.hub import Hub, Record
+    from sightline.engine.relay import Relay
+    from sightline.engine.relayed import Relaying
+    from sightline.engine.replaying import Replaying
+    from sightline.filter.expression import Expression
+    from sightline.server.listening import Listening
+    from sightline.store.entries import Entry
+    from sightline.store.folding import PriceList
+    from sightline.store.store import Store
 
 FILE_NAME = "sightline.toml"
 _LONGEST_FILE = 4 << 20
@@ -102,14 +116,10 @@ def data_folder(named: str | None) -> Path:
 @asynccontextmanager
 async def open_engine(loaded: Configuration, data: str | None) -> AsyncIterator[Engine]:
     """An engine that is ready to send, and is closed with all that it started."""
-    settings, clock = loaded.settings, SystemClock()
+    clock = SystemClock()
     memory = Memory(data_folder(data), clock.now)
     embedded = embedded_model(loaded)
-    client = HttpClient(
-        trust=Trust(ca_file=settings.network.ca_file, environment=loaded.environment),
-        proxies=Proxies.of(loaded.environment),
-        max_connections=settings.network.max_connections,
-    )
+    client = _client(loaded)
     sender = Sender(client, clock, random.random, memory.ledger)
     try:
         yield Engine(sender, embedded, loaded.environment, memory, clock)
@@ -117,6 +127,170 @@ async def open_engine(loaded: Configuration, data: str | None) -> AsyncIterator[
         await client.close()
         await embedded.close()
         memory.save()
+
+
+@asynccontextmanager
+async def open_record(loaded: Configuration, data: str | None, store: str = "") -> AsyncIterator["Store"]:
+    """The record, also while a server writes to it. `store` is the URL of a database in place of the folder's own."""
+    record = await _store(loaded, data_folder(data), store, SystemClock())
+    try:
+        await record.settle()
+        yield record
+    finally:
+        await record.close()
+
+
+@asynccontextmanager
+async def open_relay(
+    loaded: Configuration, data: str | None, *, store: str = "", noted: "Record | None" = None
+) -> AsyncIterator[tuple["Relay", "Store"]]:
+    """A relay without a server, and the record that it writes to. `noted` is told of everything that is recorded."""
+    clock, folder = SystemClock(), data_folder(data)
+    async with AsyncExitStack() as stack:
+        record = await _store(loaded, folder, store, clock)
+        stack.push_async_callback(record.close)
+        relay, _ = await _relay(loaded, folder, record, stack, noted=noted)
+        yield relay, record
+
+
+@asynccontextmanager
+async def open_server(
+    loaded: Configuration,
+    data: str | None,
+    *,
+    host: str,
+    port: int,
+    store: str = "",
+    replay: "Expression | None" = None,
+    fast: bool = False,
+) -> AsyncIterator[tuple["Listening", str]]:
+    """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database in place
+    of the data folder's own. With `replay`, clients are answered from these exchanges of the record and nothing is
+    sent to anybody; `fast` does so without the waits that there were."""
+    # Commands that serve nobody start without all of this.
+    from sightline.engine.hub import Hub
+    from sightline.server.app import App
+    from sightline.server.gateway.gateway import Gateway
+    from sightline.server.guard import LOOPBACK, Guard, host_name
+    from sightline.server.listening import GRACE, Listening
+    from sightline.server.token import kept_token
+    from sightline.server.workbench.access import Access
+    from sightline.server.workbench.exchanges import Exchanges
+    from sightline.server.workbench.workbench import Workbench
+
+    clock, folder = SystemClock(), data_folder(data)
+    token = kept_token(folder, lambda: secrets.token_urlsafe(24))
+    async with AsyncExitStack() as stack:
+        record = await _store(loaded, folder, store, clock)
+        stack.push_async_callback(record.close)
+        relay: Relaying
+        if replay is None:
+            relay, hub = await _relay(loaded, folder, record, stack, own=frozenset({(host, port)}))
+        else:
+            relay, hub = await _replaying(record, replay, clock, fast=fast), Hub(record.record)
+        address = f"http://{LOOPBACK[0] if host_name(host) == 'localhost' else host_name(host)}:{port}"
+        guard = Guard(
+            port,
+            frozenset({*LOOPBACK, host_name(host)}),
+            frozenset(map(str.lower, loaded.settings.server.allowed_origins)),
+        )
+        exchanges = Exchanges(record, clock.now, _prices(loaded.catalog))
+        workbench = Workbench(Access(token, port), exchanges, hub, address)
+
+        async def ending() -> None:
+            hub.close()  # listeners never end by themselves
+            await relay.close(GRACE)
+
+        app = App(guard, Gateway(relay, loaded.catalog, loaded.has_key, clock.elapsed), workbench)
+        # The relay tells each client that it has to end; only who does not hear it is cut off.
+        yield Listening(app, ending=ending, grace=GRACE + 2), f"{address}/?token={token}"
+
+
+async def _relay(
+    loaded: Configuration,
+    folder: Path,
+    record: "Store",
+    stack: AsyncExitStack,
+    *,
+    own: frozenset[tuple[str, int]] = frozenset(),
+    noted: "Record | None" = None,
+) -> tuple["Relay", "Hub"]:
+    """A relay to the providers, and the hub that tells what it does; the stack closes what they need."""
+    from sightline.engine.hub import Hub
+    from sightline.engine.relay import Relay
+
+    clock = SystemClock()
+    memory, embedded, client = Memory(folder, clock.now), embedded_model(loaded), _client(loaded)
+    stack.callback(memory.save)
+    stack.push_async_callback(embedded.close)
+    stack.push_async_callback(client.close)
+    told = [noted] if noted is not None else []
+    if loaded.settings.telemetry.otlp_endpoint:
+        told.append(await _telemetry(loaded, client, stack))
+    hub = Hub(_recording(record, told) if told else record.record)
+    relay = Relay(
+        catalog=loaded.catalog,
+        environment=loaded.environment,
+        sender=Sender(client, clock, random.random, memory.ledger),
+        embedded=embedded,
+        memory=memory,
+        hub=hub,
+        clock=clock,
+        make_id=Ids(time.time_ns, lambda: secrets.token_hex(3)),
+        own=own,
+    )
+    return relay, hub
+
+
+def _recording(record: "Store", told: "list[Record]") -> "Record":
+    """Recording, of which others hear once it is done."""
+
+    def recorded(entries: Sequence["Entry"]) -> None:
+        record.record(entries)
+        for each in told:
+            each(entries)
+
+    return recorded
+
+
+async def _replaying(record: "Store", wanted: "Expression", clock: SystemClock, *, fast: bool) -> "Replaying":
+    from sightline.engine.recording.library import Library
+    from sightline.engine.replaying import Replaying
+
+    library = Library(record)
+    await library.fill(wanted, now=clock.now())
+    return Replaying(library, clock, fast=fast)
+
+
+async def _telemetry(loaded: Configuration, client: HttpClient, stack: AsyncExitStack) -> "Record":
+    """What tells a collector of everything that is recorded."""
+    from importlib.metadata import version
+
+    from sightline.engine.telemetry.exporter import Exporter
+
+    told = loaded.settings.telemetry
+    values = {name: loaded.environment.get(variable, "").strip() for name, variable in told.env_headers.items()}
+    headers = {name: value for name, value in values.items() if value}
+    exporter = Exporter(
+        client, told.otlp_endpoint, version=version("sightline"), headers=headers, with_content=told.content
+    )
+    await stack.enter_async_context(exporter)
+    return exporter.took
+
+
+class Ids:
+    """Names for exchanges, which sort as they were made: microseconds since 1970, never twice the same, and some chance
+    for those who share a record."""
+
+    def __init__(self, nanoseconds: Callable[[], int], chance: Callable[[], str]) -> None:
+        self._nanoseconds = nanoseconds
+        self._chance = chance
+        self._last = 0
+
+    def __call__(self) -> str:
+        """The next one."""
+        self._last = max(self._last + 1, self._nanoseconds() // 1000)
+        return f"x_{self._last:014x}{self._chance()}"
 
 
 def embedded_model(loaded: Configuration) -> EmbeddedModel:
@@ -145,6 +319,33 @@ async def diagnosed(loaded: Configuration) -> list[Finding]:
             return await diagnose(model, post)
         finally:
             await model.close()
+
+
+def _client(loaded: Configuration) -> HttpClient:
+    network = loaded.settings.network
+    return HttpClient(
+        trust=Trust(ca_file=network.ca_file, environment=loaded.environment),
+        proxies=Proxies.of(loaded.environment),
+        max_connections=network.max_connections,
+    )
+
+
+async def _store(loaded: Configuration, folder: Path, url: str, clock: SystemClock) -> "Store":
+    prices = _prices(loaded.catalog)
+    if not url:
+        from sightline.store.sqlite import open_store
+
+        return await open_store(folder, prices=prices, now=clock.now)
+    from sightline.store.postgres import open_postgres
+
+    return await open_postgres(url, folder, prices=prices, now=clock.now)
+
+
+def _prices(catalog: Catalog) -> "PriceList":
+    def prices(provider: str, model: str) -> Prices | None:
+        return facts_of(catalog, provider, model).prices
+
+    return prices
 
 
 def _loaded(named: str | None) -> tuple[Loaded[Settings], Path | None]:

@@ -43,6 +43,17 @@ class Network(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     max_connections: Limit = 1000
 
 
+class Telemetry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[telemetry]`: an OpenTelemetry collector that is told of every exchange; none is told of any without it.
+
+    `content` sends what was said too. `env_headers` name the variables that hold the collector's headers.
+    """
+
+    otlp_endpoint: Url = ""
+    content: bool = False
+    env_headers: dict[str, str] = {}
+
+
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """All tables."""
 
@@ -50,3 +61,4 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     ask: Ask = Ask()
     local: Local = Local()
     network: Network = Network()
+    telemetry: Telemetry = Telemetry()

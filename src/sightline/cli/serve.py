@@ -1,0 +1,129 @@
+"""`sightline serve`: the gateway and its page, until it is asked to end."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_shared
+from sightline.cli.terminal import is_terminal, say, write
+from sightline.errors import Code, Fault
+
+if TYPE_CHECKING:
+    from sightline.build import Configuration
+    from sightline.filter.expression import Expression
+
+_INTERRUPTED = 130
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`serve` and its options."""
+    command = commands.add_parser(
+        "serve",
+        help="run the gateway and its page; what happens without a command",
+        description="Run the gateway. Clients of OpenAI, Anthropic and Google are pointed at it by their base URL. The "
+        "link to its page is printed. Ctrl-C ends it; streams get a few seconds to finish.",
+    )
+    command.add_argument("--host", metavar="HOST", help="where to listen (default: 127.0.0.1, this machine alone)")
+    command.add_argument("--port", type=_port, metavar="PORT", help="the port (default: 7700); 0 is any free one")
+    command.add_argument("--store", default="", metavar="URL", help="keep the record in PostgreSQL: postgresql://…")
+    command.add_argument("--replay", metavar="FILTER", help="answer from these exchanges of the record; send nothing")
+    command.add_argument("--fast", action="store_true", help="with --replay: without the waits that there were")
+    command.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
+    add_shared(command)
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Listen, say where, and serve until a signal comes."""
+    import asyncio
+    import signal
+
+    from sightline.build import configuration, open_server
+    from sightline.server.listening import allow_many_files, bound, is_loopback, new_loop
+
+    async def serve() -> int:
+        async with open_server(
+            loaded,
+            arguments.data,
+            host=host,
+            port=port,
+            store=arguments.store,
+            replay=wanted,
+            fast=arguments.fast,
+        ) as (server, link):
+            write(f"{link}\n".encode(), ends_line=False)
+            if wanted is None:
+                say(_about_local(loaded))
+            if not arguments.no_open:
+                _open(link)
+            await server.run_on(sockets)
+        return _INTERRUPTED if server.asked_by is signal.SIGINT else 0
+
+    wanted = _recordings(arguments)
+    loaded = configuration(arguments.config)
+    configured = loaded.settings.server
+    host = arguments.host or configured.host
+    _log(arguments.log_level)
+    allow_many_files()
+    sockets = bound(host, configured.port if arguments.port is None else arguments.port)
+    try:
+        port = sockets[0].getsockname()[1]
+        if not is_loopback(host):
+            say(f"warning: {host} can be reached by other machines, and the gateway asks nobody for a token")
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            return runner.run(serve())
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _recordings(arguments: argparse.Namespace) -> "Expression | None":
+    """The exchanges that clients are answered from; none where they are not answered from the record."""
+    from sightline.filter.fields import Scope
+    from sightline.filter.parsing import parse
+
+    if arguments.replay is not None:
+        return parse(arguments.replay, scope=Scope.TRAFFIC)
+    if arguments.fast:
+        raise Fault(Code.USAGE, "--fast is for --replay", hint="A provider answers as fast as it does.")
+    return None
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise ValueError(text)
+    return port
+
+
+def _about_local(loaded: "Configuration") -> str:
+    """One line about the embedded model: whether it is there, and when it answers."""
+    from importlib.util import find_spec
+
+    from sightline.transport.embedded.child import ENGINE
+    from sightline.transport.embedded.weights import find_weights
+
+    if url := loaded.settings.local.url:
+        return f"The embedded model is the one at {url}."
+    if find_spec(ENGINE) is None or find_weights() is None:
+        return "The embedded model is not installed, and everything else works; `make local` shows why."
+    return "The embedded model answers where no key is set; it starts with its first request."
+
+
+def _open(link: str) -> None:
+    """Show the page, where a person sits in front of a screen."""
+    import os
+    import threading
+    import webbrowser
+
+    has_screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    if has_screen and is_terminal(sys.stdout):
+        threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
+
+
+def _log(level: str) -> None:
+    """Words about requests go to stderr."""
+    import logging
+
+    logging.basicConfig(stream=sys.stderr, level=level.upper(), format="%(levelname)s: %(message)s")
+    logging.getLogger("asyncio").setLevel(logging.WARNING)

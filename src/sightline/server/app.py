@@ -1,0 +1,50 @@
+"""The application: guards the door, and shows each request to the one who serves it."""
+
+import asyncio
+from typing import Final
+
+from sightline.server.asgi import RUNNING, Receive, Scope, Send
+from sightline.server.gateway.gateway import Gateway
+from sightline.server.guard import Guard
+from sightline.server.workbench.workbench import Workbench
+
+
+class App:
+    """A bare ASGI callable. Paths are taken as they were written, so that no spelling leads around a rule."""
+
+    def __init__(self, guard: Guard, gateway: Gateway, workbench: Workbench) -> None:
+        self._guard: Final = guard
+        self._gateway: Final = gateway
+        self._workbench: Final = workbench
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; whoever hangs up meanwhile ends it."""
+        task = asyncio.current_task()
+        assert task is not None  # a server runs each request in a task
+        connection = scope.get("extensions", {}).get(RUNNING, self._tasks)
+        self._tasks.add(task)
+        connection.add(task)
+        try:
+            await self._serve(scope, receive, send)
+        except asyncio.CancelledError:
+            # The client has gone, or the server ends: both are ways for a request to end, and no failure of it.
+            return
+        finally:
+            connection.discard(task)
+            self._tasks.discard(task)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_workbench = self._workbench.serves(scope)
+        refusal = self._guard.refusal(scope["headers"])
+        if refusal is not None:
+            refusing = self._workbench if is_workbench else self._gateway
+            await refusing.refusal(scope, refusal).to(send)
+        elif is_workbench:
+            await self._workbench.serve(scope, receive, send)
+        else:
+            await self._gateway.serve(scope, receive, send)
+
+    async def settled(self) -> None:
+        """Wait for requests that were cut off."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,133 @@
+"""The models that can be asked for here, in the shape that whoever asks expects."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.facts import Facts
+from sightline.catalog.lookup import facts_of
+from sightline.catalog.provider import Provider
+from sightline.catalog.route import Route
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+
+_GLOB = frozenset("*?[")
+_NEVER = "1970-01-01T00:00:00Z"
+"""The catalogue does not say when a model was made, and the shapes demand a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One model under the name by which it is asked for."""
+
+    id: str
+    provider: str
+    facts: Facts
+
+
+def listed(catalog: Catalog, has_key: Callable[[Provider], bool], provider: str = "") -> list[Listed]:
+    """Every model that would get an answer: by a route, by a provider whose key is here, by the embedded model.
+
+    With a `provider`, those of that one.
+    """
+    if provider and provider not in catalog.providers:
+        raise unknown_provider(catalog, provider)
+    found = {each.id: each for each in _of_providers(catalog, has_key, provider)}
+    # A route goes before everything else, so that what it says of a name is what holds.
+    for route in reversed(catalog.routes):
+        if not provider or route.provider == provider:
+            found.update((each.id, each) for each in _of_route(catalog, route))
+    return sorted(found.values(), key=lambda each: (each.provider, each.id))
+
+
+def one(models: list[Listed], name: str) -> Listed:
+    """The model of this name."""
+    wanted = name.removeprefix("models/")
+    for each in models:
+        if each.id == wanted:
+            return each
+    hint = "GET /v1/models lists those that can be asked for."
+    raise Fault(Code.MODEL_UNKNOWN, f"there is no model {wanted!r} here", hint=hint, status=404)
+
+
+def unknown_provider(catalog: Catalog, name: str) -> Fault:
+    """The fault of a provider that nobody has configured."""
+    hint = f"Known are {', '.join(catalog.providers)}."
+    return Fault(Code.USAGE, f"there is no provider {name!r}", hint=hint, status=404)
+
+
+def _of_providers(catalog: Catalog, has_key: Callable[[Provider], bool], only: str) -> Iterator[Listed]:
+    usable = {
+        name
+        for name, provider in catalog.providers.items()
+        if only == name or (not only and (provider.embedded or (provider.key_env and has_key(provider))))
+    }
+    for name, model in catalog.models.items():
+        owner, _, rest = name.partition("/")
+        if rest and owner in catalog.providers:
+            continue  # facts of another entry at one provider
+        for serving in model.providers:
+            if serving in usable:
+                yield Listed(name, serving, facts_of(catalog, serving, name))
+                break
+    for name in usable:
+        if default := catalog.providers[name].default_model:
+            yield Listed(default, name, facts_of(catalog, name, default))
+
+
+def _of_route(catalog: Catalog, route: Route) -> Iterator[Listed]:
+    named = [route.model] if not _GLOB & set(route.model) else [
+        name for name in catalog.models if fnmatchcase(name, route.model)
+    ]  # fmt: skip
+    for name in named:
+        yield Listed(name, route.provider, facts_of(catalog, route.provider, route.as_ or name))
+
+
+# --- shapes -----------------------------------------------------------------------------------------
+
+
+def shaped_list(models: list[Listed], dialect: str) -> JsonObject:
+    """The whole list."""
+    entries: list[Json] = [shaped(each, dialect) for each in models]
+    match dialect:
+        case "anthropic":
+            first, last = (models[0].id, models[-1].id) if models else (None, None)
+            return {"data": entries, "has_more": False, "first_id": first, "last_id": last}
+        case "gemini":
+            return {"models": entries}
+        case _:
+            return {"object": "list", "data": entries}
+
+
+def for_codex() -> JsonObject:
+    """The list that Codex asks for. An entry would stand instead of what Codex knows of a model, its instructions and
+    tools among it, and the catalogue knows neither; so there is none."""
+    return {"models": []}
+
+
+def shaped(model: Listed, dialect: str) -> JsonObject:
+    """One model."""
+    facts = model.facts
+    match dialect:
+        case "anthropic":
+            entry: JsonObject = {
+                "type": "model",
+                "id": model.id,
+                "display_name": facts.title or model.id,
+                "created_at": _NEVER,
+            }
+            limits = {"max_input_tokens": facts.context_window, "max_tokens": facts.max_output}
+        case "gemini":
+            entry = {
+                "name": f"models/{model.id}",
+                "baseModelId": model.id,
+                "version": "001",
+                "displayName": facts.title or model.id,
+                "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
+            }
+            limits = {"inputTokenLimit": facts.context_window, "outputTokenLimit": facts.max_output}
+        case _:
+            entry = {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}
+            limits = {}
+    return entry | {name: limit for name, limit in limits.items() if limit is not None}

@@ -1,0 +1,93 @@
+"""What the path of a request asks for, however a client's base URL has made it.
+
+Most clients let a person set a base URL and nothing else, and then add a path of their own. So `/p/{provider}` and
+`/s/{session}` may stand in front, slashes may be doubled or trail, and a version may be missing or stand there twice.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import unquote
+
+Kind = Literal["ask", "models", "model", "unknown"]
+
+_VERSION = re.compile(r"v\d+(?:(?:alpha|beta|p)\d*)*")
+_METHOD = re.compile(r"(.+):(generateContent|streamGenerateContent|countTokens)", re.DOTALL)
+_GOOGLE = re.compile(r"v\d+(?:alpha|beta)\d*")
+
+_ASKS: dict[tuple[str, ...], tuple[str, bool]] = {
+    ("chat", "completions"): ("openai-chat", False),
+    ("responses",): ("openai-responses", False),
+    ("responses", "input_tokens"): ("openai-responses", True),
+    ("messages",): ("anthropic", False),
+    ("messages", "count_tokens"): ("anthropic", True),
+}
+"""The dialect of each path behind its version, and whether it counts tokens."""
+
+_FAMILIES = {"messages": "anthropic", "responses": "openai-responses", "chat": "openai-chat"}
+"""What a path that is not known begins with tells the dialect of whoever asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is asked for. `path` is what stands behind the prefixes, as the client wrote it, with one slash in front.
+
+    `model` is what the path says of it. `dialect` is empty where the path does not tell.
+    """
+
+    kind: Kind
+    path: str
+    dialect: str = ""
+    model: str = ""
+    is_stream: bool = False
+    counts: bool = False
+    provider: str = ""
+    session: str = ""
+
+
+def understood(raw: str) -> Place:
+    """What this path, percent-encoded as it came, asks for."""
+    prefixes, path = _without_prefixes(raw)
+    provider, session = prefixes.get("p", ""), prefixes.get("s", "")
+    segments = [unquote(segment) for segment in path.split("/") if segment]
+    version = ""
+    while segments and _VERSION.fullmatch(segments[0]):
+        version = segments.pop(0)
+    found = _ASKS.get(tuple(segments))
+    if found is not None:
+        return Place("ask", path, found[0], counts=found[1], provider=provider, session=session)
+    if segments[:1] == ["models"]:
+        return _of_models("/".join(segments[1:]), path, version, provider, session)
+    dialect = _FAMILIES.get(segments[0] if segments else "", "gemini" if _GOOGLE.fullmatch(version) else "")
+    return Place("unknown", path, dialect, provider=provider, session=session)
+
+
+def caller_of(place: Place, headers: list[tuple[bytes, bytes]], query: str) -> str:
+    """The dialect that whoever asks speaks: as the path tells, else as its headers do."""
+    if place.dialect:
+        return place.dialect
+    names = {name for name, _ in headers}
+    if b"x-goog-api-key" in names or b"x-goog-api-client" in names or query.startswith("key=") or "&key=" in query:
+        return "gemini"
+    return "anthropic" if b"anthropic-version" in names else "openai-chat"
+
+
+def _without_prefixes(raw: str) -> tuple[dict[str, str], str]:
+    """The prefixes by their letter, each at most once, and the rest."""
+    prefixes: dict[str, str] = {}
+    path = "/" + raw.lstrip("/")
+    while True:
+        _, letter, *rest = path.split("/", 3)
+        if letter not in ("p", "s") or letter in prefixes or not rest or not rest[0]:
+            return prefixes, path
+        prefixes[letter] = unquote(rest[0])
+        path = "/" + (rest[1].lstrip("/") if len(rest) > 1 else "")
+
+
+def _of_models(rest: str, path: str, version: str, provider: str, session: str) -> Place:
+    if method := _METHOD.fullmatch(rest):
+        model, verb = method[1], method[2]
+        streams, counts = verb == "streamGenerateContent", verb == "countTokens"
+        return Place("ask", path, "gemini", model, streams, counts, provider, session)
+    dialect = "gemini" if _GOOGLE.fullmatch(version) else ""
+    return Place("model" if rest else "models", path, dialect, rest, provider=provider, session=session)

@@ -1,0 +1,75 @@
+"""Who may speak to this server at all: the browser of its own person, and programs on its own machine.
+
+A page from elsewhere can make a browser send requests here, also under a name of its own that leads to this machine. It
+cannot choose what the browser says of `Host`, `Origin` and `Sec-Fetch-Site`, so that these decide, on every path.
+"""
+
+import re
+from dataclasses import dataclass
+
+from sightline.errors import Code, Fault
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(?::(\d{1,5}))?", re.IGNORECASE)
+_OWN_SITE = frozenset({"same-origin", "none"})
+_NAMES = frozenset({b"host", b"origin", b"sec-fetch-site"})
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`hosts` are the names of this server in small letters, `origins` other origins that a person has allowed."""
+
+    port: int
+    hosts: frozenset[str] = frozenset(LOOPBACK)
+    origins: frozenset[str] = frozenset()
+
+    def refusal(self, headers: list[tuple[bytes, bytes]]) -> Fault | None:
+        """What is wrong with who is asking; nothing where all is well."""
+        told: dict[bytes, str] = {}
+        for name, value in headers:
+            if name in _NAMES:
+                if name in told:
+                    return _refused(f"the header {name.decode()} came twice", "Send it once.")
+                told[name] = value.decode("latin-1").strip()
+        return self._wrong_host(told.get(b"host", "")) or self._wrong_page(
+            told.get(b"origin"), told.get(b"sec-fetch-site")
+        )
+
+    def _wrong_host(self, host: str) -> Fault | None:
+        if self._is_own(host):
+            return None
+        hint = f"Use http://{self._shown} as the address."
+        return _refused("this server does not go by the name in the Host header", hint)
+
+    def _wrong_page(self, origin: str | None, site: str | None) -> Fault | None:
+        if origin is not None and origin.lower() in self.origins:
+            return None
+        scheme, _, host = (origin or "").partition("://")
+        if origin is not None and not (scheme.lower() == "http" and self._is_own(host, with_port=True)):
+            hint = "Where that page is your own, name its origin in [server] allowed_origins."
+            return _refused("pages of another origin may not use this server", hint)
+        if site is not None and site.lower() not in _OWN_SITE:
+            return _refused("another site sent this request", f"Open http://{self._shown} itself.")
+        return None
+
+    def _is_own(self, host: str, *, with_port: bool = False) -> bool:
+        match = _HOST.fullmatch(host)
+        if match is None or match[1].lower() not in self.hosts:
+            return False
+        if match[2] is None:
+            return not with_port or self.port == 80  # an origin without a port means the usual one
+        return int(match[2]) == self.port
+
+    @property
+    def _shown(self) -> str:
+        name = next((name for name in LOOPBACK if name in self.hosts), min(self.hosts))
+        return f"{name}:{self.port}"
+
+
+def host_name(host: str) -> str:
+    """A host as it stands in a URL and in a Host header."""
+    return f"[{host.lower()}]" if ":" in host and not host.startswith("[") else host.lower()
+
+
+def _refused(message: str, hint: str) -> Fault:
+    return Fault(Code.PERMISSION, message, hint=hint, status=403)

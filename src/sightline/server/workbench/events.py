@@ -1,0 +1,37 @@
+"""Every fact as it becomes true, as server-sent events, for as long as somebody listens."""
+
+import asyncio
+
+from sightline.engine.hub import Hub
+from sightline.server.asgi import Send, said, started
+from sightline.server.workbench.replies import GUARDED
+from sightline.server.workbench.views import told
+from sightline.store.entries import Noted
+from sightline.wire.jsontext import encode
+
+PING = 15.0
+"""After so many quiet seconds a comment is sent, so that nothing in between takes the connection for dead."""
+
+
+async def stream(hub: Hub, send: Send, *, ping: float = PING) -> None:
+    """Tell facts until the hub is closed. The first comment says that nothing is missed from here on."""
+    with hub.watch() as watch:
+        await send(started(200, [(b"content-type", b"text/event-stream"), *GUARDED]))
+        await send(said(b": listening\n\n", more=True))
+        facts = aiter(watch)
+        while True:
+            try:
+                async with asyncio.timeout(ping):
+                    noted = await anext(facts)
+            except TimeoutError:
+                await send(said(b": still here\n\n", more=True))
+            except StopAsyncIteration:
+                break
+            else:
+                await send(said(event(noted), more=True))
+        await send(said(b"", more=False))
+
+
+def event(noted: Noted) -> bytes:
+    """One fact."""
+    return b"data: " + encode({"exchange": noted.exchange, **told(noted)}) + b"\n\n"

@@ -1,0 +1,135 @@
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sightline.cli import serve
+from sightline.cli.program import main
+from tests.background import upstream_in_background
+from tests.upstream import chunk, head, pieces
+
+PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
+LINK = re.compile(r"(http://127\.0\.0\.1:(\d+))/\?token=([\w-]{22,})\n")
+
+
+@contextmanager
+def serving(folder: Path, *words: str, config: str = "") -> Iterator[tuple["subprocess.Popen[str]", str, str]]:
+    """The program, its address and its token."""
+    (folder / "sightline.toml").write_text(config)
+    command = [*PROGRAM, *words, "--port", "0", "--no-open", "--data", str(folder / "data")]
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(folder)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=environment
+    ) as child:
+        try:
+            assert child.stdout is not None
+            link = LINK.fullmatch(child.stdout.readline())
+            assert link is not None
+            yield child, link[1], link[3]
+        finally:
+            child.kill()
+
+
+def health(address: str) -> dict[str, str]:
+    with urllib.request.urlopen(f"{address}/api/health", timeout=20) as answer:
+        told: dict[str, str] = json.loads(answer.read())
+    return told
+
+
+@pytest.mark.parametrize("words", [[], ["serve"]])
+def test_it_prints_one_link_and_one_line_and_ends_in_order(tmp_path: Path, words: list[str]) -> None:
+    with serving(tmp_path, *words) as (child, address, _token):
+        assert health(address)["status"] == "ok"
+        child.send_signal(signal.SIGTERM)
+        out, err = child.communicate(timeout=20)
+    assert child.returncode == 0
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert "embedded model" in err
+
+
+def test_the_token_is_the_owners_alone_and_the_same_after_a_restart(tmp_path: Path) -> None:
+    tokens = []
+    for _ in range(2):
+        with serving(tmp_path) as (child, address, token):
+            health(address)
+            tokens.append(token)
+            child.send_signal(signal.SIGINT)
+            child.communicate(timeout=20)
+            assert child.returncode == 130
+    assert tokens[0] == tokens[1]
+    assert stat.S_IMODE((tmp_path / "data" / "token").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+
+
+def test_a_stream_finishes_before_the_end(tmp_path: Path) -> None:
+    with upstream_in_background() as upstream:
+        gate = asyncio.Event()
+        event = b'data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n'
+        upstream.script = [
+            pieces(head(200, [("Content-Type", "text/event-stream")]), chunk(event % b"a"), gate,
+                   chunk(b"data: [DONE]\n\n"), chunk(b""))
+        ]  # fmt: skip
+        config = f'[providers.acme]\nbase_url = "{upstream.url}/v1"\n'
+        with serving(tmp_path, config=config) as (child, address, _token):
+            request = urllib.request.Request(
+                f"{address}/p/acme/v1/chat/completions",
+                b'{"model":"m","stream":true,"messages":[]}',
+                {"authorization": "Bearer own-key-123"},
+            )
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                assert b'"a"' in answer.readline()
+                child.send_signal(signal.SIGTERM)
+                upstream._loop.call_soon_threadsafe(gate.set)
+                assert b"[DONE]" in answer.read()
+            child.communicate(timeout=20)
+            assert child.returncode == 0
+
+
+def test_a_port_in_use_is_one_line_with_a_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port), "--no-open", "--data", str(tmp_path)]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"error[config]: the port {port} of 127.0.0.1 is in use"
+    assert "--port" in second
+
+
+@pytest.mark.parametrize("port", ["x", "-1", "65536"])
+def test_a_port_is_a_number(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--port", port]) == 2
+    assert "--port" in capsys.readouterr().err
+
+
+def test_another_host_is_warned_of(tmp_path: Path) -> None:
+    command = [*PROGRAM, "--host", "0.0.0.0", "--port", "0", "--no-open", "--data", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().startswith("http://0.0.0.0:")
+        child.kill()
+        _, err = child.communicate(timeout=20)
+    assert err.startswith("warning: 0.0.0.0 can be reached by other machines")
+
+
+def test_a_browser_is_opened_only_where_a_person_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(serve, "is_terminal", lambda _stream: False)
+    serve._open("http://127.0.0.1/")
+    assert opened == []
+    monkeypatch.setattr(serve, "is_terminal", lambda _stream: True)
+    monkeypatch.setattr("threading.Thread.start", lambda self: self.run())
+    serve._open("http://127.0.0.1/")
+    assert opened == ["http://127.0.0.1/"]

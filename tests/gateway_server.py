@@ -1,0 +1,72 @@
+"""The whole program behind a port: gateway, relay and record, in a thread of its own."""
+
+import asyncio
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from sightline.build import configuration, open_server
+from sightline.server.listening import Listening, bound, new_loop
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """`url` is where it listens; `listening` can be asked to end."""
+
+    url: str
+    token: str
+    listening: Listening
+
+    def api(self, path: str) -> Any:
+        """What the API says."""
+        request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.loads(answer.read())
+
+    def body(self, exchange: str, of: str) -> bytes:
+        """A body of the record."""
+        path = f"/api/exchanges/{exchange}/body?of={of}"
+        request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            data: bytes = answer.read()
+        return data
+
+
+@contextmanager
+def served(folder: Path, config: str) -> Iterator[Served]:
+    """Sightline with this configuration, and its data in this folder."""
+    file = folder / "sightline.toml"
+    file.write_text(config)
+    loaded = configuration(str(file))
+    ready = threading.Event()
+    made: list[Served] = []
+
+    async def serve() -> None:
+        sockets = bound("127.0.0.1", 0)
+        port = sockets[0].getsockname()[1]
+        async with open_server(loaded, str(folder / "data"), host="127.0.0.1", port=port) as (listening, link):
+            parts = urlsplit(link)
+            made.append(Served(f"http://{parts.netloc}", parse_qs(parts.query)["token"][0], listening))
+            ready.set()
+            await listening.run_on(sockets)
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield made[0]
+    finally:
+        if made:
+            made[0].listening.end()
+        thread.join(30)
+        assert not thread.is_alive()

@@ -1,0 +1,212 @@
+"""A server that really listens, in a thread of its own, with a relay that says what it is told to."""
+
+import asyncio
+import http.client
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.provider import Provider
+from sightline.engine.asked import Asked
+from sightline.engine.hub import Hub
+from sightline.errors import Fault
+from sightline.server.app import App
+from sightline.server.gateway.gateway import Gateway
+from sightline.server.guard import Guard
+from sightline.server.listening import Listening, bound, new_loop
+from sightline.server.workbench.access import Access
+from sightline.server.workbench.exchanges import Exchanges
+from sightline.server.workbench.workbench import Workbench
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.folding import summary_of
+from sightline.store.summary import Summary
+
+TOKEN = "token-of-the-tests-0123456789"
+CATALOG = Catalog(
+    providers={
+        "acme": Provider(dialect="openai-chat", base_url="http://127.0.0.1:9/v1", key_env="ACME_KEY"),
+        "local": Provider(dialect="openai-chat", embedded=True, default_model="smol"),
+    }
+)
+
+
+@dataclass
+class Told:
+    """An answer that a test has written: pieces of its body, events to wait for, a fault to break off with."""
+
+    pieces: Sequence[bytes | asyncio.Event | Fault] = (b"{}",)
+    status: int = 200
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    exchange: str = "x_1"
+    was_left: threading.Event = field(default_factory=threading.Event)
+    is_over: bool = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self.is_over:
+            self.was_left.set()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            if isinstance(piece, bytes):
+                yield piece
+            elif isinstance(piece, Fault):
+                raise piece
+            else:
+                await piece.wait()
+        self.is_over = True
+
+
+Answering = Callable[[Asked], Awaitable[Told]]
+
+
+class ToldRelay:
+    """Answers with `answer`, or as `answering` says; `asked` is what came."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.answer = Told()
+        self.answering: Answering | None = None
+
+    async def start(self, asked: Asked) -> Told:
+        self.asked.append(asked)
+        return self.answer if self.answering is None else await self.answering(asked)
+
+
+class ListStore:
+    """Keeps entries in a list; of filters it knows none."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.found: list[tuple[object, str, int]] = []
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        self.entries.extend(entries)
+
+    async def settle(self) -> None:
+        """All of it can be read."""
+
+    async def facts(self, exchange: str) -> list[Noted]:
+        return [each for each in self.entries if isinstance(each, Noted) and each.exchange == exchange]
+
+    async def body(self, sha256: str) -> bytes | None:
+        return next((each.data for each in self.entries if isinstance(each, Kept) and each.sha256 == sha256), None)
+
+    async def find(self, wanted: object, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
+        self.found.append((wanted, before, limit))
+        ids = sorted({each.exchange for each in self.entries if isinstance(each, Noted)}, reverse=True)
+        return [
+            summary_of(each, await self.facts(each), lambda _provider, _model: None)
+            for each in ids
+            if not before or each < before
+        ][:limit]
+
+
+@dataclass
+class Running:
+    """`loop` is the server's; `hub` tells facts to whoever listens."""
+
+    port: int
+    loop: asyncio.AbstractEventLoop
+    relay: ToldRelay
+    store: ListStore
+    hub: Hub
+    listening: Listening
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def event(self) -> asyncio.Event:
+        """An event of the server's loop; set it with `set`."""
+        return asyncio.Event()
+
+    def set(self, event: asyncio.Event) -> None:
+        self.loop.call_soon_threadsafe(event.set)
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        """One request on a connection of its own: status, headers, body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def api(self, path: str, method: str = "GET") -> tuple[int, Any]:
+        """One request to the API with the token: status, JSON."""
+        status, _, body = self.ask(method, path, headers={"authorization": f"Bearer {TOKEN}"})
+        return status, json.loads(body)
+
+    def raw(self, data: bytes) -> bytes:
+        """All that the server says to these bytes until it hangs up."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as talk:
+            talk.sendall(data)
+            said = b""
+            while some := talk.recv(65536):
+                said += some
+            return said
+
+    def post(self, path: str, value: Any, headers: dict[str, str] | None = None) -> tuple[int, dict[str, str], Any]:
+        """JSON to the gateway: status, headers, JSON."""
+        status, said, body = self.ask(
+            "POST", path, json.dumps(value).encode(), {"content-type": "application/json", **(headers or {})}
+        )
+        return status, said, json.loads(body) if body else None
+
+
+def has_key(provider: Provider) -> bool:
+    return provider.key_env != "MISSING"
+
+
+@contextmanager
+def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: Guard | None = None) -> Iterator[Running]:
+    """A server that is listening."""
+    sockets = bound("127.0.0.1", 0)
+    port = sockets[0].getsockname()[1]
+    relay, store = ToldRelay(), ListStore()
+    hub = Hub(store.record)
+    started: list[asyncio.AbstractEventLoop] = []
+    ready = threading.Event()
+
+    async def serve() -> None:
+        started.append(asyncio.get_running_loop())
+        ready.set()
+        await listening.run_on(sockets)
+
+    clock = iter(float(number) for number in range(10**9))
+    exchanges = Exchanges(store, lambda: 1_760_000_000.0, lambda _provider, _model: None)  # type: ignore[arg-type]
+    app = App(
+        guard or Guard(port),
+        Gateway(relay, catalog, has_key, lambda: next(clock)),  # type: ignore[arg-type]
+        Workbench(Access(TOKEN, port), exchanges, hub, f"http://127.0.0.1:{port}"),
+    )
+
+    async def ending() -> None:
+        hub.close()
+
+    listening = Listening(app, ending=ending, grace=grace)
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield Running(port, started[0], relay, store, hub, listening)
+    finally:
+        listening.end()
+        thread.join(20)
+        assert not thread.is_alive()
