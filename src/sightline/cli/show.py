@@ -1,0 +1,91 @@
+"""`sightline show`: one exchange of the record, for a person or as something to use."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_shared
+from sightline.cli.terminal import say, write
+
+if TYPE_CHECKING:
+    from sightline.catalog.catalog import Catalog
+    from sightline.engine.recording.recorded import Recorded
+
+FORMS = ("wire", "curl", "python", "canonical", "events", "facts", "har", "html")
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`show` and its options."""
+    command = commands.add_parser(
+        "show",
+        help="show one exchange of the record",
+        description="Show one exchange: a summary, or with --as the exact body that was sent, a command that sends it "
+        "again, the reply's events, every fact, an HTTP archive, or a page to share.",
+    )
+    command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: a summary)")
+    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_shared(command)
+    command.add_argument("id", metavar="ID", help="its id, or the beginning of it")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show it."""
+    import asyncio
+
+    from sightline.build import SystemClock, configuration, open_record
+    from sightline.engine.recording.recorded import recorded, resolved
+
+    loaded = configuration(arguments.config)
+
+    async def found() -> "Recorded":
+        async with open_record(loaded, arguments.data, arguments.store) as store:
+            summary = await resolved(store, arguments.id, now=SystemClock().now())
+            return await recorded(store, summary, needs_bodies=arguments.form != "facts")
+
+    exchange = asyncio.run(found())
+    write(_summary(exchange) if arguments.form is None else shown(exchange, arguments.form, loaded.catalog))
+    return 0
+
+
+def shown(exchange: "Recorded", form: str, catalog: "Catalog") -> bytes:
+    """The exchange in one of the forms."""
+    match form:
+        case "curl" | "python":
+            from sightline.engine.recording.asking import call_of
+            from sightline.wire import snippet
+
+            return (snippet.curl if form == "curl" else snippet.python)(call_of(exchange, catalog)).encode()
+        case "canonical":
+            from sightline.dialects import canonical
+
+            return canonical.write(exchange.request()) + b"\n"
+        case "events":
+            from sightline.dialects.views import EventLines
+
+            return b"".join(map(EventLines().feed, exchange.events()))
+        case "facts":
+            from sightline.server.workbench.views import told
+            from sightline.wire.jsontext import encode
+
+            return b"".join(encode(told(noted)) + b"\n" for noted in exchange.facts)
+        case "har":
+            from importlib.metadata import version
+
+            from sightline.engine.recording.asking import call_of
+            from sightline.engine.recording.har import har
+
+            return har(exchange, call_of(exchange, catalog), version("sightline"))
+        case "html":
+            from sightline.engine.recording.page import page
+
+            return page(exchange)
+        case _:
+            if exchange.attempt is None:
+                say("note: it was not sent to anybody; this is what would have been")
+            return exchange.sent
+
+
+def _summary(exchange: "Recorded") -> bytes:
+    from sightline.cli.show_summary import summary_lines
+
+    return "".join(f"{line}\n" for line in summary_lines(exchange)).encode("utf-8", "replace")

@@ -1,0 +1,121 @@
+"""One exchange in a few readable lines: what it was, what was said last, what came back, what it took."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from sightline.cli.terminal import harmless
+from sightline.cli.traffic import money, outcome
+from sightline.engine.recording.recorded import Recorded
+from sightline.errors import Fault
+from sightline.model.message import Message
+from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall, ToolResult
+
+_LONGEST = 2000
+_INDENT = "  "
+
+
+def summary_lines(exchange: Recorded) -> Iterator[str]:
+    """The lines."""
+    summary = exchange.summary
+    when = datetime.fromtimestamp(summary.at).astimezone()
+    sent = f" as {exchange.model}" if exchange.model != summary.model else ""
+    spoken = f", asked in {exchange.spoken}" if exchange.spoken != summary.dialect else ""
+    pieces = _many(len(exchange.frames), "piece")
+    told = {
+        "exchange": exchange.id + (f" (replays {summary.origin})" if summary.origin else ""),
+        "when": f"{when:%Y-%m-%d %H:%M:%S %Z}",
+        "client": " ".join(filter(None, (summary.client, f"session {summary.session}" if summary.session else ""))),
+        "model": f"{summary.model} ({summary.dialect})",
+        "provider": f"{summary.provider}{sent}{spoken}" if summary.provider else "not sent",
+        "outcome": outcome(summary) + (f": {summary.message}" if summary.message else ""),
+        "tokens": _tokens(exchange),
+        "cost": money(summary.cost),
+        "time": _times(exchange),
+        "attempts": f"{summary.attempts}" if summary.attempts > 1 else "",
+        "continues": summary.previous,
+        "bytes": f"{len(exchange.sent):,} sent, {len(exchange.reply_body):,} back in {pieces}",
+    }
+    for name, value in told.items():
+        if value:
+            yield f"{name:<10}{harmless(value)}"
+    for loss in exchange.losses:
+        yield f"{'lost':<10}{harmless(f'({loss.severity}) {loss.pointer or chr(47)}: {loss.what}: {loss.why}')}"
+    yield ""
+    yield from _request(exchange)
+    yield from _reply(exchange)
+
+
+def _tokens(exchange: Recorded) -> str:
+    usage = exchange.usage
+    if usage is None:
+        return ""
+    counts = (
+        (usage.input_tokens, "in"),
+        (usage.cached_tokens, "of them cached"),
+        (usage.output_tokens, "out"),
+        (usage.reasoning_tokens, "of them thinking"),
+    )
+    return ", ".join(f"{count:,} {what}" for count, what in counts if count is not None)
+
+
+def _times(exchange: Recorded) -> str:
+    summary = exchange.summary
+    if summary.elapsed is None:
+        return ""
+    first = f", first byte after {summary.first_byte:.2f} s" if summary.first_byte else ""
+    return f"{summary.elapsed:.2f} s{first}"
+
+
+def _request(exchange: Recorded) -> Iterator[str]:
+    """What was said since the model spoke last; the rest of the conversation is only counted."""
+    try:
+        request = exchange.request()
+    except Fault as fault:
+        yield f"The request cannot be read: {harmless(fault.message)}"
+        return
+    messages = request.messages
+    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    new = [message for message in messages[last + 1 :] if message.role not in ("system", "developer")]
+    before = len(messages) - len(new)
+    rest = f" ({_many(before, 'message')} before it, {_many(len(request.tools), 'tool')})"
+    yield f"Asked{rest if before or request.tools else ''}:"
+    for message in new:
+        yield from _message(message)
+
+
+def _message(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        yield from _part(part)
+
+
+def _reply(exchange: Recorded) -> Iterator[str]:
+    reply = exchange.reply()
+    yield "Answered:"
+    for part in reply.choice.parts:
+        yield from _part(part)
+    if reply.fault is not None:
+        yield f"{_INDENT}{harmless(f'{reply.fault.code}: {reply.fault.message}')}"
+
+
+def _part(part: Part) -> Iterator[str]:
+    match part:
+        case Text(text=text) | Refusal(text=text):
+            yield from _indented(text)
+        case Thinking(text=text):
+            yield from _indented(f"[thinking] {text}" if text else "[thinking, sealed]")
+        case ToolCall(name=name, arguments=arguments):
+            yield from _indented(f"[calls {name}] {arguments}")
+        case ToolResult(parts=parts):
+            yield from _indented("[result] " + "".join(each.text for each in parts if isinstance(each, Text)))
+        case _:
+            yield f"{_INDENT}[{type(part).__name__.lower()}]"
+
+
+def _indented(text: str) -> Iterator[str]:
+    clipped = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+    for line in clipped.splitlines():
+        yield f"{_INDENT}{harmless(line)}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -1,0 +1,191 @@
+"""`sightline traffic`: what is on record, newest first."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_shared
+from sightline.cli.terminal import harmless, is_terminal, say, write
+
+if TYPE_CHECKING:
+    from sightline.filter.expression import Expression
+    from sightline.store.summary import Summary
+
+_USUAL = 50
+_PAGE = 500
+_WIDEST = 28
+_WIDTH_IN_A_PIPE = 160
+_RED, _DIM, _PLAIN = "\x1b[31m", "\x1b[2m", "\x1b[0m"
+_HEADINGS = ("TIME", "ID", "CLIENT", "MODEL", "STATE", "TOKENS", "COST", "TOOK", "TITLE")
+_TO_THE_RIGHT = frozenset({"TOKENS", "COST", "TOOK"})
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`traffic` and its options."""
+    command = commands.add_parser(
+        "traffic",
+        help="list what is on record, newest first",
+        description="List exchanges of the record, newest first. A filter such as `model:claude-* & status:error & "
+        'age<7d` or `text:"dad joke"` says which; it works while a server runs and when none does.',
+    )
+    command.add_argument("--json", action="store_true", help="one JSON object a line")
+    command.add_argument("--limit", type=_count, metavar="N", help=f"at most so many (default: {_USUAL}; 0 is all)")
+    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_shared(command)
+    command.add_argument("filter", nargs="*", metavar="FILTER", help="which ones; nothing is all")
+    command.set_defaults(run=run)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List them."""
+    import asyncio
+
+    from sightline.build import configuration
+
+    wanted = wanted_in(arguments.filter)
+    loaded = configuration(arguments.config)
+    limit = _USUAL if arguments.limit is None else arguments.limit
+
+    async def listed() -> int:
+        from sightline.build import SystemClock, open_record
+
+        table = _Table(_width(), has_colours=is_terminal(sys.stdout))
+        count = 0
+        async with open_record(loaded, arguments.data, arguments.store) as store:
+            before, now = "", SystemClock().now()
+            while not limit or count < limit:
+                size = min(_PAGE, limit - count) if limit else _PAGE
+                page = await store.find(wanted, now=now, before=before, limit=size)
+                if page:
+                    write(_lines(page) if arguments.json else table.page(page))
+                    before = page[-1].id
+                    count += len(page)
+                if len(page) < size:
+                    break
+        if not count and not arguments.json:
+            say("nothing on record" if not arguments.filter else "nothing on record is like that")
+        return 0
+
+    return asyncio.run(listed())
+
+
+def wanted_in(words: Sequence[str]) -> "Expression":
+    """What a filter on the command line means; its words may stand side by side without quotes."""
+    from datetime import datetime
+
+    from sightline.filter.fields import Scope
+    from sightline.filter.parsing import parse
+
+    zone = datetime.now().astimezone().tzinfo
+    assert zone is not None
+    return parse(" ".join(words), scope=Scope.TRAFFIC, zone=zone)
+
+
+def _lines(page: "Sequence[Summary]") -> bytes:
+    from sightline.server.workbench.views import line
+    from sightline.wire.jsontext import encode
+
+    return b"".join(encode(line(summary)) + b"\n" for summary in page)
+
+
+class _Table:
+    """Columns that fit their first page, so that the rest can come as it is read."""
+
+    def __init__(self, width: int, *, has_colours: bool) -> None:
+        self._has_colours = has_colours
+        self._width = width
+        self._widths: list[int] = []
+
+    def page(self, page: "Sequence[Summary]") -> bytes:
+        rows = [_row(summary) for summary in page]
+        out: list[str] = []
+        if not self._widths:
+            self._widths = [
+                max(len(heading), *(len(row[column]) for row in rows)) for column, heading in enumerate(_HEADINGS)
+            ]
+            out.append(self._marked(self._line(_HEADINGS), _DIM))
+        for summary, row in zip(page, rows, strict=True):
+            has_failed = summary.state in ("failed", "dropped") or summary.status >= 400
+            out.append(self._marked(self._line(row), _RED if has_failed else _DIM if summary.is_side else ""))
+        return "".join(f"{line}\n" for line in out).encode("utf-8", "replace")
+
+    def _line(self, row: Sequence[str]) -> str:
+        cells = [
+            cell.rjust(width) if heading in _TO_THE_RIGHT else cell.ljust(width)
+            for heading, cell, width in zip(_HEADINGS, row, self._widths, strict=True)
+        ]
+        line = "  ".join(cells).rstrip()
+        return line if len(line) <= self._width else f"{line[: self._width - 1]}…"
+
+    def _marked(self, line: str, colour: str) -> str:
+        return f"{colour}{line}{_PLAIN}" if self._has_colours and colour else line
+
+
+def _row(summary: "Summary") -> tuple[str, ...]:
+    from datetime import datetime
+
+    where = f"{summary.model} → {summary.provider}" if summary.provider else summary.model
+    when = datetime.fromtimestamp(summary.at).astimezone()
+    return tuple(
+        harmless(cell).replace("\n", " ")
+        for cell in (
+            f"{when:%m-%d %H:%M:%S}",
+            summary.id,
+            _clipped(summary.client),
+            _clipped(where, 2 * _WIDEST),
+            outcome(summary),
+            tokens(summary),
+            money(summary.cost),
+            "" if summary.elapsed is None else f"{summary.elapsed:.1f} s",
+            summary.title,
+        )
+    )
+
+
+def outcome(summary: "Summary") -> str:
+    """How it ended, or where it stands, in a word or two."""
+    if summary.state == "failed":
+        return " ".join(filter(None, (str(summary.status or ""), summary.fault)))
+    if summary.state == "finished":
+        return " ".join(filter(None, (str(summary.status or ""), summary.finish)))
+    return summary.state
+
+
+def tokens(summary: "Summary") -> str:
+    """In and out."""
+    if summary.input_tokens is None and summary.output_tokens is None:
+        return ""
+    return f"{_short(summary.input_tokens)}→{_short(summary.output_tokens)}"
+
+
+def money(cost: float | None) -> str:
+    """Dollars."""
+    if cost is None:
+        return ""
+    if 0 < cost < 0.0001:
+        return "<$0.0001"
+    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+
+
+def _short(count: int | None) -> str:
+    if count is None:
+        return "?"
+    return str(count) if count < 10_000 else f"{count / 1000:.0f}k"
+
+
+def _clipped(text: str, most: int = _WIDEST) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else _WIDTH_IN_A_PIPE

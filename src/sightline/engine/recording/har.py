@@ -1,0 +1,121 @@
+"""An exchange as an HTTP archive (HAR 1.2), which the network panels of browsers and many other tools open."""
+
+import base64
+import json
+from datetime import UTC, datetime
+from http import HTTPStatus
+from urllib.parse import parse_qsl, urlsplit
+
+from sightline.engine.recording.recorded import Recorded
+from sightline.model.json import Json, JsonObject
+from sightline.wire.call import Call, Told
+from sightline.wire.masking import MASK
+
+_VERSION = "1.2"
+_PROTOCOL = "HTTP/1.1"
+_UNKNOWN = -1
+
+
+def har(recorded: Recorded, call: Call, version: str) -> bytes:
+    """The archive with this one exchange: the call as it went to the provider, and the provider's answer."""
+    summary = recorded.summary
+    started = datetime.fromtimestamp(summary.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    page: Json = {
+        "startedDateTime": started,
+        "id": recorded.id,
+        "title": summary.title or recorded.id,
+        "pageTimings": {"onContentLoad": None, "onLoad": None},
+    }
+    entry: Json = {
+        "pageref": recorded.id,
+        "startedDateTime": started,
+        "time": _milliseconds(summary.elapsed),
+        "request": _request(call),
+        "response": _response(recorded),
+        "cache": {},
+        "timings": _timings(recorded),
+        "comment": f"{summary.client} asked in {summary.dialect}; {summary.provider} was asked in {recorded.spoken}",
+    }
+    log: Json = {
+        "version": _VERSION,
+        "creator": {"name": "Sightline", "version": version},
+        "pages": [page],
+        "entries": [entry],
+    }
+    return json.dumps({"log": log}, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
+
+
+def _request(call: Call) -> JsonObject:
+    url = _address(call.url)
+    headers = [(name, _plain(value)) for name, value in call.headers]
+    kind = next((value for name, value in headers if name.lower() == "content-type"), "application/json")
+    return {
+        "method": call.method,
+        "url": url,
+        "httpVersion": _PROTOCOL,
+        "cookies": [],
+        "headers": _pairs(headers),
+        "queryString": _pairs(parse_qsl(urlsplit(url).query, keep_blank_values=True)),
+        "postData": {"mimeType": kind, "params": [], "text": call.body.decode("utf-8", "replace")},
+        "headersSize": _UNKNOWN,
+        "bodySize": len(call.body),
+    }
+
+
+def _response(recorded: Recorded) -> JsonObject:
+    status = recorded.summary.status if recorded.frames else 0
+    # The body is on record without its coding, and the size of the coded one is not known.
+    headers = [(name, value) for name, value in recorded.headers if name.lower() != "content-encoding"]
+    return {
+        "status": status,
+        "statusText": _phrase(status),
+        "httpVersion": _PROTOCOL,
+        "cookies": [],
+        "headers": _pairs(headers),
+        "content": _content(recorded),
+        "redirectURL": "",
+        "headersSize": _UNKNOWN,
+        "bodySize": _UNKNOWN,
+    }
+
+
+def _content(recorded: Recorded) -> JsonObject:
+    body = recorded.reply_body
+    kind = next((value for name, value in recorded.headers if name.lower() == "content-type"), "")
+    content: JsonObject = {"size": len(body), "mimeType": kind or "application/octet-stream"}
+    try:
+        return content | {"text": body.decode()}
+    except UnicodeDecodeError:
+        return content | {"text": base64.b64encode(body).decode(), "encoding": "base64"}
+
+
+def _timings(recorded: Recorded) -> JsonObject:
+    """Sightline measures up to the first byte and up to the last; the rest is not known."""
+    first = _milliseconds(recorded.summary.first_byte)
+    whole = _milliseconds(recorded.summary.elapsed)
+    unknown: JsonObject = dict.fromkeys(("blocked", "dns", "connect", "ssl"), _UNKNOWN)
+    return unknown | {"send": 0, "wait": first, "receive": max(0.0, round(whole - first, 3))}
+
+
+def _milliseconds(seconds: float | None) -> float:
+    return round(1000 * (seconds or 0.0), 3)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _address(url: Told) -> str:
+    """An address that can be read as one, also where only the machine that sends knows it."""
+    return url if isinstance(url, str) else f"http://{url.name.lower()}{url.suffix}"
+
+
+def _plain(value: Told) -> str:
+    return value if isinstance(value, str) else f"{value.prefix}{MASK}{value.suffix}"
+
+
+def _pairs(pairs: list[tuple[str, str]]) -> Json:
+    return [{"name": name, "value": value} for name, value in pairs]

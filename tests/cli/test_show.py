@@ -1,0 +1,106 @@
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.program import main
+from sightline.model.exchange import Received
+from sightline.store.entries import Kept
+from tests.cli.recorded_folder import fill, folder_of
+from tests.recordings import exchange
+from tests.store.traffic import chat_body, chat_stream, noted, sha256
+from tests.upstream import Upstream, says
+
+BODY = chat_body('it\'s "quoted" $HOME `x` Grüße\n')
+HEADERS = (("Content-Type", "application/json"), ("Authorization", "***"), ("X-Team", "blue"))
+FRAMES = chat_stream("Hel", "lo")
+Captured = pytest.CaptureFixture[bytes]
+
+
+@pytest.fixture
+def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
+    with folder_of(tmp_path, monkeypatch) as upstream:
+        unsent = chat_body("never sent")
+        facts = [Received("openai-chat", "m", sha256(unsent))]
+        asyncio.run(
+            fill(
+                tmp_path / "data",
+                exchange("x_a1", BODY, FRAMES, headers=HEADERS),
+                [Kept(sha256(unsent), unsent), *noted("x_b1", facts)],
+                noted("x_c1", [Received("openai-chat", "m", sha256(b"taken by retention"))]),
+            )
+        )
+        upstream.script = [says({"ok": True})]
+        yield upstream
+
+
+def shown(capsysbinary: Captured, *words: str) -> bytes:
+    assert main(["show", *words]) == 0
+    return capsysbinary.readouterr().out
+
+
+def test_the_sent_body_is_printed_exactly(acme: Upstream, capsysbinary: Captured) -> None:
+    assert shown(capsysbinary, "x_a", "--as", "wire") == BODY
+
+
+def test_the_printed_command_and_script_send_the_same_bytes_with_the_key_from_the_environment(
+    acme: Upstream, capsysbinary: Captured
+) -> None:
+    command = shown(capsysbinary, "a", "--as", "curl")
+    script = shown(capsysbinary, "a", "--as", "python")
+    subprocess.run(["sh", "-c", command], capture_output=True, check=True)
+    subprocess.run([sys.executable, "-"], input=script, capture_output=True, check=True)
+    first, second = acme.seen
+    for seen in (first, second):
+        assert seen.body == BODY
+        assert seen.target == "/v1/chat/completions"
+        assert seen.header("authorization") == "Bearer the-secret-key"
+        assert seen.header("x-team") == "blue"
+    assert b"the-secret-key" not in command + script
+
+
+def test_requests_replies_and_facts_are_had_as_json(acme: Upstream, capsysbinary: Captured) -> None:
+    canonical = json.loads(shown(capsysbinary, "a", "--as", "canonical"))
+    assert canonical["messages"][0]["parts"][0]["text"].startswith("it's")
+    events = [json.loads(line) for line in shown(capsysbinary, "a", "--as", "events").splitlines()]
+    assert "".join(event.get("text", "") for event in events) == "Hello"
+    assert events[-1] == {"event": "ended"}
+    facts = [json.loads(line) for line in shown(capsysbinary, "a", "--as", "facts").splitlines()]
+    assert [fact["n"] for fact in facts] == list(range(len(facts)))
+    assert [fact["kind"] for fact in facts if fact["kind"] != "frame"] == ["received", "attempt", "finished"]
+
+
+def test_archives_and_pages_are_had_too(acme: Upstream, capsysbinary: Captured) -> None:
+    (entry,) = json.loads(shown(capsysbinary, "a", "--as", "har"))["log"]["entries"]
+    assert entry["request"]["postData"]["text"].encode() == BODY
+    assert shown(capsysbinary, "a", "--as", "html").startswith(b"<!doctype html>")
+
+
+def test_without_a_form_a_person_gets_a_summary(acme: Upstream, capsysbinary: Captured) -> None:
+    told = shown(capsysbinary, "a").decode()
+    assert told.startswith("exchange  x_a1\n")
+    assert "  Hello\n" in told
+
+
+def test_what_was_never_sent_is_what_would_have_been(acme: Upstream, capsysbinary: Captured) -> None:
+    assert main(["show", "b", "--as", "wire"]) == 0
+    captured = capsysbinary.readouterr()
+    assert captured.out == chat_body("never sent")
+    assert b"not sent to anybody" in captured.err
+    assert main(["show", "b", "--as", "curl"]) == 2
+
+
+def test_facts_outlive_the_bodies(acme: Upstream, capsysbinary: Captured) -> None:
+    first, *_ = shown(capsysbinary, "c", "--as", "facts").splitlines()
+    assert json.loads(first)["kind"] == "received"
+    assert main(["show", "c"]) == 2
+    assert b"no longer holds" in capsysbinary.readouterr().err
+
+
+def test_an_id_that_is_none_is_told(acme: Upstream, capsysbinary: Captured) -> None:
+    assert main(["show", "x_nope"]) == 2
+    assert b"hint: `sightline traffic` lists them." in capsysbinary.readouterr().err
