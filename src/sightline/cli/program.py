@@ -32,7 +32,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    from sightline.cli import ask, config, doctor, local, translate
+    from sightline.cli import ask, config, doctor, local, replay, run, serve, show, traffic, translate
 
     program: argparse.ArgumentParser = _Parser(
         prog="sightline",
@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="store_true", help="print the version and end")
     commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    for command in (ask, config, doctor, local, translate):
+    for command in (serve, run, ask, traffic, show, replay, config, doctor, local, translate):
         command.add_command(commands)
     return program
 
@@ -65,17 +65,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     program = parser()
-    arguments = program.parse_args(words)
+    arguments = program.parse_args(_with_command(words))
     if arguments.version:
         from importlib.metadata import version
 
         print(version("sightline"))
         return 0
-    if arguments.command is None:
-        program.print_help()
-        return 0
     code: int = arguments.run(arguments)
     return code
+
+
+def _with_command(words: list[str]) -> list[str]:
+    """The words with the command that is meant where none is named."""
+    is_named = words and (not words[0].startswith("-") or words[0] in ("-h", "--help", "--version"))
+    return words if is_named else ["serve", *words]
 
 
 def _wants_traceback(words: list[str]) -> bool:

@@ -1,0 +1,351 @@
+"""What each known client needs to speak to Sightline: variables, words on its command line, a private settings file.
+
+Nothing of the user's is changed. Credentials stay where they are; only where a client demands one and nobody has any,
+it gets a placeholder that counts as none.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from sightline.engine.routing import PLACEHOLDER
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+
+BASE_URLS: Final = (
+    ("OPENAI_BASE_URL", "openai", "/v1"),
+    ("OPENAI_API_BASE", "openai", "/v1"),
+    ("ANTHROPIC_BASE_URL", "anthropic", ""),
+    ("ANTHROPIC_API_BASE", "anthropic", ""),
+    ("GOOGLE_GEMINI_BASE_URL", "gemini", ""),
+    ("GEMINI_API_BASE", "gemini", "/v1beta"),
+)
+"""What SDKs and programs read: the variable, whose API it is, and what that API's own base URL ends in."""
+
+FURTHER_BASE_URLS: Final = (
+    ("OPENROUTER_API_BASE", "openrouter", "OPENROUTER_API_KEY"),
+    ("GROQ_API_BASE", "groq", "GROQ_API_KEY"),
+    ("MISTRAL_API_BASE", "mistral", "MISTRAL_API_KEY"),
+    ("DEEPSEEK_API_BASE", "deepseek", "DEEPSEEK_API_KEY"),
+    ("XAI_API_BASE", "xai", "XAI_API_KEY"),
+    ("FIREWORKS_API_BASE", "fireworks", "FIREWORKS_API_KEY"),
+    ("CEREBRAS_API_BASE", "cerebras", "CEREBRAS_API_KEY"),
+)
+"""Of vendors with the same API as others the base URL has to name the vendor; it is set where the key is."""
+
+CREDENTIALS: Final = {
+    "openai": ("OPENAI_API_KEY", "CODEX_API_KEY"),
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+}
+"""Variables that hold a credential of each."""
+
+DEMANDED: Final = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+}
+"""Variables without which clients do not even start."""
+
+CHATGPT: Final = "chatgpt"
+CHATGPT_SETTINGS: Final = {
+    "SIGHTLINE_PROVIDERS_CHATGPT_DIALECT": "openai-responses",
+    "SIGHTLINE_PROVIDERS_CHATGPT_BASE_URL": "https://chatgpt.com/backend-api/codex",
+}
+"""The address for which a login with ChatGPT is good, as a provider for a server that is started by a run."""
+
+LAUNCHERS: Final = frozenset({"npx", "bunx", "pnpx", "node", "bun"})
+"""Programs that start a client that is named behind them."""
+
+_NO_CHATGPT = (
+    "note: Codex is signed in with ChatGPT, and the running server sends it to OpenAI's API, which takes keys alone. "
+    f'Write [providers.chatgpt] with dialect = "openai-responses" and base_url = '
+    f'"{CHATGPT_SETTINGS["SIGHTLINE_PROVIDERS_CHATGPT_BASE_URL"]}" into its sightline.toml.'
+)
+_USABLE = re.compile(r"https?://[^\s/?#]+[^\s?#]*")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_GEMINI_HOME, _BY_KEY = "GEMINI_CLI_HOME", "gemini-api-key"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a client is started. `server` is Sightline's address, `folder` a private one that ends with the run.
+
+    `providers` are the names that Sightline knows; `routes` tells whether a person has written routes of their own.
+    """
+
+    server: str
+    session: str
+    environment: Mapping[str, str]
+    home: Path
+    folder: Path
+    providers: frozenset[str] = frozenset()
+    routes: bool = False
+
+    def url(self, ending: str = "", *, provider: str = "") -> str:
+        """A base URL that labels the traffic, and chooses the provider where one is named."""
+        chosen = f"/p/{quote(provider, safe='')}" if provider else ""
+        return f"{self.server}{chosen}/s/{quote(self.session, safe='')}{ending}"
+
+    def said(self, variable: str) -> str:
+        """A variable of the user's; nothing where it is not set."""
+        return self.environment.get(variable, "").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Outfit:
+    """What a client is given: variables, words behind its name, private files and links, and what a person should
+    know."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+    files: dict[Path, str] = field(default_factory=dict)
+    links: dict[Path, Path] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __or__(self, other: "Outfit") -> "Outfit":
+        return Outfit(
+            self.variables | other.variables,
+            self.words + other.words,
+            self.files | other.files,
+            self.links | other.links,
+            self.notes + other.notes,
+        )
+
+
+def client_in(command: list[str]) -> tuple[str, int]:
+    """The known client that a command starts, and where its name stands; without one, the program's own name."""
+    places = range(min(len(command), 4)) if _name(command[0]) in LAUNCHERS else range(1)
+    for place in places:
+        if _name(command[place]) in CLIENTS:
+            return _name(command[place]), place
+    return _name(command[0]), 0
+
+
+def outfit(client: str, stage: Stage) -> Outfit:
+    """Everything for this client; one that is not known gets what all have in common."""
+    special = CLIENTS.get(client)
+    return _shared(client, stage) | (special(stage) if special else Outfit())
+
+
+def own_upstreams(environment: Mapping[str, str], own: frozenset[tuple[str, int]]) -> dict[str, str]:
+    """Where the user's variables send clients now, by provider; addresses of Sightline itself are left out."""
+    found: dict[str, str] = {}
+    for variable, provider, _ in BASE_URLS:
+        url = environment.get(variable, "").strip()
+        if _USABLE.fullmatch(url) and (place := _place(url)) is not None and place not in own:
+            found.setdefault(provider, url)
+    return found
+
+
+def _place(url: str) -> tuple[str, int] | None:
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.port or 80
+    except ValueError:
+        return None  # no client could use it either
+
+
+def _name(word: str) -> str:
+    """A program's name: `/usr/bin/codex`, `codex.exe` and `@openai/codex@latest` are codex."""
+    name = PurePath(word).name.lower()
+    name = name.partition("@")[0] or name
+    for ending in (".exe", ".cmd", ".js", ".py"):
+        name = name.removesuffix(ending)
+    return {"claude-code": "claude", "gemini-cli": "gemini", "opencode-ai": "opencode"}.get(name, name)
+
+
+# --- what all have in common ------------------------------------------------------------------------
+
+
+def _shared(client: str, stage: Stage) -> Outfit:
+    variables = {variable: stage.url(ending) for variable, _, ending in BASE_URLS}
+    for variable, provider, key in FURTHER_BASE_URLS:
+        if stage.said(key) and not stage.said(variable) and provider in stage.providers:
+            variables[variable] = stage.url("/v1", provider=provider)
+    return (
+        Outfit(variables | _past_proxies(stage) | _placeholders(client, stage))
+        | _gemini_home(stage)
+        | _opencode_content(stage)
+    )
+
+
+def _past_proxies(stage: Stage) -> dict[str, str]:
+    """A proxy is for other machines."""
+    if not any(stage.said(name) or stage.said(name.upper()) for name in _PROXIES):
+        return {}
+    host = urlsplit(stage.server).hostname or ""
+    direct = [stage.said("no_proxy") or stage.said("NO_PROXY"), "127.0.0.1", "localhost"]
+    value = ",".join(filter(None, [*direct, "" if host in direct else host]))
+    return {"no_proxy": value, "NO_PROXY": value}
+
+
+def _placeholders(client: str, stage: Stage) -> dict[str, str]:
+    """Something in place of each key that nobody has, because clients refuse to start without one."""
+    signed_in = {"openai": _codex_login(stage) != "", "anthropic": _is_claude_signed_in(stage)}
+    missing = {
+        name
+        for provider, names in DEMANDED.items()
+        if not any(map(stage.said, CREDENTIALS[provider])) and not signed_in.get(provider)
+        for name in names
+    }
+    # Claude Code asks a person about a key that it has not seen before, and takes a token as it is.
+    instead = {"ANTHROPIC_API_KEY": "ANTHROPIC_AUTH_TOKEN"} if client == "claude" else {}
+    return {instead.get(name, name): PLACEHOLDER for name in missing}
+
+
+def _is_claude_signed_in(stage: Stage) -> bool:
+    folder = Path(stage.said("CLAUDE_CONFIG_DIR") or stage.home / ".claude")
+    known = (_json(stage.home / ".claude.json"), _json(folder / ".claude.json"), _json(folder / "settings.json"))
+    return (folder / ".credentials.json").exists() or any(
+        each.get(key) for each in known for key in ("oauthAccount", "primaryApiKey", "apiKeyHelper")
+    )
+
+
+# --- Codex ------------------------------------------------------------------------------------------
+
+
+def _codex(stage: Stage) -> Outfit:
+    """By `-c`, which wins over its configuration file. The provider that it has built in keeps login and history."""
+    chosen = str(_codex_config(stage).get("model_provider") or "openai")
+    if chosen != "openai":
+        if chosen not in stage.providers:
+            raise Fault(
+                Code.CONFIG,
+                f"Codex is set to its own provider {chosen!r}, which Sightline does not know",
+                hint=f"Write [providers.{chosen}] into sightline.toml, or choose: codex -c model_provider=openai.",
+            )
+        return Outfit(words=_overrides({f"model_providers.{chosen}.base_url": stage.url("/v1", provider=chosen)}))
+    login = _codex_login(stage)
+    if login:
+        # A login with ChatGPT is good for another address than a key is.
+        is_elsewhere = login == CHATGPT and not stage.routes
+        is_known = CHATGPT in stage.providers
+        url = stage.url("/v1", provider=CHATGPT if is_elsewhere and is_known else "")
+        notes = (_NO_CHATGPT,) if is_elsewhere and not is_known else ()
+        return Outfit(words=_overrides({"openai_base_url": url}), notes=notes)
+    return Outfit(
+        words=_overrides(
+            {
+                "model_provider": "sightline",
+                "model_providers.sightline.name": "Sightline",
+                "model_providers.sightline.base_url": stage.url("/v1"),
+                "model_providers.sightline.wire_api": "responses",
+                "model_providers.sightline.env_key": "OPENAI_API_KEY",
+            }
+        )
+    )
+
+
+def _codex_login(stage: Stage) -> str:
+    """How Codex is signed in: `key`, `chatgpt`, or not at all."""
+    if stage.said("CODEX_API_KEY"):
+        return "key"
+    kept = _json(_codex_home(stage) / "auth.json")
+    if kept.get("OPENAI_API_KEY"):
+        return "key"
+    in_keyring = _codex_config(stage).get("cli_auth_credentials_store") in ("keyring", "auto")
+    return CHATGPT if kept.get("tokens") or in_keyring else ""
+
+
+def _codex_home(stage: Stage) -> Path:
+    return Path(stage.said("CODEX_HOME") or stage.home / ".codex")
+
+
+def _codex_config(stage: Stage) -> dict[str, object]:
+    try:
+        return tomllib.loads((_codex_home(stage) / "config.toml").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}  # what is wrong with it, Codex will say itself
+
+
+def _overrides(values: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(word for key, value in values.items() for word in ("-c", f"{key}={json.dumps(value)}"))
+
+
+# --- Gemini CLI -------------------------------------------------------------------------------------
+
+
+def _gemini_home(stage: Stage) -> Outfit:
+    """A base URL makes it choose a way to sign in that it then refuses, unless its settings name another.
+
+    Where they do not, it gets a home of its own in which everything but the settings is the user's.
+    """
+    home = Path(stage.said(_GEMINI_HOME) or stage.home) / ".gemini"
+    settings = _json(home / "settings.json")
+    if _chosen_login(settings) == _BY_KEY:
+        return Outfit()
+    private = stage.folder / ".gemini"
+    told = _merged(settings, {"security": {"auth": {"selectedType": _BY_KEY}}})
+    entries = sorted(home.iterdir()) if home.is_dir() else []
+    return Outfit(
+        {_GEMINI_HOME: str(stage.folder)},
+        files={private / "settings.json": json.dumps(told)},
+        links={private / each.name: each for each in entries if each.name != "settings.json"},
+    )
+
+
+def _chosen_login(settings: JsonObject) -> Json:
+    security = settings.get("security")
+    auth = security.get("auth") if isinstance(security, dict) else None
+    return auth.get("selectedType") if isinstance(auth, dict) else None
+
+
+def _gemini(stage: Stage) -> Outfit:
+    if any(map(stage.said, CREDENTIALS["gemini"])):
+        return Outfit()
+    home = Path(stage.said(_GEMINI_HOME) or stage.home) / ".gemini"
+    if _chosen_login(_json(home / "settings.json")) in (None, _BY_KEY):
+        return Outfit()
+    note = "note: Gemini CLI's own login is for an API that Sightline does not speak; set GEMINI_API_KEY in its place."
+    return Outfit(notes=(note,))
+
+
+# --- opencode ---------------------------------------------------------------------------------------
+
+
+def _opencode_content(stage: Stage) -> Outfit:
+    """Its configuration in a variable is merged over all of its files."""
+    name = "OPENCODE_CONFIG_CONTENT"
+    urls = {"openai": stage.url("/v1"), "anthropic": stage.url("/v1"), "google": stage.url("/v1beta")}
+    providers: JsonObject = {key: {"options": {"baseURL": url}} for key, url in urls.items()}
+    return Outfit({name: json.dumps(_merged(_object(stage.said(name)), {"provider": providers}))})
+
+
+def _merged(below: JsonObject, above: JsonObject) -> JsonObject:
+    result: JsonObject = dict(below)
+    for key, value in above.items():
+        kept = result.get(key)
+        result[key] = _merged(kept, value) if isinstance(kept, dict) and isinstance(value, dict) else value
+    return result
+
+
+def _json(path: Path) -> JsonObject:
+    try:
+        return _object(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _object(text: str) -> JsonObject:
+    """The object that a text holds, comments left out; else an empty one."""
+    try:
+        value: Json = json.loads(_COMMENT.sub(lambda match: match[1] or " ", text))
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+CLIENTS: Final[Mapping[str, Callable[[Stage], Outfit] | None]] = {
+    "claude": None,
+    "codex": _codex,
+    "gemini": _gemini,
+    "opencode": None,
+}
+"""Clients that are known by name, and what each needs beyond what all get."""

@@ -1,0 +1,209 @@
+"""`sightline run -- COMMAND`: a client as it always is, with its traffic on record."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sightline.cli.options import add_shared
+from sightline.cli.terminal import is_terminal, say, unusable
+from sightline.errors import Code, Fault
+
+if TYPE_CHECKING:
+    import subprocess
+    from types import FrameType
+
+    from sightline.build import Configuration
+    from sightline.cli.clients import Outfit
+
+_LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_EPOCH: Final = 1_700_000_000
+_LONGEST: Final = 100
+_KILLED: Final = 128
+"""What shells add to the number of a signal that ended a program."""
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`run` and its options."""
+    command = commands.add_parser(
+        "run",
+        help="start a client with its base URLs pointed at Sightline",
+        description="Start any command so that what it says to a model goes through Sightline and is recorded. Claude "
+        "Code, Codex, Gemini CLI and opencode get what they need besides. A server is started if none runs. The exit "
+        "status is the command's.",
+        usage="sightline run [--hold] [--session NAME] [--config FILE] [--data DIR] [--log-level L] -- COMMAND …",
+    )
+    command.add_argument("--hold", action="store_true", help="hold each request for a person (not there yet)")
+    command.add_argument(
+        "--session", metavar="NAME", help="the label of its traffic (default: the client's name and a short id)"
+    )
+    add_shared(command)
+    command.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="what to start, and its arguments")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find or start a server, fit the command out, let it run, and end as it ends."""
+    import os
+    import sys
+    from tempfile import TemporaryDirectory
+
+    from sightline.build import SystemClock, configuration, data_folder
+    from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
+    from sightline.cli.shared_server import shared_server
+
+    words = _command(arguments)
+    client, place = client_in(words)
+    session = _session(arguments.session, client, SystemClock().now())
+    loaded = configuration(arguments.config)
+    at = loaded.settings.server
+    upstreams = own_upstreams(os.environ, frozenset((name, at.port) for name in ("127.0.0.1", "localhost", "::1")))
+    serving = shared_server(
+        at.host,
+        at.port,
+        data_folder(arguments.data).absolute(),
+        options=["--log-level", arguments.log_level, *_config_option(loaded)],
+        environment={**CHATGPT_SETTINGS, **_kept(upstreams), **os.environ},
+    )
+    with TemporaryDirectory(prefix="sightline-run-") as private, serving as server:
+        stage = Stage(
+            server=server.url,
+            session=session,
+            environment=os.environ,
+            home=Path.home(),
+            folder=Path(private),
+            providers=frozenset(loaded.catalog.providers) | ({CHATGPT} if server.is_new else set()),
+            routes=bool(loaded.catalog.routes),
+        )
+        fitted = outfit(client, stage)
+        _put(fitted)
+        for note in (*fitted.notes, *([] if server.is_new else _overruled(upstreams))):
+            say(note)
+        if is_terminal(sys.stderr):
+            say(f"Sightline records this as session {session}: {server.link}")
+        behind = place + 1
+        return _passed_through([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
+
+
+def _put(fitted: "Outfit") -> None:
+    """The private files, and links to the user's own."""
+    for path in (*fitted.files, *fitted.links):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    for path, text in fitted.files.items():
+        path.write_text(text, "utf-8")
+    for path, target in fitted.links.items():
+        path.symlink_to(target.absolute())
+
+
+def _command(arguments: argparse.Namespace) -> list[str]:
+    import shutil
+
+    words: list[str] = arguments.words
+    words = words[1:] if words[:1] == ["--"] else words
+    if arguments.hold:
+        hint = "Leave --hold out: the traffic is recorded all the same, and can be replayed."
+        raise Fault(Code.USAGE, "--hold is not there yet: requests cannot be held in this version", hint=hint)
+    if not words:
+        raise Fault(Code.USAGE, "there is no command to run", hint="Put it behind `--`: sightline run -- claude.")
+    if shutil.which(words[0]) is None:
+        hint = "Check its spelling, install it, or give its path."
+        raise Fault(Code.USAGE, f"the command {words[0]!r} cannot be found", hint=hint)
+    return words
+
+
+def _session(named: str | None, client: str, now: float) -> str:
+    if named is None:
+        return f"{client}-{_short(int(now) - _EPOCH)}"
+    # URLs are tidied up on their way: `.` and `..` would be taken for steps of the path.
+    if not named.strip() or named.strip(".") == "" or not named.isprintable() or len(named) > _LONGEST:
+        hint = f"Give it a printable name of 1 to {_LONGEST} letters."
+        raise Fault(Code.USAGE, f"{named!r} cannot be the name of a session", hint=hint)
+    return named
+
+
+def _short(number: int) -> str:
+    digits = ""
+    while number > 0:
+        number, rest = divmod(number, len(_LETTERS))
+        digits = _LETTERS[rest] + digits
+    return digits or "0"
+
+
+def _config_option(loaded: "Configuration") -> list[str]:
+    return [] if loaded.path is None else ["--config", str(loaded.path.absolute())]
+
+
+def _kept(upstreams: Mapping[str, str]) -> dict[str, str]:
+    """Variables for a server of our own, so that it sends to where the client would have."""
+    return {f"SIGHTLINE_PROVIDERS_{provider.upper()}_BASE_URL": url for provider, url in upstreams.items()}
+
+
+def _overruled(upstreams: Mapping[str, str]) -> Iterator[str]:
+    for provider, url in upstreams.items():
+        yield (
+            f"note: the environment sends clients to {_without_secrets(url)}; the running server sends them to its own "
+            f"provider {provider}. [providers.{provider}] base_url in its sightline.toml changes that."
+        )
+
+
+def _without_secrets(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def _passed_through(words: list[str], environment: Mapping[str, str]) -> int:
+    """The command with our own streams and the signals that come to us; its exit status."""
+    import subprocess
+
+    children: list[subprocess.Popen[bytes]] = []
+    with _signals_for(children):
+        try:
+            children.append(subprocess.Popen(words, env=environment))
+        except OSError as error:
+            raise unusable(words[0], error) from None
+        status = children[0].wait()
+    return status if status >= 0 else _KILLED - status
+
+
+@contextmanager
+def _signals_for(children: "list[subprocess.Popen[bytes]]") -> Iterator[None]:
+    """Hand signals on. What a terminal sends goes to the command as well as to us, and must not reach it twice."""
+    import signal
+
+    from_terminal = (signal.SIGINT, signal.SIGQUIT) if _has_terminal() else ()
+
+    def hand_on(number: int, _frame: "FrameType | None") -> None:
+        if not children:
+            raise KeyboardInterrupt  # nothing runs yet that could decide what the signal means
+        if number not in from_terminal:
+            children[0].send_signal(number)
+
+    handed_on = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+    before = {each: signal.signal(each, hand_on) for each in handed_on}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _has_terminal() -> bool:
+    """Whether we stand in front at a terminal."""
+    import os
+
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

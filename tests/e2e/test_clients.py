@@ -1,0 +1,256 @@
+"""Codex, Claude Code, Gemini CLI and opencode as people install them, through `sightline run`, on every provider.
+
+A provider on this machine plays a task of two turns: first it calls the client's shell tool, then it repeats what the
+command has said. The clients are fetched by npm into the user's cache, which takes a while: `make clients` does it.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.dialects.dialect import Client
+from sightline.dialects.registry import dialect
+from sightline.model.events import (
+    ArgumentsReceived,
+    Ended,
+    Finished,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
+)
+from sightline.model.usage import Usage
+from tests.contract.loopback import Upstream, _listening
+from tests.gateway_server import served
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("TEST_CLIENTS") != "1", reason="fetches and runs real clients for minutes; `make clients` does it"
+)
+
+PACKAGES = ("@openai/codex", "@anthropic-ai/claude-code", "@google/gemini-cli", "opencode-ai")
+PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
+COMMAND = "printf 'sight%s' line-said-so"
+SAID = "sightline-said-so"  # stands in no request before the command has run
+TASK = "Run the command that you know of, and repeat what it says."
+DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
+COUNTED = UsageReceived(Usage(input_tokens=11, output_tokens=5))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A client, the dialect that it speaks, its words on the command line, and its shell tool. A tool in a namespace
+    takes a text instead of arguments."""
+
+    words: tuple[str, ...]
+    spoken: str
+    tool: str
+    arguments: dict[str, Any]
+    namespace: str = ""
+    settings: tuple[tuple[str, str], ...] = ()  # files in the home folder
+
+    @property
+    def program(self) -> str:
+        return self.words[0]
+
+    def call(self, dialect: str) -> tuple[ToolCallBegun, str]:
+        """How a model of this dialect calls the tool: its name and kind, and what it is given."""
+        if not self.namespace:
+            return ToolCallBegun(0, "call_1", self.tool), json.dumps(self.arguments)
+        (text,) = self.arguments.values()
+        if dialect == "openai-responses":
+            return ToolCallBegun(0, "call_1", self.tool, kind="custom", namespace=self.namespace), text
+        joined = f"{self.namespace}__{self.tool}"
+        if dialect == "openai-chat":
+            return ToolCallBegun(0, "call_1", joined, kind="custom"), text
+        return ToolCallBegun(0, "call_1", joined), json.dumps(self.arguments)
+
+
+CODEX = ("codex", "exec", "--skip-git-repo-check", "-c", 'sandbox_mode="danger-full-access"')
+BASH = {"command": COMMAND, "description": "says something"}
+GEMINI_SETTINGS = json.dumps({"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}})
+OPENCODE = ("opencode", "run", "--title", "t", "-m")
+
+CASES = {
+    "claude": Case(("claude", "-p", TASK, "--allowedTools", "Bash"), "anthropic", "Bash", BASH),
+    "codex": Case((*CODEX, "-m", "gpt-5.5", TASK), "openai-responses", "exec_command", {"cmd": COMMAND}),
+    # Its newest models are given their tools in an item of the conversation, and call them by a program.
+    "codex with a newer model": Case(
+        (*CODEX, "-m", "gpt-6.1-terra", TASK),
+        "openai-responses",
+        "exec",
+        {"input": f"text(JSON.stringify(await tools.exec_command({json.dumps({'cmd': COMMAND})})))"},
+        namespace="functions",
+    ),
+    # The provider that it has built in tries a WebSocket first.
+    "codex signed in": Case(
+        (*CODEX, "-m", "gpt-5.5", TASK),
+        "openai-responses",
+        "exec_command",
+        {"cmd": COMMAND},
+        settings=((".codex/auth.json", '{"OPENAI_API_KEY": "sk-of-nobody"}'),),
+    ),
+    "gemini": Case(
+        ("gemini", "-m", "gemini-3.8-flash", "-p", TASK, "--approval-mode", "yolo", "--skip-trust"),
+        "gemini",
+        "run_shell_command",
+        {"command": COMMAND},
+        settings=((".gemini/settings.json", GEMINI_SETTINGS),),
+    ),
+    "opencode of Anthropic": Case((*OPENCODE, "anthropic/claude-sonnet-4-5", TASK), "anthropic", "bash", BASH),
+    "opencode of OpenAI": Case((*OPENCODE, "openai/gpt-5.5", TASK), "openai-responses", "bash", BASH),
+    "opencode of Google": Case((*OPENCODE, "google/gemini-2.5-flash", TASK), "gemini", "bash", BASH),
+}
+VARIABLES = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    "TERM": "dumb",
+}
+
+
+class Playing(Upstream):
+    """A model that knows one command of one tool, and says what it has heard of it."""
+
+    def __init__(self, spoken: str) -> None:
+        super().__init__(dialect(spoken), Client(id="r1", model="scripted"))
+        self._spoken = spoken
+        self.case = CASES["claude"]
+
+    def answer_to(self, path: str, body: Any) -> tuple[int, str, bytes]:
+        text = json.dumps(body)
+        begun, given = self.case.call(self._spoken)
+        if SAID in text:
+            self.events = _telling(f"It says {SAID}.")
+        elif f'"{begun.name}"' in text:
+            self.events = _calling(begun, given)
+        else:
+            self.events = _telling('{"title": "A task"}')  # some ask for a title beside the task
+        return super().answer_to(path, body)
+
+
+def _calling(begun: ToolCallBegun, given: str) -> list[StreamEvent]:
+    told: list[StreamEvent] = [Started("r1", "scripted"), begun, ArgumentsReceived(0, given), ToolCallCompleted(0)]
+    return [*told, COUNTED, Finished("tool_calls"), Ended()]
+
+
+def _telling(text: str) -> list[StreamEvent]:
+    return [Started("r2", "scripted"), TextReceived(0, text), COUNTED, Finished("stop"), Ended()]
+
+
+@pytest.fixture(scope="session")
+def clients() -> Path:
+    """The folder with the clients' programs, which is kept between runs."""
+    if shutil.which("npm") is None:
+        pytest.skip("the clients are installed by npm, which is not here")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sightline-clients"
+    found = cache / "node_modules" / ".bin"
+    if not all((found / case.program).exists() for case in CASES.values()):
+        cache.mkdir(parents=True, exist_ok=True)
+        install = ["npm", "install", "--prefix", str(cache), "--no-audit", "--no-fund", *PACKAGES]
+        done = subprocess.run(install, cwd=cache, capture_output=True, text=True, timeout=600, check=False)
+        if done.returncode:
+            pytest.skip(f"npm could not install the clients: {done.stderr.strip()[-300:]}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def upstreams() -> Iterator[dict[str, Playing]]:
+    with ExitStack() as stack:
+        made = {name: Playing(name) for name in DIALECTS}
+        for each in made.values():
+            stack.enter_context(_listening(each))
+        yield made
+
+
+def _environment(clients: Path, home: Path, case: Case) -> dict[str, str]:
+    for name, text in case.settings:
+        file = home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    path = os.pathsep.join([str(clients), os.environ["PATH"]])
+    return {
+        "PATH": path,
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "LANG": "C.UTF-8",
+        **VARIABLES,
+    }
+
+
+def _config(upstream: Upstream, spoken: str) -> str:
+    version = "/v1" if spoken.startswith("openai") else ""
+    return (
+        "[server]\nport = 0\n"
+        f'[providers.scripted]\ndialect = "{spoken}"\nbase_url = "{upstream.url}{version}"\n'
+        '[[routes]]\nmodel = "*"\nprovider = "scripted"\n'
+    )
+
+
+def _run(command: list[str], folder: Path, variables: dict[str, str]) -> tuple[int, str, str]:
+    """The status, output and errors of a command; one that does not end in time is ended with all that it started."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        try:
+            said, told = running.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            raise
+    return running.returncode, said, told
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+@pytest.mark.parametrize("name", CASES)
+def test_a_client_does_a_task_with_a_tool(
+    clients: Path, upstreams: dict[str, Playing], tmp_path: Path, name: str, spoken: str
+) -> None:
+    case, upstream = CASES[name], upstreams[spoken]
+    upstream.case = case
+    upstream.bodies.clear()
+    home, work = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    work.mkdir()
+    config = tmp_path / "sightline.toml"
+    config.write_text(_config(upstream, spoken))
+    options = ["--config", str(config), "--data", str(tmp_path / "data"), "--session", "a task"]
+    status, said, told = _run([*PROGRAM, "run", *options, "--", *case.words], work, _environment(clients, home, case))
+    assert status == 0, f"{said}\n{told}"
+    assert f"It says {SAID}" in said
+    assert not list(home.glob("sightline-run-*"))
+    _expect_on_record(tmp_path, config.read_text(), case, spoken, upstream)
+
+
+def _expect_on_record(folder: Path, config: str, case: Case, spoken: str, upstream: Upstream) -> None:
+    """Everything that the provider was asked is there, as it was sent, and whole."""
+    with served(folder, config) as gateway:
+        lines = gateway.api("/api/exchanges?limit=100")["exchanges"]
+        assert len(lines) >= 2
+        for line in lines:
+            assert (line["state"], line["status"], line["session"]) == ("finished", 200, "a task")
+            assert (line["dialect"], line["provider"]) == (case.spoken, "scripted")
+            assert gateway.body(line["id"], "reply")
+            if case.spoken == spoken:
+                assert gateway.body(line["id"], "received") == gateway.body(line["id"], "sent")
+        sent = [json.loads(gateway.body(line["id"], "sent")) for line in reversed(lines)]
+    assert sorted(map(json.dumps, sent)) == sorted(map(json.dumps, upstream.bodies))
