@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,6 +19,9 @@ from sightline.transport.http.tunnel import Tunnel
 
 # The time for a handshake is part of the time for the whole connection, so it needs no limit of its own.
 _A_DAY = 86_400.0
+_ABORT_TAKES_NOTHING = SSLProtocol._abort.__code__.co_argcount == 1
+"""In older versions asyncio fails over its own arguments when TLS inside TLS ends by an error."""
+
 _Speaker = TypeVar("_Speaker", bound=asyncio.Protocol)
 
 
@@ -80,8 +84,8 @@ class _Way:
             transport, _ = await self._opened(asyncio.Protocol, proxy.host, proxy.port, place)
             inside = speaker()
             secured = await self._secured(transport, inside, proxy.host, place)
-            # Before 3.11.8 and 3.12.2, asyncio fails over its own arguments when TLS inside TLS ends by an error.
-            secured._force_close = lambda _: secured.abort()  # type: ignore[attr-defined]
+            if _ABORT_TAKES_NOTHING:
+                secured._force_close = lambda _: secured.abort()  # type: ignore[attr-defined]
             return secured, inside
         except Fault as fault:
             fault.hint = f"{fault.hint} The proxy was named by {proxy.variable}."
