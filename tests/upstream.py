@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from sightline.transport.http.connection import abort
+
 Headers = Iterable[tuple[str, str]]
 Ending = Literal["reset", "eof"]
 
@@ -135,7 +137,7 @@ class Talk(asyncio.Protocol):
             return
         raw = self.transport.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.transport.abort()
+        abort(self.transport)
 
 
 Play = Callable[[Talk], Awaitable[None]]
@@ -173,7 +175,7 @@ class Upstream:
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
         for talk in self.connections:
-            talk.transport.abort()
+            abort(talk.transport)
         for talk in self.connections:
             await talk.gone.wait()
         for task in self._tasks:

@@ -1,9 +1,23 @@
+import msgspec
+import pytest
+
 from sightline.engine.asked import Asked
 from sightline.engine.hub import Hub
 from sightline.engine.live import Live, near
 from sightline.errors import Code, Fault
-from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, FrameArrived, Received
-from sightline.model.reply import Reply
+from sightline.model.exchange import (
+    AttemptStarted,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    FrameArrived,
+    Received,
+    Translated,
+)
+from sightline.model.parts import Text
+from sightline.model.reply import Choice, Reply
+from sightline.model.report import Report
+from sightline.model.usage import Usage
 from sightline.store.entries import Entry, Kept, Noted
 from tests.fake_clock import FakeClock
 
@@ -66,3 +80,31 @@ def test_what_bodies_resemble() -> None:
     assert near(asked, {"user-agent": "tool/1 x"}) == "tool/1 m"
     assert near(asked, {"thread-id": "t", "user-agent": "tool/1"}) == "t"
     assert near(Asked("anthropic", b"", (), "/", session="named"), {"thread-id": "t"}) == "named"
+
+
+def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.attempting("m", "anthropic")(AttemptStarted(1, "acme", live.sha256))
+    live.answered(200, ())
+    for piece in (b"data: conf\n\n", b"data: igured\n\n", b"data: -key\n\n"):
+        live.came(piece)
+    live.translated("openai-chat", "aa", Report())
+    reply = Reply(choices=(Choice(parts=(Text("it is configured-key"),), finish="stop"),))
+    live.finished(reply)
+    facts = [each for each in kept if isinstance(each, Noted)]
+    assert [each.n for each in facts] == list(range(len(facts)))
+    assert [type(each.fact) for each in facts[2:]] == [FrameArrived, Translated, ExchangeFinished]
+    assert b"igured" not in msgspec.json.encode(kept, enc_hook=repr)
+    assert isinstance(facts[2].fact, FrameArrived)
+    assert b"it is ***" in facts[2].fact.data
+
+
+def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(_entries: object) -> None:
+        raise OverflowError("too large")
+
+    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    live = Live(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
+    live.finished(Reply(usage=Usage(input_tokens=10**30)))
+    assert "x_1 could not be recorded" in caplog.text

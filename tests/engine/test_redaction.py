@@ -92,6 +92,23 @@ def test_a_key_that_a_stream_repeats_in_pieces_reaches_nobody(tmp_path: Path, si
     play(story, tmp_path)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_key_that_an_answer_repeats_is_not_translated(tmp_path: Path, *, stream: bool) -> None:
+    whole = {"id": "r", "model": "m", "choices": [{"index": 0, "finish_reason": "stop",
+             "message": {"role": "assistant", "content": f"key={KEY}"}}]}  # fmt: skip
+    frames = b"".join(streamed("openai-chat")).replace(b"Let me ", f"key={KEY} ".encode())
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [streams(frames) if stream else answer(200, json.dumps(whole).encode())]
+        got = await stage.ask(planted("anthropic", stream=stream))
+        assert got.status == 200
+        assert KEY.encode() not in got.body
+        assert b"key=***" in got.body
+        nothing_is_left(recorded(stage))
+
+    play(story, tmp_path)
+
+
 def test_a_key_in_a_coded_stream_cuts_the_stream_off(tmp_path: Path) -> None:
     data = gzip.compress(b"".join(streamed("openai-chat")).replace(b"Let me ", KEY.encode()))
     told = [("Content-Type", "text/event-stream"), ("Content-Encoding", "gzip")]

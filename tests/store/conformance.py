@@ -22,6 +22,7 @@ from sightline.model.exchange import (
     Translated,
 )
 from sightline.model.report import Loss
+from sightline.model.usage import Usage
 from sightline.store.archive import load, written
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.store.store import Store
@@ -70,6 +71,19 @@ class StoreConformance:
     """Inherit it, and give a fixture `opening`."""
 
     # --- recording and reading -------------------------------------------------------------------
+
+    def test_half_a_character_and_an_impossible_number_close_nothing(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            body = rb'{"model":"m","messages":[{"role":"user","content":"hello \ud83d"}]}'
+            store.record(whole("x_1", body, "hi"))
+            absurd = ExchangeFinished("stop", 200, usage=Usage(input_tokens=2**63), tools=("a\ud83d",))
+            store.record([*received("x_2", chat_body("more")), *noted("x_2", [absurd], first=1)])
+            store.record(whole("x_3", chat_body("later"), "Good"))
+            assert await ids(store) == ["x_3", "x_2", "x_1"]
+            assert await ids(store, 'text:"hello"') == ["x_1"]
+            assert await ids(store, 'text:"later"') == ["x_3"]
+
+        told(opening, story)
 
     def test_what_was_recorded_is_read_as_it_was(self, opening: Opening) -> None:
         async def story(store: Store) -> None:

@@ -18,17 +18,18 @@ DEPTH = 32
 """Levels of nesting that a document may have; our own tables have five."""
 
 _LINE = re.compile(r"line (\d+), column")
-_BLANK = re.compile(r"(?:[ \t\n]++|#[^\n]*+)*+")
-_SPACE = re.compile(r"[ \t]*+")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]++")
+# No possessive groups: early versions of 3.11 match them wrongly. Their parts exclude each other; nothing backtracks.
+_BLANK = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
+_SPACE = re.compile(r"[ \t]*")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _STRING = re.compile(
-    r'"""(?:[^"\\]++|\\.|"{1,2}+(?!"))*+"{3,5}'
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}'
     r"|'''.*?'{3,5}"
-    r'|"(?:[^"\\]++|\\.)*+"'
-    r"|'[^']*+'",
+    r'|"(?:[^"\\]|\\.)*"'
+    r"|'[^']*'",
     re.DOTALL,
 )
-_SCALAR = re.compile(r"[^,\]}\n#]*+")
+_SCALAR = re.compile(r"[^,\]}\n#]*")
 
 
 @dataclass(frozen=True, slots=True)

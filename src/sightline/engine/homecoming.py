@@ -127,7 +127,8 @@ class Homecoming:
         self._note_losses(journey, live, translation)
         live.finished(translation.reply)
         headers = [(b"content-type", b"application/json")]
-        return translation.reply, answers.whole(journey.exchange, 200, headers, translation.data, journey.own_headers())
+        shown = answers.without(translation.data, journey.secrets)
+        return translation.reply, answers.whole(journey.exchange, 200, headers, shown, journey.own_headers())
 
     def _note_losses(self, journey: Journey, live: Live, translation: ReplyTranslation) -> None:
         if translation.report.losses:
@@ -151,7 +152,8 @@ class Homecoming:
             client=self._client(journey, outbound, tokens),
             request=outbound.client,
         )
-        return Translating(live, translation, target=asked.dialect, undoing=undoing)
+        masking = Masking(journey.secrets)
+        return Translating(live, translation, target=asked.dialect, masking=masking, undoing=undoing)
 
     async def _streaming(
         self, journey: Journey, live: Live, tap: Tap, accepted: Accepted, stack: AsyncExitStack

@@ -20,11 +20,13 @@ from sightline.model.exchange import (
     Received,
     Translated,
 )
-from sightline.model.reply import Reply
+from sightline.model.parts import Text, Thinking
+from sightline.model.reply import Reply, folded
 from sightline.model.report import Report
-from sightline.model.usage import Usage
+from sightline.model.usage import Usage, possible
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.transport.clock import Clock
+from sightline.wire.jsontext import encode
 
 _LOG = logging.getLogger(__name__)
 _SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")
@@ -113,12 +115,13 @@ class Live:
                 self._headers,
                 self._reply.hexdigest(),
                 reply.model or "",
-                reply.usage,
+                _bare(reply.usage),
                 tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls)),
                 self._first_byte,
                 self._elapsed(),
                 self.redaction.text(warning),
-            )
+            ),
+            reply,
         )
 
     def failed(self, fault: Fault, status: int = 0, usage: Usage | None = None) -> None:
@@ -131,7 +134,7 @@ class Live:
                 status or self._status,
                 self._headers,
                 self._reply.hexdigest() if self._status else "",
-                usage,
+                _bare(usage),
                 self._first_byte,
                 self._elapsed(),
             )
@@ -141,15 +144,33 @@ class Live:
         """Whoever asked has gone."""
         self._end(ExchangeCancelled)
 
-    def _end(self, make: Callable[[], Fact]) -> None:
+    def _end(self, make: Callable[[], Fact], reply: Reply | None = None) -> None:
         """Only the first end counts."""
         if self.is_over:
             return
         self.is_over = True
         if held := self._masking.close():
             self._frame(held)
+        if reply is not None:
+            self._hide_what_came_in_pieces(reply)
         self._note(make())
         self.commit()
+
+    def _hide_what_came_in_pieces(self, reply: Reply) -> None:
+        """A secret that is said bit by bit is in no frame; the reply as a whole, without it, stands in their place."""
+        parts = (part for choice in reply.choices for part in choice.parts)
+        said = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
+        if self.redaction.text(said) == said:
+            return
+        noted = [entry for entry in self._waiting if isinstance(entry, Noted)]
+        whole = self.redaction.text(encode(folded(reply)).decode()).encode()
+        self._reply = sha256(whole)
+        self._count -= len(noted)
+        self._waiting = [entry for entry in self._waiting if isinstance(entry, Kept)]
+        self._note(FrameArrived(whole, self._clock.elapsed() - self._attempted))
+        for entry in noted:
+            if not isinstance(entry.fact, FrameArrived):
+                self._note(entry.fact)
 
     # --- the record ---
 
@@ -158,8 +179,8 @@ class Live:
         entries, self._waiting = self._waiting, []
         try:
             self._hub.record(entries)
-        except (OSError, Fault) as error:
-            _LOG.error("exchange %s could not be recorded: %s", self.exchange, error)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, the client is served
+            _LOG.error("exchange %s could not be recorded: %r", self.exchange, error)
 
     def _note(self, fact: Fact) -> Noted:
         noted = Noted(self.exchange, self._count, self._clock.now(), fact)
@@ -169,6 +190,12 @@ class Live:
 
     def _elapsed(self) -> float:
         return self._clock.elapsed() - self.asked.received
+
+
+def _bare(usage: Usage | None) -> Usage | None:
+    """The counts that can be; the provider's finer ones are in the raw reply."""
+    told = possible(usage)
+    return None if told is None else replace(told, extras={})
 
 
 def near(asked: Asked, named: Mapping[str, str]) -> str:

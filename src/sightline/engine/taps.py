@@ -158,10 +158,13 @@ class Verbatim:
 class Translating:
     """The answer in the client's dialect. Where anything of it was lost, the record says what, and what was given."""
 
-    def __init__(self, live: Live, translation: StreamTranslation, *, target: str, undoing: Undoing | None) -> None:
+    def __init__(
+        self, live: Live, translation: StreamTranslation, *, target: str, masking: Masking, undoing: Undoing | None
+    ) -> None:
         self._live = live
         self._translation = translation
         self._target = target
+        self._masking = masking
         self._undoing = undoing
         self._given: list[bytes] = []
 
@@ -199,8 +202,10 @@ class Translating:
         self._live.cancelled()
 
     def _given_to_client(self, data: bytes, *, is_last: bool = False) -> bytes:
+        is_over = is_last or self._translation.has_ended
+        data = self._masking.feed(data) + (self._masking.close() if is_over else b"")
         self._given.append(data)
-        if (is_last or self._translation.has_ended) and not self._live.is_over:
+        if is_over and not self._live.is_over:
             self._conclude()
         return data
 

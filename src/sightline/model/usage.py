@@ -4,6 +4,9 @@ import msgspec
 
 from sightline.model.json import Json
 
+MOST_TOKENS = 10**12
+"""A count above this is no count."""
+
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part
@@ -16,3 +19,14 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     reasoning_tokens: int | None = None
     at: str = ""
     extras: dict[str, Json] = {}
+
+
+def possible(usage: Usage | None) -> Usage | None:
+    """The counts without those that cannot be."""
+    if usage is None:
+        return None
+    wrong = [name for name in _COUNTS if not 0 <= (getattr(usage, name) or 0) <= MOST_TOKENS]
+    return msgspec.structs.replace(usage, extras={}, **dict.fromkeys(wrong)) if wrong else usage
+
+
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")

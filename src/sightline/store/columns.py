@@ -29,20 +29,29 @@ FIELDS: Mapping[str, str] = {
 """What a filter calls them."""
 _VALUES = attrgetter(*FOLDED)
 _TOOLS = FOLDED.index("tools")
+_LARGEST = 2**63 - 1
 
 
 def storable(text: str) -> str:
-    """The text as every database takes it: without the character that some end a text at."""
-    return text.replace("\0", "\ufffd") if "\0" in text else text
+    """The text as every database takes it: without half characters, and without the one that some end a text at."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def row_of(summary: Summary) -> list[str | int | float | None]:
     """The values of the columns in `FOLDED`; tools are a JSON list."""
     row: list[str | int | float | None] = list(_VALUES(summary))
-    row[_TOOLS] = msgspec.json.encode(summary.tools).decode()
-    if any("\0" in value for value in row if type(value) is str):
-        return [storable(value) if isinstance(value, str) else value for value in row]
-    return row
+    row[_TOOLS] = msgspec.json.encode([storable(name) for name in summary.tools]).decode()
+    return [_storable(value) for value in row]
+
+
+def _storable(value: str | int | float | None) -> str | int | float | None:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, int):
+        return max(-_LARGEST, min(value, _LARGEST))
+    return value
 
 
 def summary_in(row: Sequence[str | int | float | None]) -> Summary:

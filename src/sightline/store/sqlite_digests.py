@@ -5,6 +5,7 @@ yet is marked in the database.
 """
 
 import hashlib
+import logging
 import sqlite3
 from collections.abc import Sequence
 
@@ -20,6 +21,7 @@ from sightline.store.sqlite_bodies import Bodies
 from sightline.store.sqlite_database import changing
 
 _AT_ONCE = 16
+_LOG = logging.getLogger(__name__)
 _BEGINNINGS = 256
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 
@@ -41,7 +43,11 @@ class Digests:
                 (self._slot, _AT_ONCE),
             ).fetchall()
             for seq, todo, session in rows:
-                self._read(seq, todo, session)
+                try:
+                    self._read(seq, todo, session)
+                except (UnicodeError, ValueError, OverflowError, RecursionError):
+                    _LOG.exception("an exchange could not be read for search; it is on record all the same")
+                self._connection.execute("UPDATE exchanges SET todo = 0 WHERE seq = ?", (seq,))
         return bool(rows)
 
     def _read(self, seq: int, todo: int, session: str) -> None:
@@ -50,7 +56,6 @@ class Digests:
             self._read_request(seq, session, facts)
         if todo & REPLY:
             self._read_reply(seq, facts)
-        self._connection.execute("UPDATE exchanges SET todo = 0 WHERE seq = ?", (seq,))
 
     def _facts(self, seq: int) -> list[Fact]:
         rows = self._connection.execute("SELECT data FROM facts WHERE exchange = ? ORDER BY n", (seq,))

@@ -5,6 +5,7 @@ is read back from there, so that memory stays bounded. When the database fails, 
 again.
 """
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from sightline.store.journal import Journal
 from sightline.store.segments import Place, framed
 
 MOST_IN_MEMORY = 32 << 20
+_LOG = logging.getLogger(__name__)
+_KEPT = "It stays in the journal and is tried again; the log says more."
 _MOST_IN_BATCH = 4 << 20
 _MOST_ENTRIES = 4096
 _PAUSE = 0.004
@@ -214,6 +217,9 @@ class Writer:
                 attempt()
             except Fault as fault:
                 self._tell(fault)
+            except Exception as error:  # noqa: BLE001 - the one thread that writes must not die of one entry
+                _LOG.exception("the record could not be written")
+                self._tell(Fault(Code.CONFIG, f"the record could not be written: {error!r}", hint=_KEPT))
             else:
                 self.trouble = None
                 return True

@@ -1,6 +1,7 @@
 """One connection: a request goes out, its answer comes in, and time is watched meanwhile."""
 
 import asyncio
+import contextlib
 import select
 import ssl
 from collections.abc import Callable
@@ -15,6 +16,12 @@ BUFFER_LIMIT = 256 * 1024
 # A larger body goes out in parts of this size, as fast as the other side takes them.
 WRITE_SIZE = 256 * 1024
 _NO_TIMEOUTS = Timeouts(0, 0, 0)
+
+
+def abort(transport: asyncio.Transport) -> None:
+    """Close a socket at once. Early versions of 3.11 fail over a TLS transport that has ended already."""
+    with contextlib.suppress(AttributeError):
+        transport.abort()
 
 
 class Connection(asyncio.Protocol):
@@ -243,7 +250,7 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close the socket at once."""
         if self._transport is not None:
-            self._transport.abort()
+            abort(self._transport)
 
     async def lost(self) -> None:
         """Wait until the socket is closed."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.addresses import connected_socket
-from sightline.transport.http.connection import Connection
+from sightline.transport.http.connection import Connection, abort
 from sightline.transport.http.proxies import Proxy
 from sightline.transport.http.target import Origin
 from sightline.transport.http.trust import Trust
@@ -69,7 +69,7 @@ class _Way:
             status = await tunnel.asked(origin.authority, proxy.authorization)
         finally:
             if not 200 <= status < 300:
-                transport.abort()
+                abort(transport)
         if not 200 <= status < 300:
             raise faults.proxy_refused(proxy.place, proxy.variable, status, origin.place)
         await self._secured(transport, connection, origin.host, origin.place)
@@ -85,7 +85,7 @@ class _Way:
             inside = speaker()
             secured = await self._secured(transport, inside, proxy.host, place)
             if _ABORT_TAKES_NOTHING:
-                secured._force_close = lambda _: secured.abort()  # type: ignore[attr-defined]
+                secured._force_close = lambda _: abort(secured)  # type: ignore[attr-defined]
             return secured, inside
         except Fault as fault:
             fault.hint = f"{fault.hint} The proxy was named by {proxy.variable}."
@@ -116,7 +116,7 @@ class _Way:
             raise faults.not_connected(error, place, self.seconds) from None
         finally:
             if inside is None:
-                transport.abort()
+                abort(transport)
         speaker.connection_made(inside)
         return inside
 
