@@ -169,6 +169,7 @@ async def open_server(
     sent to anybody; `fast` does so without the waits that there were."""
     # Commands that serve nobody start without all of this.
     from sightline.engine.hub import Hub
+    from sightline.engine.retention import Retention
     from sightline.server.app import App
     from sightline.server.gateway.gateway import Gateway
     from sightline.server.guard import LOOPBACK, Guard, host_name
@@ -183,6 +184,9 @@ async def open_server(
     async with AsyncExitStack() as stack:
         record = await _store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
+        keep = loaded.settings.store
+        tending = asyncio.ensure_future(Retention(record, clock, keep.keep_days, keep.keep_mb).run())
+        stack.push_async_callback(_ended, tending)
         relay: Relaying
         if replay is None:
             relay, hub = await _relay(loaded, folder, record, stack, own=frozenset({(host, port)}))
@@ -330,8 +334,15 @@ def _client(loaded: Configuration) -> HttpClient:
     )
 
 
+async def _ended(task: "asyncio.Future[None]") -> None:
+    """Stop it, and wait until it has."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 async def _store(loaded: Configuration, folder: Path, url: str, clock: SystemClock) -> "Store":
     prices = _prices(loaded.catalog)
+    url = url or loaded.settings.store.url
     if not url:
         from sightline.store.sqlite import open_store
 

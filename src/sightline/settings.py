@@ -8,6 +8,13 @@ Port: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Url: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(https?://[^\s/?#]+[^\s?#]*)?$", description="an http(s) URL")]
+StoreUrl: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(postgres(ql)?://([^\s:@/]+@)?[^\s@]+)?$",
+        description="a postgresql:// URL without a password (PGPASSWORD or ~/.pgpass has it)",
+    ),
+]
 Origin: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^https?://[^\s/?#@]+$", description="an origin such as http://localhost:5173")
 ]
@@ -43,6 +50,14 @@ class Network(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     max_connections: Limit = 1000
 
 
+class Store(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[store]`: where the record is kept and for how long. Without a `url` it is in the data folder; 0 is no limit."""
+
+    url: StoreUrl = ""
+    keep_days: Count = 0
+    keep_mb: Count = 0
+
+
 class Telemetry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[telemetry]`: an OpenTelemetry collector that is told of every exchange; none is told of any without it.
 
@@ -61,4 +76,5 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     ask: Ask = Ask()
     local: Local = Local()
     network: Network = Network()
+    store: Store = Store()
     telemetry: Telemetry = Telemetry()
