@@ -4,7 +4,7 @@ from tests.store.postgres_tables import sink, tables
 from tests.store.traffic import NOON, chat_body, received, whole
 
 TITLES = "SELECT id, title FROM sightline.exchanges ORDER BY id"
-TODO = "SELECT id FROM sightline.exchanges WHERE todo > 0 ORDER BY id"
+UNREAD = "SELECT id FROM sightline.exchanges WHERE todo > 0 ORDER BY id"
 
 
 def values(url: str, query: str) -> list[tuple[object, ...]]:
@@ -16,9 +16,9 @@ def test_requests_and_replies_are_read_a_few_at_a_time() -> None:
         for number in range(20):
             target.apply(whole(f"x_{number:02}", chat_body(f"question {number}"), "answer"))
         assert target.tidy()
-        assert len(values(url, TODO)) == 4
+        assert len(values(url, UNREAD)) == 4
         assert not target.tidy()
-        assert values(url, TODO) == []
+        assert values(url, UNREAD) == []
         assert values(url, TITLES) == [(f"x_{number:02}", f"question {number}") for number in range(20)]
 
 
@@ -48,10 +48,10 @@ def test_what_a_replica_leaves_unread_is_read_by_another_after_a_while() -> None
         gone.apply(whole("x_1", chat_body("question"), "answer"))
         with sink(url, "other", now=NOON + LEFT_BEHIND) as soon:
             assert not soon.tidy()
-            assert values(url, TODO) == [("x_1",)]
+            assert values(url, UNREAD) == [("x_1",)]
         with sink(url, "other", now=NOON + LEFT_BEHIND + 1) as later:
             assert not later.tidy()
-            assert values(url, TODO) == []
+            assert values(url, UNREAD) == []
 
 
 def test_a_request_whose_body_is_not_there_has_no_words() -> None:
