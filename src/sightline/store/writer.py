@@ -95,7 +95,9 @@ class Writer:
         self._await(lambda: self._done >= 1)
 
     def settle(self) -> None:
-        """Wait until all that was recorded is in the database, or say why it is not."""
+        """Wait until all that was recorded is in the database, or say why it is not; a closed writer says so."""
+        if self._is_closing:
+            raise _ended()
         wanted = self._recorded
         self._await(lambda: self._done >= wanted and self._tidy_at >= wanted)
 
