@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,17 @@ class Served:
         request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.loads(answer.read())
+
+    def post(self, path: str, body: bytes = b"{}") -> tuple[int, Any]:
+        """What the API says to an order: status, JSON."""
+        headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
+        request = urllib.request.Request(self.url + path, body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
 
     def body(self, exchange: str, of: str) -> bytes:
         """A body of the record."""

@@ -22,7 +22,7 @@ from sightline.catalog.lookup import facts_of
 from sightline.catalog.problem import Problem
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
-from sightline.engine.engine import Engine
+from sightline.engine.counting import Counter
 from sightline.engine.memory import Memory
 from sightline.errors import Code, Fault
 from sightline.settings import Settings
@@ -36,6 +36,7 @@ from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:
+    from sightline.engine.engine import Engine
     from sightline.engine.hub import Hub, Record
     from sightline.engine.relay import Relay
     from sightline.engine.relayed import Relaying
@@ -113,20 +114,33 @@ def data_folder(named: str | None) -> Path:
     return Path(named) if named else _home("XDG_DATA_HOME", ".local/share")
 
 
+def counter(data: str | None) -> Counter:
+    """What estimates how many tokens a request has, with what was learned so far."""
+    return Counter(Memory(data_folder(data), SystemClock().now))
+
+
 @asynccontextmanager
-async def open_engine(loaded: Configuration, data: str | None) -> AsyncIterator[Engine]:
-    """An engine that is ready to send, and is closed with all that it started."""
-    clock = SystemClock()
-    memory = Memory(data_folder(data), clock.now)
-    embedded = embedded_model(loaded)
-    client = _client(loaded)
-    sender = Sender(client, clock, random.random, memory.ledger)
-    try:
-        yield Engine(sender, embedded, loaded.environment, memory, clock)
-    finally:
-        await client.close()
-        await embedded.close()
-        memory.save()
+async def open_engine(loaded: Configuration, data: str | None, *, is_recorded: bool = True) -> AsyncIterator["Engine"]:
+    """An engine that is ready to send, and is closed with all that it started. A record that cannot be opened keeps
+    nobody from an answer: the engine says what is wrong with it."""
+    from sightline.engine.engine import Engine
+
+    clock, folder = SystemClock(), data_folder(data)
+    unrecorded: Fault | None = None
+    async with AsyncExitStack() as stack:
+        record: Record = _nowhere
+        if is_recorded:
+            try:
+                store = await _store(loaded, folder, "", clock)
+            except Fault as fault:
+                unrecorded = fault
+            else:
+                stack.push_async_callback(store.close)
+                record = store.record
+        means = _means(loaded, folder, stack)
+        aside, _ = await _relay(loaded, means, _nowhere, stack)
+        relay, _ = await _relay(loaded, means, record, stack, is_told=is_recorded)
+        yield Engine(relay, aside, Counter(means.memory), means.memory, clock, unrecorded)
 
 
 @asynccontextmanager
@@ -142,14 +156,14 @@ async def open_record(loaded: Configuration, data: str | None, store: str = "") 
 
 @asynccontextmanager
 async def open_relay(
-    loaded: Configuration, data: str | None, *, store: str = "", noted: "Record | None" = None
+    loaded: Configuration, data: str | None, *, store: str = ""
 ) -> AsyncIterator[tuple["Relay", "Store"]]:
-    """A relay without a server, and the record that it writes to. `noted` is told of everything that is recorded."""
+    """A relay without a server, and the record that it writes to."""
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
         record = await _store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
-        relay, _ = await _relay(loaded, folder, record, stack, noted=noted)
+        relay, _ = await _relay(loaded, _means(loaded, folder, stack), record.record, stack, is_told=True)
         yield relay, record
 
 
@@ -169,6 +183,7 @@ async def open_server(
     sent to anybody; `fast` does so without the waits that there were."""
     # Commands that serve nobody start without all of this.
     from sightline.engine.hub import Hub
+    from sightline.engine.resending import Means, Resending
     from sightline.engine.retention import Retention
     from sightline.server.app import App
     from sightline.server.gateway.gateway import Gateway
@@ -177,6 +192,7 @@ async def open_server(
     from sightline.server.token import kept_token
     from sightline.server.workbench.access import Access
     from sightline.server.workbench.exchanges import Exchanges
+    from sightline.server.workbench.replays import Replays
     from sightline.server.workbench.workbench import Workbench
 
     clock, folder = SystemClock(), data_folder(data)
@@ -188,8 +204,12 @@ async def open_server(
         tending = asyncio.ensure_future(Retention(record, clock, keep.keep_days, keep.keep_mb).run())
         stack.push_async_callback(_ended, tending)
         relay: Relaying
+        resending: Resending | None = None
         if replay is None:
-            relay, hub = await _relay(loaded, folder, record, stack, own=frozenset({(host, port)}))
+            means = _means(loaded, folder, stack)
+            own = frozenset({(host, port)})
+            relay, hub = await _relay(loaded, means, record.record, stack, own=own, is_told=True)
+            resending = Resending(relay, record, Means(loaded.catalog, loaded.environment), clock)
         else:
             relay, hub = await _replaying(record, replay, clock, fast=fast), Hub(record.record)
         address = f"http://{LOOPBACK[0] if host_name(host) == 'localhost' else host_name(host)}:{port}"
@@ -199,7 +219,7 @@ async def open_server(
             frozenset(map(str.lower, loaded.settings.server.allowed_origins)),
         )
         exchanges = Exchanges(record, clock.now, _prices(loaded.catalog))
-        workbench = Workbench(Access(token, port), exchanges, hub, address)
+        workbench = Workbench(Access(token, port), exchanges, hub, address, Replays(exchanges, resending))
 
         async def ending() -> None:
             hub.close()  # listeners never end by themselves
@@ -207,37 +227,56 @@ async def open_server(
 
         app = App(guard, Gateway(relay, loaded.catalog, loaded.has_key, clock.elapsed), workbench)
         # The relay tells each client that it has to end; only who does not hear it is cut off.
-        yield Listening(app, ending=ending, grace=GRACE + 2), f"{address}/?token={token}"
+        listening = Listening(app, ending=ending, grace=GRACE + 2)
+
+        async def ended() -> None:
+            if resending is not None:  # what no client waits for is not among the server's requests
+                await resending.close(0 if listening.force_exit else GRACE)
+
+        stack.push_async_callback(ended)
+        yield listening, f"{address}/?token={token}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What relays send with, which all of a program's relays share."""
+
+    memory: Memory
+    embedded: EmbeddedModel
+    client: HttpClient
+
+
+def _means(loaded: Configuration, folder: Path, stack: AsyncExitStack) -> _Means:
+    """They start nothing before they are needed; the stack closes them."""
+    means = _Means(Memory(folder, SystemClock().now), embedded_model(loaded), _client(loaded))
+    stack.callback(means.memory.save)
+    stack.push_async_callback(means.embedded.close)
+    stack.push_async_callback(means.client.close)
+    return means
 
 
 async def _relay(
     loaded: Configuration,
-    folder: Path,
-    record: "Store",
+    means: _Means,
+    record: "Record",
     stack: AsyncExitStack,
     *,
     own: frozenset[tuple[str, int]] = frozenset(),
-    noted: "Record | None" = None,
+    is_told: bool = False,
 ) -> tuple["Relay", "Hub"]:
-    """A relay to the providers, and the hub that tells what it does; the stack closes what they need."""
+    """A relay to the providers, and the hub that tells what it does; what `is_told` goes to the collector too."""
     from sightline.engine.hub import Hub
     from sightline.engine.relay import Relay
 
-    clock = SystemClock()
-    memory, embedded, client = Memory(folder, clock.now), embedded_model(loaded), _client(loaded)
-    stack.callback(memory.save)
-    stack.push_async_callback(embedded.close)
-    stack.push_async_callback(client.close)
-    told = [noted] if noted is not None else []
-    if loaded.settings.telemetry.otlp_endpoint:
-        told.append(await _telemetry(loaded, client, stack))
-    hub = Hub(_recording(record, told) if told else record.record)
+    if is_told and loaded.settings.telemetry.otlp_endpoint:
+        record = _also(record, await _telemetry(loaded, means.client, stack))
+    clock, hub = SystemClock(), Hub(record)
     relay = Relay(
         catalog=loaded.catalog,
         environment=loaded.environment,
-        sender=Sender(client, clock, random.random, memory.ledger),
-        embedded=embedded,
-        memory=memory,
+        sender=Sender(means.client, clock, random.random, means.memory.ledger),
+        embedded=means.embedded,
+        memory=means.memory,
         hub=hub,
         clock=clock,
         make_id=Ids(time.time_ns, lambda: secrets.token_hex(3)),
@@ -246,15 +285,18 @@ async def _relay(
     return relay, hub
 
 
-def _recording(record: "Store", told: "list[Record]") -> "Record":
-    """Recording, of which others hear once it is done."""
+def _also(record: "Record", told: "Record") -> "Record":
+    """Recording, of which another hears once it is done."""
 
     def recorded(entries: Sequence["Entry"]) -> None:
-        record.record(entries)
-        for each in told:
-            each(entries)
+        record(entries)
+        told(entries)
 
     return recorded
+
+
+def _nowhere(_entries: Sequence["Entry"]) -> None:
+    """For what is on no record."""
 
 
 async def _replaying(record: "Store", wanted: "Expression", clock: SystemClock, *, fast: bool) -> "Replaying":

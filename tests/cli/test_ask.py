@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -84,6 +85,67 @@ def test_the_reply_can_be_had_as_json(acme: Upstream, capsysbinary: Captured) ->
     reply = json.loads(capsysbinary.readouterr().out)
     assert reply["parts"] == [{"type": "text", "text": "Hello"}]
     assert reply["usage"] == {"input_tokens": 9, "output_tokens": 2}
+
+
+def traffic(capsysbinary: Captured, wanted: str = "") -> list[dict[str, object]]:
+    capsysbinary.readouterr()
+    assert main(["traffic", "--json", wanted]) == 0
+    return [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+
+
+def test_what_was_asked_is_on_record(acme: Upstream, capsysbinary: Captured, tmp_path: Path) -> None:
+    acme.script = [streams(*HELLO, DONE), says({"error": {"message": "no"}}, 400)]
+    assert main(["ask", "--quiet", "Say hello."]) == 0
+    assert capsysbinary.readouterr() == (b"Hello", b"")
+    assert main(["ask", "Say it again."]) == 3
+    failed, finished = traffic(capsysbinary, "session:ask client:sightline")
+    assert (finished["state"], finished["provider"], finished["model"]) == ("finished", "acme", "m")
+    assert (finished["status"], finished["input_tokens"], finished["title"]) == (200, 9, "Say hello.")
+    assert (failed["state"], failed["fault"], failed["status"]) == ("failed", "invalid_request", 400)
+    assert main(["show", "--as", "wire", str(finished["id"])]) == 0
+    assert capsysbinary.readouterr().out == acme.seen[0].body
+    acme.script = [streams(*HELLO, DONE)]
+    assert main(["replay", "--quiet", str(finished["id"])]) == 0
+    assert acme.seen[2].body == acme.seen[0].body
+    assert b"the-secret" not in b"".join(path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file())
+
+
+def test_a_dry_run_is_on_no_record(acme: Upstream, capsysbinary: Captured, tmp_path: Path) -> None:
+    with (tmp_path / "sightline.toml").open("a") as file:
+        file.write("[providers.acme.quirks]\ncounts_tokens = true\n")
+    acme.script = [says({"input_tokens": 42}), says({"input_tokens": 42}), streams(*HELLO, DONE)]
+    assert main(["ask", "--dry-run", "hi"]) == 0
+    assert not (tmp_path / "data").exists()
+    assert main(["ask", "--dry-run", "--count", "hi"]) == 0
+    assert traffic(capsysbinary) == []
+    assert main(["ask", "--count", "hi"]) == 0
+    asked, counted = traffic(capsysbinary)
+    assert (asked["path"], counted["path"]) == ("/v1/chat/completions", "/v1/chat/completions/input_tokens")
+
+
+def test_a_dry_run_does_not_even_load_the_record(acme: Upstream) -> None:
+    script = (
+        "import sys; from sightline.cli import main; main(['ask', '--dry-run', 'hi']); "
+        "print(*[name for name in sys.modules if name.startswith(('sightline.store', 'sqlite3'))], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
+    assert done.stderr.splitlines()[-1] == ""
+    assert acme.seen == []
+
+
+def test_without_a_record_the_answer_comes_all_the_same_and_the_gap_is_said(
+    acme: Upstream, capsysbinary: Captured, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    newer = sqlite3.connect(tmp_path / "data" / "record.sqlite3")
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    acme.script = [streams(*HELLO, DONE)]
+    assert main(["ask", "--quiet", "hi"]) == 0
+    captured = capsysbinary.readouterr()
+    assert captured.out == b"Hello"
+    assert captured.err.startswith(b"warning: this will not be on record: the record was made by a newer Sightline")
+    assert b"\nhint: Use that Sightline" in captured.err
 
 
 def test_what_is_shown_is_what_is_sent(acme: Upstream, capsysbinary: Captured) -> None:
@@ -280,7 +342,7 @@ def started(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
             process.kill()
 
 
-def test_ctrl_c_ends_at_once_with_130_and_closes_the_upstream(acme: Upstream) -> None:
+def test_ctrl_c_ends_at_once_with_130_and_closes_the_upstream(acme: Upstream, capsysbinary: Captured) -> None:
     acme.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
     with started("hi") as process:
         assert process.stdout is not None
@@ -290,6 +352,18 @@ def test_ctrl_c_ends_at_once_with_130_and_closes_the_upstream(acme: Upstream) ->
         _, told = process.communicate(timeout=10)
     assert process.returncode == 130
     assert b"Traceback" not in told
+    assert [each["state"] for each in traffic(capsysbinary)] == ["cancelled"]
+
+
+def test_what_was_asked_is_on_record_also_after_the_hardest_end(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
+    with started("hi") as process:
+        assert process.stdout is not None
+        assert process.stdout.read(3) == b"Hel"
+        process.kill()
+        process.communicate(timeout=10)
+    (found,) = traffic(capsysbinary)
+    assert (found["state"], found["fault"], found["session"]) == ("failed", "interrupted", "ask")
 
 
 def test_whoever_has_read_enough_is_no_error(acme: Upstream) -> None:

@@ -57,6 +57,21 @@ def test_a_traceback_is_shown_only_when_it_is_asked_for(level: list[str], capsys
     assert "\nerror[usage]: --from: unknown dialect" in told
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--", "no-such-program", "--log-level", "debug"],
+        ["run", "no-such-program", "--log-level=debug"],
+        ["run", "--session", "--", "no-such-program", "--log-level", "debug"],
+    ],
+)
+def test_what_a_started_command_is_told_shows_no_traceback(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("stream", "code"), [("stdout", 2), ("stderr", 0)])
 def test_a_full_disk_is_said_and_never_left_to_the_interpreter(stream: str, code: int) -> None:
     program = "from sightline.cli import main; raise SystemExit(main())"

@@ -276,3 +276,13 @@ def test_a_file_that_cannot_be_run_is_told(words: list[str], variables: dict[str
     ended = done([*words, "--", str(broken)], variables)
     assert ended.returncode == 2
     assert ended.stderr.startswith(b"error[usage]: ")
+
+
+def test_a_system_without_locks_is_told_what_is_missing(words: list[str], variables: dict[str, str]) -> None:
+    without = "import sys; sys.modules['fcntl'] = None; from sightline.cli import main; raise SystemExit(main())"
+    ended = done([sys.executable, "-c", without, *words[len(PROGRAM) :], "--", "true"], variables)
+    first, second = ended.stderr.decode().splitlines()
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert first.startswith("error[config]: ")
+    assert "fcntl" in first
+    assert second.startswith("hint: Start `sightline serve`")

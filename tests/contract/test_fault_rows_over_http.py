@@ -3,29 +3,14 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sightline.budget.ledger import Ledger
-from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import choose
-from sightline.catalog.compose import Prompt
 from sightline.catalog.provider import Provider
-from sightline.engine.engine import Engine
-from sightline.engine.memory import Memory
-from sightline.engine.preparing import prepared
 from sightline.errors import Code, Fault
-from sightline.model.message import Message
-from sightline.model.parts import Text
-from sightline.transport.embedded.process import EmbeddedModel
-from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.trust import Trust
 from sightline.transport.retry import LONGEST_WAIT, STATUSES
-from sightline.transport.sender import Sender
 from tests.contract.test_fault_table import ROWS, Row, ending
-from tests.fake_clock import FakeClock
+from tests.engine_stage import EngineStage
 from tests.upstream import Play, Upstream, answer
 
 RETRIES = 2
@@ -44,28 +29,16 @@ def played(row: Row) -> Play:
 
 async def asked(row: Row, folder: Path) -> tuple[Fault, list[float], int]:
     """The fault that a caller gets in the end, the waits, and the number of requests that the provider saw."""
-    clock = FakeClock()
-    memory = Memory(folder, clock.now)
-    async with (
-        Upstream([played(row)]) as upstream,
-        HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client,
-    ):
+    async with Upstream([played(row)]) as upstream:
         provider = Provider(base_url=upstream.url, dialect=row.case["dialect"], stream_max_retries=RETRIES)
-        catalog = Catalog(providers={"acme": provider})
-        prompt = Prompt(messages=(Message("user", (Text("hi"),)),))
-        ready = prepared(prompt, choose(catalog, "acme/m", has_key=lambda _: True))
-        embedded = EmbeddedModel(environment={}, make_key=lambda: "")
-        engine = Engine(Sender(client, clock, lambda: 0.5, Ledger()), embedded, {}, memory, clock)
+        stage = EngineStage(folder, provider)
         try:
-            reply: Any = await engine.ask(ready, heard=_nothing, tried=_nothing, paused=_nothing)
-            fault = ending(reply)
+            fault = ending(await stage.ask())
         except Fault as raised:
             fault = raised
-        return fault, clock.waits, len(upstream.seen)
-
-
-def _nothing(_: object) -> None:
-    """Nobody listens."""
+        finally:
+            await stage.close()
+        return fault, stage.clock.waits, len(upstream.seen)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

@@ -100,3 +100,16 @@ def test_a_piece_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
     assert ended == Ended()
     assert hearing.feed(b"x" * 2000) == []
     assert hearing.close() == []
+
+
+def test_only_a_dialect_without_a_word_for_the_end_may_end_by_itself() -> None:
+    part = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
+    gemini = Hearing(dialect("gemini"))
+    assert not gemini.may_end
+    gemini.feed(b"data: " + json.dumps(part).encode() + b"\n\n")
+    assert gemini.may_end
+    gemini.fail(Fault(Code.NETWORK, "gone"))
+    assert not gemini.may_end
+    chat = Hearing(dialect("openai-chat"))
+    chat.feed(chunk({"content": "hi"}, "stop"))
+    assert not chat.may_end

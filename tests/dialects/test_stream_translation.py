@@ -153,3 +153,12 @@ def test_a_source_that_breaks_off_is_an_error_in_the_target_s_words_and_after_th
     ended = StreamTranslation("openai-chat", "anthropic")
     ended.feed(WHOLE)
     assert ended.fail(Fault(Code.NETWORK, "the connection was lost")) == b""
+
+
+def test_a_translation_tells_that_its_source_may_have_nothing_more_to_say() -> None:
+    part = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
+    translation = StreamTranslation("gemini", "anthropic")
+    assert not translation.may_end
+    translation.feed(b"data: " + json.dumps(part).encode() + b"\n\n")
+    assert translation.may_end
+    translation.close()

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.streaming import StreamReader, broken, cut, settled
+from sightline.dialects.streaming import StreamReader, broken, cut, no_reply, settled
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, Finished, FrameBroken, SignatureReceived, StreamEvent, TextReceived
 from sightline.model.json import JsonObject
@@ -51,6 +51,17 @@ def test_frames_are_counted_and_the_end_comes_once() -> None:
     assert reader.close() == [Finished("stop"), Ended()]
     assert reader.close() == []
     assert reader.feed(frame("text")) == []
+
+
+def test_a_stream_is_complete_when_all_that_began_has_finished() -> None:
+    reader = StreamReader(Scripted())
+    assert not reader.is_complete
+    reader.feed(frame("text"))
+    assert not reader.is_complete
+    reader.feed(frame("finish"))
+    assert reader.is_complete
+    reader.feed(frame("other"))
+    assert not reader.is_complete
 
 
 def test_finishes_come_last_because_parts_may_come_behind_them() -> None:
@@ -113,3 +124,18 @@ def test_a_frame_that_cannot_be_read_is_told_and_passed_over(data: bytes, at: st
 )
 def test_a_finish_agrees_with_the_content(finish: Finish, has_calls: bool, expected: Finish) -> None:
     assert settled(finish, has_calls=has_calls) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\n<!DOCTYPE html>\n<p>Sign in", "the answer is a web page: <!DOCTYPE html> <p>Sign in"),
+        (b"<HTML>502", "the answer is a web page: <HTML>502"),
+        (b"upstream\tfailed", "the answer is no reply of the provider's API: upstream failed"),
+        (b" \r\n", "the answer is empty"),
+    ],
+)
+def test_what_is_no_reply_is_told_by_what_it_is(data: bytes, message: str) -> None:
+    fault = no_reply(data)
+    assert (fault.code, fault.message) == (Code.UPSTREAM_PROTOCOL, message)
+    assert "base URL" in fault.hint

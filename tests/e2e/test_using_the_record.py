@@ -20,6 +20,7 @@ import pytest
 from sightline.cli.program import main
 from tests.background import upstream_in_background
 from tests.gateway_server import served
+from tests.local_model import needs_model
 from tests.store.traffic import chat_stream
 from tests.upstream import says, streams
 
@@ -60,6 +61,31 @@ def replaying(folder: Path, *words: str) -> Iterator[str]:
             assert child.returncode == 0
         finally:
             child.kill()
+
+
+@needs_model
+def test_a_question_to_the_embedded_model_is_on_record_and_can_be_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert main(["ask", "-m", "local", "--max-tokens", "8", "Say hello."]) == 0
+    said = capsysbinary.readouterr().out
+    assert main(["traffic", "--json"]) == 0
+    (found,) = map(json.loads, capsysbinary.readouterr().out.splitlines())
+    assert (found["state"], found["provider"], found["session"]) == ("finished", "local", "ask")
+    assert (found["client"], found["title"]) == ("sightline", "Say hello.")
+    assert main(["replay", "--offline", "--fast", found["id"]]) == 0
+    assert capsysbinary.readouterr().out == said
+    assert main(["replay", "--quiet", found["id"]]) == 0
+    capsysbinary.readouterr()
+    assert main(["traffic", "--json", f"origin:{found['id']}"]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["state"] == "finished"
+    with served(tmp_path, "") as gateway:
+        status, told = gateway.post(f"/api/exchanges/{found['id']}/replay")
+        assert status == 200
+        assert gateway.api(f"/api/exchanges/{told['id']}")["origin"] == found["id"]
 
 
 @pytest.fixture

@@ -7,27 +7,14 @@ from typing import Any
 
 import pytest
 
-from sightline.budget.ledger import Wait
 from sightline.build import configuration
-from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import choose
-from sightline.catalog.compose import Prompt
-from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Quirks
-from sightline.engine.engine import MOST_ESTIMATORS, Engine
-from sightline.engine.memory import Memory
-from sightline.engine.preparing import Prepared, prepared
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
-from sightline.model.exchange import AttemptStarted
-from sightline.model.message import Message
-from sightline.model.parts import Text
+from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Received
+from sightline.store.entries import Noted
 from sightline.transport.embedded.process import EmbeddedModel, Turn
-from sightline.transport.http.client import HttpClient
-from sightline.transport.http.proxies import Proxies
-from sightline.transport.http.trust import Trust
-from sightline.transport.sender import Sender
-from tests.fake_clock import FakeClock
+from tests.engine_stage import EngineStage
 from tests.local_model import needs_model
 from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
 
@@ -46,44 +33,18 @@ HELLO = (
 )
 
 
-class Stage:
-    """An engine, and what it told."""
-
-    def __init__(self, upstream: Upstream, folder: Path, **provider: Any) -> None:
-        self.clock = FakeClock()
-        self.memory = Memory(folder, self.clock.now)
-        self.client = HttpClient(trust=Trust(environment={}), proxies=Proxies.of({}))
-        self.embedded = EmbeddedModel(environment={}, make_key=lambda: "k")
-        sender = Sender(self.client, self.clock, lambda: 0.5, self.memory.ledger)
-        self.engine = Engine(sender, self.embedded, {"ACME_KEY": "the-secret"}, self.memory, self.clock)
-        self.provider = Provider(base_url=upstream.url, key_env="ACME_KEY", **provider)
-        self.heard: list[StreamEvent] = []
-        self.tried: list[AttemptStarted] = []
-        self.paused: list[Wait] = []
-
-    def ready(self, text: str = "hi", *, name: str = "m", max_tokens: int | None = None, **model: Any) -> Prepared:
-        catalog = Catalog(providers={"acme": self.provider}, models={name: Model(providers=("acme",), **model)})
-        prompt = Prompt(messages=(Message("user", (Text(text),)),), max_tokens=max_tokens)
-        return prepared(prompt, choose(catalog, name, has_key=lambda _: True))
-
-    async def ask(self, ready: Prepared | None = None) -> Any:
-        return await self.engine.ask(
-            ready or self.ready(), heard=self.heard.append, tried=self.tried.append, paused=self.paused.append
-        )
-
-
+Stage = EngineStage
 Story = Callable[[Stage, Upstream], Coroutine[Any, Any, None]]
 
 
 def play(story: Story, folder: Path, **provider: Any) -> None:
     async def played() -> None:
         async with Upstream() as upstream:
-            stage = Stage(upstream, folder, **provider)
+            stage = Stage(folder, Provider(base_url=upstream.url, key_env="ACME_KEY", **provider))
             try:
                 await story(stage, upstream)
             finally:
-                await stage.client.close()
-                await stage.embedded.close()
+                await stage.close()
 
     asyncio.run(played())
 
@@ -127,6 +88,73 @@ def test_each_attempt_is_told_and_has_the_body_that_was_prepared(tmp_path: Path)
     play(story, tmp_path)
 
 
+def test_what_is_asked_is_on_record_as_a_clients_request_is(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({}, 503), streams(*HELLO)]
+        ready = stage.ready()
+        await stage.ask(ready)
+        assert stage.kinds() == ["received", "attempt", "attempt", "finished"]
+        received, _, attempt, finished = stage.facts()
+        assert isinstance(received, Received)
+        assert (received.session, received.client, received.model) == ("ask", "sightline", "m")
+        assert (received.dialect, received.sha256, received.is_stream) == ("openai-chat", ready.sha256, True)
+        assert isinstance(attempt, AttemptStarted)
+        assert (attempt.provider, attempt.sha256, attempt.reason) == ("acme", ready.sha256, "overloaded")
+        assert isinstance(finished, ExchangeFinished)
+        assert finished.usage is not None
+        assert (finished.finish, finished.usage.input_tokens) == ("stop", 9)
+        assert stage.bodies() == {ready.sha256: ready.body}
+        assert "the-secret" not in repr(stage.entries)
+        assert stage.aside == []
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize("spoken", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_call_that_is_shown_is_the_one_that_is_made(tmp_path: Path, spoken: str, stream: bool) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({"error": {"message": "no"}}, 400)]
+        stage.environment["TRACE"] = "t1"
+        ready = stage.ready(stream=stream)
+        with pytest.raises(Fault, match="no"):
+            await stage.ask(ready)
+        (seen,) = upstream.seen
+        shown = ready.call.filled(stage.environment)
+        assert (seen.method, upstream.url + seen.target, seen.body) == (shown.method, shown.url, shown.body)
+        sent = {name.lower(): value for name, value in seen.headers}
+        assert len(sent) == len(seen.headers)
+        for name in ("host", "content-length", "accept-encoding", "connection"):
+            sent.pop(name, None)
+        assert sent == {"user-agent": "sightline", **dict(shown.headers)}
+
+    settings = {
+        "headers": {"x-team": "blue", "accept": "*/*"},
+        "env_headers": {"x-trace": "TRACE"},
+        "query": {"v": "1"},
+    }
+
+    async def with_trace(stage: Stage, upstream: Upstream) -> None:
+        stage.environment["TRACE"] = "t1"
+        await story(stage, upstream)
+
+    play(with_trace, tmp_path, dialect=spoken, **settings)
+
+
+def test_the_label_is_the_callers(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO)]
+        nobody = stage.heard.append
+        await stage.engine.ask(
+            stage.ready(), heard=nobody, tried=stage.tried.append, paused=stage.paused.append, session="chat"
+        )
+        (received, *_) = stage.facts()
+        assert isinstance(received, Received)
+        assert received.session == "chat"
+
+    play(story, tmp_path)
+
+
 def test_no_retries_means_none(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [says({}, 503), streams(*HELLO)]
@@ -134,6 +162,9 @@ def test_no_retries_means_none(tmp_path: Path) -> None:
             await stage.ask()
         assert caught.value.code is Code.OVERLOADED
         assert len(upstream.seen) == 1
+        failed = stage.facts()[-1]
+        assert isinstance(failed, ExchangeFailed)
+        assert (failed.code, failed.message, failed.hint) == ("overloaded", caught.value.message, caught.value.hint)
 
     play(story, tmp_path, stream_max_retries=0)
 
@@ -145,8 +176,9 @@ def test_an_answer_that_breaks_off_keeps_what_came_and_its_fault(tmp_path: Path)
         assert reply.fault is not None
         assert reply.fault.code is Code.NETWORK
         assert reply.choice.parts[0].text == "Hello"
-        assert isinstance(stage.heard[-2], Failed)
+        assert stage.heard[-2] == Failed(reply.fault)
         assert len(upstream.seen) == 1
+        assert stage.kinds() == ["received", "attempt", "failed"]
 
     play(story, tmp_path)
 
@@ -157,6 +189,7 @@ def test_silence_in_a_stream_ends_it(tmp_path: Path) -> None:
         reply = await stage.ask()
         assert reply.fault is not None
         assert reply.fault.code is Code.TIMEOUT_IDLE
+        assert stage.kinds()[-1] == "failed"
         await upstream.gone()
 
     play(story, tmp_path, stream_idle_timeout_ms=50)
@@ -217,11 +250,35 @@ def test_a_provider_that_counts_is_believed(tmp_path: Path) -> None:
         estimate = await stage.engine.measured(stage.ready(), asks_provider=True, tried=stage.tried.append)
         assert (estimate.tokens, estimate.is_exact, estimate.how) == (42, True, "counted by acme")
         assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 0
+        assert stage.kinds() == ["received", "attempt", "finished"]
         upstream.script.append(says({"error": {"message": "no such page"}}, 404))
         with pytest.raises(Fault, match="no such page"):
             await stage.engine.counted(stage.ready(), tried=stage.tried.append)
 
     play(story, tmp_path, quirks=Quirks(counts_tokens=True))
+
+
+@pytest.mark.parametrize("status", [404, 200])
+def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(tmp_path: Path, status: int) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({"error": {"message": "no such page"}}, status)]
+        stage.embedded = EmbeddedModel(environment={}, make_key=lambda: "k", url=upstream.url)
+        stage.engine.aside._embedded = stage.embedded
+        stage.providers["acme"] = Provider(
+            base_url="${SIGHTLINE_LOCAL_URL}",
+            key_env="SIGHTLINE_LOCAL_KEY",
+            embedded=True,
+            quirks=Quirks(counts_tokens=True),
+        )
+        measured = stage.engine.measured(stage.ready(), asks_provider=False, tried=stage.tried.append)
+        if status == 404:
+            assert not (await measured).is_exact
+        else:
+            with pytest.raises(Fault, match="holds no"):
+                await measured
+        assert stage.entries == []
+
+    play(story, tmp_path)
 
 
 def test_nobody_is_asked_unasked(tmp_path: Path) -> None:
@@ -236,10 +293,11 @@ def test_nobody_is_asked_unasked(tmp_path: Path) -> None:
 
 def test_a_missing_key_is_named_and_nothing_is_sent(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
-        stage.engine.environment.clear()  # type: ignore[attr-defined]
+        stage.environment.clear()
         with pytest.raises(Fault, match="ACME_KEY is not set"):
             await stage.ask()
         assert upstream.connections == []
+        assert stage.kinds() == ["received", "failed"]
 
     play(story, tmp_path)
 
@@ -253,6 +311,7 @@ def test_cancelling_closes_the_upstream_at_once(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await asking
         await upstream.gone()
+        assert stage.kinds()[-1] == "cancelled"
 
     play(story, tmp_path)
 
@@ -274,7 +333,7 @@ def test_a_reply_that_was_cut_is_not_called_whole(tmp_path: Path, used: int, fin
 @needs_model
 def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
-        stage.provider = Provider(
+        stage.providers["acme"] = Provider(
             base_url="${SIGHTLINE_LOCAL_URL}/v1",
             key_env="SIGHTLINE_LOCAL_KEY",
             embedded=True,
@@ -287,6 +346,8 @@ def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> No
         assert reply.choice.parts[0].text
         assert reply.usage.input_tokens == estimate.tokens
         assert upstream.connections == []
+        assert {entry.exchange for entry in stage.entries if isinstance(entry, Noted)} == {"x_1"}
+        assert stage.aside != []
 
     play(story, tmp_path)
 
@@ -294,7 +355,7 @@ def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> No
 @needs_model
 def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
-        stage.provider = Provider(
+        stage.providers["acme"] = Provider(
             base_url="${SIGHTLINE_LOCAL_URL}/v1", key_env="SIGHTLINE_LOCAL_KEY", embedded=True, stream_max_retries=1
         )
 
@@ -319,29 +380,23 @@ def test_an_answer_that_breaks_off_is_told_to_whoever_gave_the_turn(tmp_path: Pa
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
         told: list[Fault] = []
-        stage.provider = Provider(base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True)
+        stage.providers["acme"] = Provider(
+            base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True
+        )
         turns = EmbeddedModel(environment={}, make_key=lambda: "k", url=upstream.url)
 
         @asynccontextmanager
         async def watched() -> AsyncIterator[Turn]:
             async with turns.turn() as turn:
-                yield turn
-                told.extend([turn.fault] if turn.fault else [])
+                try:
+                    yield turn
+                except Fault as fault:
+                    told.append(fault)
+                    raise
 
         stage.embedded.turn = watched  # type: ignore[method-assign]
         reply = await stage.ask()
         assert told == [reply.fault]
-
-    play(story, tmp_path)
-
-
-def test_few_estimators_are_kept_and_those_in_use_stay(tmp_path: Path) -> None:
-    async def story(stage: Stage, upstream: Upstream) -> None:
-        for number in range(MOST_ESTIMATORS * 2):
-            stage.engine.estimate(stage.ready())
-            stage.engine.estimate(stage.ready(name=f"m{number}"))
-        assert len(stage.engine._estimators) == MOST_ESTIMATORS
-        assert ("acme", "m", "openai-chat") in stage.engine._estimators
 
     play(story, tmp_path)
 

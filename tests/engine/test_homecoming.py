@@ -7,7 +7,7 @@ from sightline.dialects.registry import dialect
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Translated
 from sightline.model.fold import fold
 from tests.contract.test_law_4_stream_is_whole import read_stream
-from tests.relay_stage import DIALECTS, Stage, asks, play
+from tests.relay_stage import DIALECTS, KEY, Stage, asks, play, taken
 from tests.reply_samples import SAYS, streamed, whole
 from tests.upstream import answer, says, streams
 
@@ -75,6 +75,21 @@ def test_an_anthropic_client_gets_an_estimate_first_and_the_count_at_the_end(tmp
     play(story, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("page", "what"), [(b"<html>Sign in</html>", "a web page: <html>Sign in</html>"), (b"", "empty")]
+)
+def test_what_came_in_place_of_a_whole_reply_is_told_for_what_it_is(tmp_path: Path, page: bytes, what: str) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, page, [("Content-Type", "text/html")])]
+        got = await stage.ask(asks("openai-chat"))
+        assert (got.status, got.body) == (200, page)
+        last = stage.facts()[-1]
+        assert isinstance(last, ExchangeFailed)
+        assert (last.code, last.message) == ("upstream_protocol", f"the answer is {what}")
+
+    play(story, tmp_path)
+
+
 @pytest.mark.parametrize("client", COUNTS)
 def test_a_count_of_the_same_dialect_is_passed_on(tmp_path: Path, client: str) -> None:
     async def story(stage: Stage) -> None:
@@ -134,6 +149,20 @@ def test_an_error_in_a_whole_reply_is_an_error_for_the_client(tmp_path: Path) ->
         got = await stage.ask(asks("anthropic"))
         assert got.status >= 500
         assert "no capacity" in got.json()["error"]["message"]
+
+    play(story, tmp_path)
+
+
+def test_a_key_that_is_repeated_in_place_of_the_first_words_reaches_nobody(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        error = b'data: {"error": {"message": "bad key %s", "code": 500}}\n\n' % KEY.encode()
+        stage.upstream.script = [streams(error)]
+        relayed = await stage.relay.start(asks("anthropic", stream=True))
+        assert relayed.fault is not None
+        assert relayed.fault.message == "bad key ***"
+        got = await taken(relayed)
+        assert got.status >= 400
+        assert b"bad key ***" in got.body
 
     play(story, tmp_path)
 

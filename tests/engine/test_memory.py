@@ -45,8 +45,18 @@ def test_what_was_learned_is_there_in_the_next_run(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_the_owners_alone(tmp_path: Path) -> None:
-    taught(tmp_path / "a" / "data", "m")
-    assert stat.S_IMODE((tmp_path / "a" / "data").stat().st_mode) == 0o700
+    folder = tmp_path / "a" / "data"
+    taught(folder, "m")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_files_that_others_could_read_are_shut(tmp_path: Path) -> None:
+    for name in (FILE_NAME, f"{FILE_NAME}.new", f"{FILE_NAME}.lock"):
+        (tmp_path / name).write_text("")
+        (tmp_path / name).chmod(0o644)
+    taught(tmp_path, "m")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
 
 
 def test_a_reply_without_a_count_teaches_nothing(tmp_path: Path) -> None:

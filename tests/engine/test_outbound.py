@@ -160,6 +160,11 @@ def test_no_coding_is_asked_for_that_the_client_did_not_ask_for(tmp_path: Path) 
     assert seen.header("accept-encoding") == "identity"
 
 
+def test_a_client_without_a_user_agent_gets_none(tmp_path: Path) -> None:
+    seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat", headers=()))
+    assert "user-agent" not in names(seen)
+
+
 def test_across_dialects_only_what_the_target_needs_goes_along(tmp_path: Path) -> None:
     headers = (("User-Agent", "codex/1"), ("X-Custom", "1"), ("originator", "codex"), ("Accept-Encoding", "br"))
     seen, _ = sent(tmp_path, "anthropic", asks("openai-responses", headers=headers))
@@ -291,3 +296,14 @@ def test_a_body_that_is_no_request_is_the_client_s_400(tmp_path: Path) -> None:
     seen, got = sent(tmp_path, "openai-chat", asks("anthropic", body=b"[1"))
     assert seen is None
     assert (got.status, got.json()["type"]) == (400, "error")
+
+
+@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_a_body_of_a_thousand_levels_reaches_every_dialect(tmp_path: Path, client: str, provider: str) -> None:
+    plain = asks(client).body
+    deep = plain[:-1] + b', "x_deep": ' + b"[" * 999 + b"]" * 999 + b"}"
+    seen, got = sent(tmp_path, provider, asks(client, body=deep))
+    assert seen is not None
+    assert got.status == 200
+    assert client != provider or seen.body == deep

@@ -1,6 +1,8 @@
 import asyncio
 import gzip
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,10 +12,12 @@ import zstandard
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.engine.asked import Asked
+from sightline.errors import Code
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, FrameArrived, Received
 from sightline.store.entries import Kept, Noted
+from sightline.transport.embedded.process import Turn
 from tests.fake_clock import FakeClock
-from tests.relay_stage import DIALECTS, Stage, asks, play, taken
+from tests.relay_stage import DIALECTS, KEY, Stage, asks, play, taken
 from tests.reply_samples import SAYS, streamed, whole
 from tests.upstream import LAST, answer, chunk, drip, head, pieces, says, stall, streams
 
@@ -151,15 +155,31 @@ def test_a_coded_answer_passes_as_it_is_and_is_read_all_the_same(tmp_path: Path,
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_answer_that_cannot_be_read_along_passes_with_a_warning(tmp_path: Path, stream: bool) -> None:
+@pytest.mark.parametrize("kind", [JSON, SSE])
+def test_an_answer_that_cannot_be_read_along_passes_with_a_warning(
+    tmp_path: Path, stream: bool, kind: list[tuple[str, str]]
+) -> None:
     async def story(stage: Stage) -> None:
-        for coding, body in (("br", b"\x0b\x02\x80"), ("gzip", b"no gzip")):
-            stage.upstream.script = [answer(200, body, [*SSE, ("Content-Encoding", coding)], framing="chunked")]
+        for coding, body in (("br", b"\x0b\x02\x80"), ("gzip, br", b"\x0b\x02\x80"), ("gzip", b"no gzip")):
+            stage.upstream.script = [answer(200, body, [*kind, ("Content-Encoding", coding)], framing="chunked")]
             got = await stage.ask(asks("openai-chat", stream=stream))
-            assert (got.status, got.body) == (200, body)
+            assert (got.status, got.body, got.header("content-encoding")) == (200, body, coding)
             last = stage.facts(got.exchange)[-1]
             assert isinstance(last, ExchangeFinished)
             assert coding in last.warning
+            assert last.finish == "", "nobody here knows how it ended"
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_cannot_be_read_is_not_translated(tmp_path: Path, stream: bool) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, b"\x0b\x02\x80", [("Content-Encoding", "br")])]
+        got = await stage.ask(asks("anthropic", stream=stream))
+        assert got.status == 502
+        assert "the content coding br cannot be read" in got.json()["error"]["message"]
+        assert stage.kinds()[-1] == "failed"
 
     play(story, tmp_path)
 
@@ -247,6 +267,66 @@ def test_each_attempt_is_a_fact_with_the_same_bytes(tmp_path: Path) -> None:
     play(story, tmp_path, "anthropic")
 
 
+def test_a_caller_of_our_own_hears_of_each_fact_and_gets_the_fault_itself(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says({"error": {"message": f"bad key {KEY}"}}, 401)]
+        told: list[Noted] = []
+        async with await stage.relay.start(asks("openai-chat"), told.append) as relayed:
+            assert relayed.fault is not None
+            assert relayed.fault.code is Code.AUTH
+            assert KEY not in relayed.fault.message
+        assert [noted.fact for noted in told] == stage.facts()
+        assert [noted.exchange for noted in told] == ["x_1"] * 3
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize("client", DIALECTS)
+def test_what_an_answer_broke_off_with_is_known_before_its_last_words(tmp_path: Path, client: str) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [stall(head(200, SSE), *map(chunk, streamed("openai-chat", SAYS)[:-2]))]
+        async with await stage.relay.start(asks(client, stream=True)) as relayed:
+            assert relayed.fault is None
+            last = b""
+            async for piece in relayed:
+                if relayed.fault is not None:
+                    last = piece
+        assert b"error" in last
+        assert relayed.fault is not None
+        assert relayed.fault.code is Code.TIMEOUT_IDLE
+
+    play(story, tmp_path, stream_idle_timeout_ms=50)
+
+
+def test_the_size_that_a_caller_knows_is_in_the_ledger(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says({"error": {"message": "no"}}, 400), stall(head(200, SSE))]
+        await stage.ask(asks("openai-chat", tokens=70))
+        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 0
+        async with await stage.relay.start(asks("openai-chat", stream=True, tokens=70)):
+            assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 70
+
+    play(story, tmp_path)
+
+
+def test_the_embedded_model_counts_beside_an_answer(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        @asynccontextmanager
+        async def busy() -> AsyncIterator[Turn]:
+            await asyncio.Event().wait()
+            yield Turn(await stage.embedded.running())
+
+        stage.embedded.turn = busy  # type: ignore[method-assign]
+        stage.upstream.script = [says({"input_tokens": 3})]
+        asked = asks("anthropic", provider="local", path="/v1/messages/count_tokens", counts=True)
+        assert (await stage.ask(asked)).json() == {"input_tokens": 3}
+
+    local = Provider(
+        dialect="anthropic", base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True
+    )
+    play(story, tmp_path, others={"local": local})
+
+
 def test_a_wait_that_is_too_long_goes_to_the_client(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [says({"error": {"message": "slow down"}}, 429, [("Retry-After", "11")])]
@@ -330,6 +410,21 @@ def test_a_client_that_leaves_behind_the_legal_end_has_had_everything(tmp_path: 
             async for _ in relayed:
                 break
         assert stage.kinds()[-1] == "finished"
+
+    play(story, tmp_path)
+
+
+def test_a_client_that_leaves_behind_the_providers_error_was_not_the_reason(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        error = b'data: {"error": {"message": "broken", "code": 500}}\n\n'
+        stage.upstream.script = [stall(head(200, SSE), *map(chunk, [*streamed("openai-chat", SAYS)[:2], error]))]
+        async with await stage.relay.start(asks("openai-chat", stream=True)) as relayed:
+            async for piece in relayed:
+                if b"broken" in piece:
+                    break
+        last = stage.facts()[-1]
+        assert isinstance(last, ExchangeFailed)
+        assert last.message == "broken"
 
     play(story, tmp_path)
 

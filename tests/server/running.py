@@ -21,6 +21,7 @@ from sightline.server.guard import Guard
 from sightline.server.listening import Listening, bound, new_loop
 from sightline.server.workbench.access import Access
 from sightline.server.workbench.exchanges import Exchanges
+from sightline.server.workbench.replays import Replays
 from sightline.server.workbench.workbench import Workbench
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.store.folding import summary_of
@@ -86,6 +87,7 @@ class ListStore:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.found: list[tuple[object, str, int]] = []
+        self.trouble: Fault | None = None
 
     def record(self, entries: Sequence[Entry]) -> None:
         self.entries.extend(entries)
@@ -189,7 +191,7 @@ def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: Guard | None =
     app = App(
         guard or Guard(port),
         Gateway(relay, catalog, has_key, lambda: next(clock)),  # type: ignore[arg-type]
-        Workbench(Access(TOKEN, port), exchanges, hub, f"http://127.0.0.1:{port}"),
+        Workbench(Access(TOKEN, port), exchanges, hub, f"http://127.0.0.1:{port}", Replays(exchanges, None)),
     )
 
     async def ending() -> None:

@@ -1,11 +1,16 @@
 import os
 import stat
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
 from sightline.errors import Code, Fault
 from sightline.server.token import kept_token
+from tests.background import upstream_in_background
+from tests.gateway_server import served
+from tests.reply_samples import whole
+from tests.upstream import answer
 
 FRESH = "a" * 32
 
@@ -59,3 +64,23 @@ def test_a_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
         kept_token(tmp_path / "file", lambda: FRESH)
     assert caught.value.code is Code.CONFIG
     assert "--data" in caught.value.hint
+
+
+def test_all_that_a_server_keeps_is_the_owners_alone(tmp_path: Path) -> None:
+    with upstream_in_background() as upstream:
+        upstream.script = [answer(200, whole("openai-chat"))]
+        config = f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{upstream.url}"\n'
+        before = os.umask(0o022)
+        try:
+            with served(tmp_path, config) as gateway:
+                asked = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+                urlopen(Request(f"{gateway.url}/p/acme/v1/chat/completions", asked), timeout=20).close()
+                gateway.api("/api/exchanges")
+                found = list((tmp_path / "data").rglob("*"))
+        finally:
+            os.umask(before)
+    assert {"token", "record.sqlite3", "journal"} <= {path.name for path in found}
+    kept = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert "learned.json" in {path.name for path in kept}
+    assert {mode(path) for path in kept} == {0o600}
+    assert {mode(path) for path in (tmp_path / "data", tmp_path / "data" / "journal")} == {0o700}

@@ -27,7 +27,7 @@ from sightline.store.archive import load, written
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.store.store import Store
 from sightline.store.summary import Summary
-from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, received, sha256, whole
+from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, received, responded, sha256, whole
 
 Opening: TypeAlias = Callable[[], Awaitable[Store]]
 """Opens the store of a test, again if it was closed."""
@@ -82,6 +82,17 @@ class StoreConformance:
             assert await ids(store) == ["x_3", "x_2", "x_1"]
             assert await ids(store, 'text:"hello"') == ["x_1"]
             assert await ids(store, 'text:"later"') == ["x_3"]
+
+        told(opening, story)
+
+    def test_what_cannot_be_stored_keeps_back_nothing_else(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            store.record(whole("x_1", chat_body("before"), "hi"))
+            store.record([Noted("x_2", 2**63, NOON, Received("anthropic", "m", ""))])
+            store.record(whole("x_3", chat_body("behind"), "hi"))
+            assert await ids(store) == ["x_3", "x_1"]
+            store.record(whole("x_4", chat_body("later"), "hi"))
+            assert await ids(store) == ["x_4", "x_3", "x_1"]
 
         told(opening, story)
 
@@ -300,6 +311,30 @@ class StoreConformance:
             assert (await summary(store, "x_1")).is_side
             assert (await summary(store, "x_3")).previous == "x_2"
             assert await ids(store, "!side") == ["x_3", "x_2"]
+
+        told(opening, story)
+
+    @pytest.mark.parametrize("is_stream", [False, True])
+    def test_a_request_that_names_a_reply_continues_its_exchange(self, opening: Opening, *, is_stream: bool) -> None:
+        async def story(store: Store) -> None:
+            asked = {"x_1": ("", "resp_1"), "x_2": ("resp_1", "resp_2"), "x_3": ("resp_1", "resp_3")}
+            for exchange, (previous, own) in asked.items():
+                store.record(responded(exchange, previous, own, is_stream=is_stream))
+            store.record(responded("x_4", "resp_of_somebody_else", "resp_4", session="other"))
+            store.record(responded("x_5", "resp_2", "resp_5", session="other"))
+            links = {each: (await summary(store, each)).previous for each in (*asked, "x_4", "x_5")}
+            assert links == {"x_1": "", "x_2": "x_1", "x_3": "x_1", "x_4": "", "x_5": "x_2"}
+
+        told(opening, story)
+
+    def test_a_reply_may_be_read_after_the_request_that_names_it(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            first = responded("x_1", "", "resp_1")
+            store.record(first[:2])
+            store.record(responded("x_2", "resp_1", "resp_2"))
+            assert (await summary(store, "x_2")).previous == ""
+            store.record(first[2:])
+            assert (await summary(store, "x_2")).previous == "x_1"
 
         told(opening, story)
 

@@ -132,6 +132,7 @@ def test_a_data_folder_keeps_its_name_among_replicas(url: str, tmp_path: Path) -
         assert await open_and_close(tmp_path / "one") == first
         assert await open_and_close(tmp_path / "two") != first
         assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["journal", "replica"]
+        assert (tmp_path / "one" / "replica").stat().st_mode & 0o777 == 0o600
 
     asyncio.run(story())
 

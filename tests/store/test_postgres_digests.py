@@ -1,5 +1,5 @@
 from sightline.store.postgres_digests import LEFT_BEHIND
-from tests.postgres_server import fetch
+from tests.postgres_server import execute, fetch
 from tests.store.postgres_tables import sink, tables
 from tests.store.traffic import NOON, chat_body, received, whole
 
@@ -60,3 +60,13 @@ def test_a_request_whose_body_is_not_there_has_no_words() -> None:
         target.apply([fact])
         assert not target.tidy()
         assert values(url, TITLES) == [("x_1", "")]
+
+
+def test_words_that_cannot_be_stored_keep_back_no_others() -> None:
+    with tables() as url, sink(url) as target:
+        execute(url, "ALTER TABLE sightline.texts ADD CONSTRAINT never CHECK (exchange <> 'x_1')")
+        for exchange in ("x_1", "x_2"):
+            target.apply(whole(exchange, chat_body("question"), "answer"))
+        assert not target.tidy()
+        assert values(url, UNREAD) == []
+        assert values(url, "SELECT DISTINCT exchange FROM sightline.texts") == [("x_2",)]

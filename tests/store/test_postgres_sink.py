@@ -8,7 +8,7 @@ from sightline.model.exchange import AttemptStarted, ExchangeFinished, Held
 from sightline.model.usage import Usage
 from sightline.store.entries import Entry
 from sightline.store.interruption import Unfinished
-from sightline.store.postgres_connection import address_of
+from sightline.store.postgres_connection import UNFIT, address_of
 from sightline.store.postgres_reading import facts_of
 from sightline.store.postgres_sink import PostgresSink
 from tests.postgres_server import execute, fetch
@@ -44,7 +44,7 @@ def test_a_batch_that_fails_leaves_nothing() -> None:
     entries = whole("x_1", chat_body("hi"), "yes")
     with tables() as url, sink(url) as target:
         execute(url, "ALTER TABLE sightline.uses ADD CONSTRAINT never CHECK (exchange <> 'x_1')")
-        with pytest.raises(Fault):
+        with pytest.raises(UNFIT):
             target.apply(entries)
         assert not any(contents(url).values())
         execute(url, "ALTER TABLE sightline.uses DROP CONSTRAINT never")

@@ -5,7 +5,8 @@ import pytest
 from sightline.dialects.registry import dialect
 from sightline.model.json import Json
 from sightline.model.request import Request
-from sightline.store.threads import fingerprints, is_errand, without_reminders
+from sightline.store.threads import fingerprints, is_errand, reply_id, without_reminders
+from tests.reply_samples import streamed, whole
 
 
 def anthropic(*messages: Json, **fields: Json) -> Request:
@@ -143,3 +144,19 @@ def test_errands_are_told_from_turns(request_: Request, expected: bool) -> None:
 def test_reminders_are_taken_out() -> None:
     assert without_reminders("<system-reminder>\na\n</system-reminder>\nhi <b>") == "hi <b>"
     assert json.loads(without_reminders(' {"a": 1} ')) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "found"),
+    [
+        ("openai-responses", b"".join(streamed("openai-responses")), "r_1"),
+        ("openai-responses", whole("openai-responses"), "r_1"),
+        ("openai-responses", b": wait\n\n" * 5000 + b"".join(streamed("openai-responses")), "r_1"),
+        ("openai-responses", b"<html>", ""),
+        ("openai-responses", b"", ""),
+        ("openai-chat", whole("openai-chat"), ""),
+        ("", b"{}", ""),
+    ],
+)
+def test_a_reply_that_can_be_named_has_an_id(name: str, data: bytes, found: str) -> None:
+    assert reply_id(name, data) == found

@@ -8,6 +8,7 @@ from sightline.errors import Code, Fault
 from sightline.store.entries import Entry, Noted
 from sightline.store.interruption import Unfinished
 from sightline.store.journal import Journal
+from sightline.store.segments import records
 from sightline.store.writer import Writer
 from tests.store.traffic import chat_body, received
 
@@ -22,6 +23,8 @@ class Ledger:
         self.open: list[Unfinished] = []
         self.chores = 0
         self.failures = 0
+        self.unfit: set[str] = set()
+        self.spoils = ""
         self.may_go = threading.Event()
         self.may_go.set()
         self.is_closed = False
@@ -37,14 +40,21 @@ class Ledger:
         if self.failures:
             self.failures -= 1
             raise FULL
-        if names := [entry.exchange for entry in batch if isinstance(entry, Noted)]:
+        names = [entry.exchange for entry in batch if isinstance(entry, Noted)]
+        if self.unfit.intersection(names):
+            raise OverflowError("too large for this column")
+        if names:
             self.batches.append(names)
 
     def unfinished(self, slots: Sequence[int]) -> list[Unfinished]:
         assert slots
+        if self.spoils == "unfinished":
+            raise RuntimeError("a mistake")
         return self.open
 
     def tidy(self) -> bool:
+        if self.spoils == "tidy":
+            raise RuntimeError("a mistake")
         self.chores -= 1
         return self.chores >= 0
 
@@ -191,3 +201,105 @@ def test_closing_in_the_middle_of_trouble_ends_and_keeps_the_journal(tmp_path: P
     heir = Journal(tmp_path)
     assert len(list(heir.left())) == 1
     heir.close(is_drained=False)
+
+
+def set_aside(folder: Path) -> list[str]:
+    """The exchanges whose records were set aside."""
+    found = [record for path in sorted(folder.glob("refused-*.journal")) for record in records(path)]
+    return [entry.exchange for entries, _ in found for entry in entries if isinstance(entry, Noted)]
+
+
+def test_what_the_database_cannot_take_keeps_back_nothing_else(
+    tmp_path: Path, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger.unfit = {"x_002", "x_004"}
+    writer = Writer(Journal(tmp_path), ledger, lambda: 0.0)
+    writer.replayed()
+    ledger.may_go.clear()
+    record(writer, 1, 2, 3, 4, 5)
+    ledger.may_go.set()
+    writer.settle()
+    record(writer, 6)
+    writer.settle()
+    assert (sorted(ledger.exchanges), writer.trouble) == (["x_001", "x_003", "x_005", "x_006"], None)
+    writer.close()
+    assert set_aside(tmp_path) == ["x_002", "x_004"]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("refused-*")} == {0o600}
+    assert not list(tmp_path.glob("*.log"))
+    assert "x_002: the database cannot take this; it is in" in caplog.text
+
+
+def test_what_the_dead_have_left_cannot_keep_back_a_start_either(tmp_path: Path, ledger: Ledger) -> None:
+    ledger.failures = 1000
+    writer = Writer(Journal(tmp_path), ledger, lambda: 0.0)
+    record(writer, 1, 2)
+    writer.close()
+    ledger.failures = 0
+    ledger.unfit = {"x_001", "x_009"}
+    ledger.open = [Unfinished("x_008", 1, "sending"), Unfinished("x_009", 1, "sending")]
+    again = Writer(Journal(tmp_path), ledger, lambda: 0.0)
+    again.replayed()
+    again.close()
+    assert ledger.exchanges == ["x_002", "x_008"]
+    assert set_aside(tmp_path) == ["x_001", "x_009"]
+
+
+def test_a_database_that_is_away_meanwhile_is_waited_for(tmp_path: Path, ledger: Ledger) -> None:
+    writer = Writer(Journal(tmp_path), ledger, lambda: 0.0)
+    writer.replayed()
+    ledger.unfit = {"x_001"}
+    ledger.failures = 2
+    record(writer, 1, 2)
+    while ledger.failures:
+        with pytest.raises(Fault):
+            writer.settle()
+    writer.settle()
+    assert (ledger.exchanges, set_aside(tmp_path)) == (["x_002"], ["x_001"])
+    writer.close()
+
+
+@pytest.mark.parametrize("what", ["tidy", "unfinished"])
+def test_a_mistake_of_ours_beside_the_entries_does_not_end_the_recording(
+    tmp_path: Path, ledger: Ledger, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger.spoils = what
+    writer = Writer(Journal(tmp_path), ledger, lambda: 0.0)
+    writer.replayed()
+    record(writer, 1)
+    writer.settle()
+    assert ledger.exchanges == ["x_001"]
+    assert "a mistake" in caplog.text
+    writer.close()
+
+
+def test_what_cannot_even_be_set_aside_stays_in_the_journal(tmp_path: Path, ledger: Ledger) -> None:
+    (tmp_path / "refused-001.journal").mkdir()
+    writer = Writer(Journal(tmp_path), ledger, lambda: 0.0)
+    writer.replayed()
+    ledger.unfit = {"x_001"}
+    record(writer, 1)
+    with pytest.raises(Fault, match="cannot be written"):
+        writer.settle()
+    writer.close()
+    heir = Journal(tmp_path)
+    assert len(list(heir.left())) == 1
+    heir.close(is_drained=False)
+
+
+def test_what_cannot_even_be_written_to_the_journal_is_a_trouble_until_it_can(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path)
+    writer = Writer(journal, ledger, lambda: 0.0)
+    writer.replayed()
+    with monkeypatch.context() as spoilt:
+        spoilt.setattr(journal, "_size", -1)  # no file can be cut back to that
+        spoilt.setattr(journal, "_file", -1)
+        with pytest.raises(Fault, match="cannot be written"):
+            record(writer, 1)
+    assert writer.unwritten is not None
+    record(writer, 2)
+    assert writer.unwritten is None
+    writer.settle()
+    assert ledger.exchanges == ["x_002"]
+    writer.close()

@@ -88,3 +88,22 @@ def whole(
         *received(exchange, body, at=at, session=session, **fields),
         *answered(exchange, body, chat_stream(*said), at=at),
     ]
+
+
+def responded(
+    exchange: str, previous: str, own: str, *, is_stream: bool = True, at: float = NOON, session: str = "s"
+) -> list[Entry]:
+    """An exchange of the Responses API that continues the reply with this id, and whose own reply has that one."""
+    asked = {"model": "large", "input": f"turn {own}"} | ({"previous_response_id": previous} if previous else {})
+    body = json.dumps(asked).encode()
+    output = [{"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": own}]}]
+    reply = {"id": own, "object": "response", "model": "large", "status": "completed", "output": output}
+    begun = {"type": "response.created", "response": {**reply, "status": "in_progress", "output": []}}
+    ended = {"type": "response.completed", "response": reply}
+    frames = [b"data: " + json.dumps(each).encode() + b"\n\n" for each in (begun, ended)]
+    fact = Received("openai-responses", "large", sha256(body), session=session, path="/v1/responses")
+    return [
+        Kept(fact.sha256, body, session),
+        *noted(exchange, [fact], at=at),
+        *answered(exchange, body, frames if is_stream else [json.dumps(reply).encode()], at=at),
+    ]

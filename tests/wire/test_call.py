@@ -68,3 +68,8 @@ def test_an_address_that_is_optional_is_still_needed() -> None:
 def test_what_is_shown_of_a_request_has_no_secrets() -> None:
     request = HttpRequest("POST", "https://e.org/v1?key=sk-1", (("authorization", "Bearer sk-1"),), b"{}")
     assert repr(request) == "HttpRequest(POST https://e.org/v1, 2 bytes)"
+
+
+def test_a_request_that_is_passed_on_stays_one() -> None:
+    call = Call("POST", "https://e.org/v1", (), b"{}", is_passed_on=True)
+    assert call.filled({}).is_passed_on

@@ -84,15 +84,20 @@ def test_nesting_has_an_end(leaf: bytes):
     assert "nested too deep" in refusal_of(leaf.join([b"["] * 200_000) + b"[" + b"]" * 200_001).message
 
 
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[1,{"a":', "}]")])
-def test_where_decoders_go_deeper_levels_are_counted(monkeypatch, opening: str, closing: str):
-    monkeypatch.setattr(jsontext, "_COUNTS_LEVELS", True)
-    assert decode(opening * 300 + "0" + closing * 300)
-    monkeypatch.setattr(jsontext, "MOST_LEVELS", 250)
-    assert "nested too deep" in refusal_of((opening * 300 + "0" + closing * 300).encode()).message
-    assert decode("1") == 1
-    monkeypatch.setattr(jsontext, "_COUNTS_LEVELS", False)
-    assert decode(opening * 300 + "0" + closing * 300)
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[1,{"\\ud800":', "}]")])
+def test_the_limit_of_nesting_is_exact(opening: str, closing: str):
+    levels = jsontext.MOST_LEVELS // (2 if "{" in opening and "[" in opening else 1)
+    text = opening * levels + "0" + closing * levels
+    for form in (text, text.encode()):
+        assert encode(decode(form)) == text.encode()
+        assert "nested too deep" in refusal_of(b"[" + text.encode() + b"]").message
+    assert "nested too deep" in refusal_of(f'[{{"a":{text}}}]').message
+
+
+def test_brackets_side_by_side_and_in_words_are_no_levels():
+    wide = [{"a": []}] * 3000
+    assert decode(encode(wide)) == wide
+    assert decode(encode("[{" * 3000)) == "[{" * 3000
 
 
 def test_a_value_nested_too_deep_is_not_written():

@@ -168,19 +168,28 @@ def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configurati
 
 
 def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> None:
+    from sightline.build import counter
+    from sightline.cli.answer import band
+
+    if arguments.count:
+        estimate = _counted(arguments, ready, loaded)
+    else:
+        estimate = counter(arguments.data).estimate(ready.choice, ready.request)
+    window = ready.choice.facts.context_window
+    say(f"{band(estimate)} tokens in ({estimate.how})" + (f" of {window:,}" if window else ""))
+
+
+def _counted(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> "Estimate":
     import asyncio
 
     from sightline.build import open_engine
-    from sightline.cli.answer import AnswerView, band
+    from sightline.cli.answer import AnswerView
 
-    async def size() -> "Estimate":
-        async with open_engine(loaded, arguments.data) as engine:
-            if arguments.count:
-                return await engine.counted(ready, tried=AnswerView().tried)
-            return engine.estimate(ready)
+    async def counted() -> "Estimate":
+        async with open_engine(loaded, arguments.data, is_recorded=False) as engine:
+            return await engine.counted(ready, tried=AnswerView().tried)
 
-    estimate, window = asyncio.run(size()), ready.choice.facts.context_window
-    say(f"{band(estimate)} tokens in ({estimate.how})" + (f" of {window:,}" if window else ""))
+    return asyncio.run(counted())
 
 
 def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
@@ -190,6 +199,10 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
 
     async def ask() -> "Reply":
         async with open_engine(loaded, arguments.data) as engine:
+            if engine.unrecorded is not None:
+                say(f"warning: this will not be on record: {engine.unrecorded.message}")
+                if engine.unrecorded.hint:
+                    say(f"hint: {engine.unrecorded.hint}")
             reply = await _answer(arguments, ready, engine)
         if engine.memory.trouble:
             say(f"note: what was learned could not be kept: {engine.memory.trouble}")

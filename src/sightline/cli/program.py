@@ -48,10 +48,12 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code says how it went."""
     words = list(sys.argv[1:] if argv is None else argv)
+    arguments: argparse.Namespace | None = None
     try:
-        return _run(words)
+        arguments = parser().parse_args(_with_command(words))
+        return _run(arguments)
     except Fault as fault:
-        if _wants_traceback(words):
+        if _wants_traceback(words, arguments):
             say("".join(traceback.format_exception(fault)))
         tell(fault)
         return EXIT_PROVIDER if fault.status is not None else _EXITS.get(fault.code, EXIT_PROVIDER)
@@ -63,9 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settle()
 
 
-def _run(words: list[str]) -> int:
-    program = parser()
-    arguments = program.parse_args(_with_command(words))
+def _run(arguments: argparse.Namespace) -> int:
     if arguments.version:
         from importlib.metadata import version
 
@@ -81,5 +81,9 @@ def _with_command(words: list[str]) -> list[str]:
     return words if is_named else ["serve", *words]
 
 
-def _wants_traceback(words: list[str]) -> bool:
+def _wants_traceback(words: list[str], arguments: argparse.Namespace | None) -> bool:
+    """What is written for a command that we start is not said to us."""
+    if arguments is not None:
+        return getattr(arguments, "log_level", "info") == "debug"
+    words = words[: words.index("--")] if "--" in words else words
     return "--log-level=debug" in words or ("--log-level", "debug") in pairwise(words)

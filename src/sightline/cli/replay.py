@@ -8,16 +8,13 @@ from sightline.cli.terminal import say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from sightline.build import Configuration
     from sightline.cli.answer import AnswerView
-    from sightline.engine.asked import Asked
+    from sightline.engine.overheard import Telling
     from sightline.engine.recording.recorded import Recorded
-    from sightline.engine.relay import Relay
     from sightline.model.events import StreamEvent
     from sightline.model.reply import Reply
-    from sightline.store.entries import Entry
+    from sightline.store.entries import Noted
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -85,7 +82,7 @@ async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> in
     finally:
         view.done()
     _conclude(arguments, loaded, exchange, fold.reply, exchange.summary.elapsed or 0.0)
-    return _ended(fold.reply, exchange.fault)
+    return _ended(fold.reply)
 
 
 async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int:
@@ -93,105 +90,45 @@ async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int
 
     from sightline.build import SystemClock, open_relay
     from sightline.cli.answer import AnswerView
+    from sightline.engine.heard import heard
     from sightline.engine.recording.recorded import recorded, resolved
+    from sightline.engine.resending import Means
+    from sightline.model.reply import Reply
 
     clock, view = SystemClock(), AnswerView()
-    noted = _Noted(view)
-    async with open_relay(loaded, arguments.data, store=arguments.store, noted=noted.took) as (relay, store):
+    async with open_relay(loaded, arguments.data, store=arguments.store) as (relay, store):
         await store.settle()
         exchange = await recorded(store, await resolved(store, arguments.id, now=clock.now()))
-        asked = _asked(arguments, loaded, exchange)
+        asked = Means(loaded.catalog, loaded.environment).asked(exchange, model=arguments.to)
         started = clock.elapsed()
-        try:
-            heard = _ignore if arguments.json else view.heard
-            reply = await _heard(replace(asked, received=started), relay, heard)
-        finally:
-            view.done()
+        async with await relay.start(replace(asked, received=started), _telling(view)) as relayed:
+            try:
+                reply = await heard(relayed, asked.dialect, _ignore if arguments.json else view.heard)
+            except Fault as fault:
+                reply = Reply(fault=fault)
+            finally:
+                view.done()
         seconds = clock.elapsed() - started
         await store.settle()
-        summary = await resolved(store, noted.exchange, now=clock.now())
-        fresh = await recorded(store, summary)
+        fresh = await recorded(store, await resolved(store, relayed.exchange, now=clock.now()))
     _conclude(arguments, loaded, fresh, reply, seconds)
     if not arguments.quiet:
         say(f"recorded as {fresh.id}")
-    return _ended(reply, fresh.fault)
+    return _ended(reply)
 
 
-def _asked(arguments: argparse.Namespace, loaded: "Configuration", exchange: "Recorded") -> "Asked":
-    """What to send; a key that is missing is told before anything else is tried."""
-    from sightline.catalog.choose import choose
-    from sightline.engine.recording.asking import again, elsewhere, had_credential
+def _telling(view: "AnswerView") -> "Telling":
+    """Attempts and losses are told as they come."""
+    from sightline.model.exchange import AttemptStarted, Translated
 
-    if exchange.is_count:
-        raise Fault(Code.USAGE, f"{exchange.id} only counted tokens", hint="Replay one that asked a model.")
-    if arguments.to:
-        arriving = exchange.received.dialect
-        provider = choose(loaded.catalog, arguments.to, has_key=loaded.has_key, arriving=arriving).provider  # type: ignore[arg-type] # as it came
-        _need_key(loaded, provider.key_env, provider.key_help)
-        return elsewhere(exchange, arguments.to)
-    name = exchange.summary.provider
-    provider_now = loaded.catalog.providers.get(name)
-    if not name:
-        raise Fault(Code.USAGE, f"{exchange.id} was not sent to anybody", hint="Say where it is to go: --to MODEL.")
-    if provider_now is None:
-        message = f"the provider {name!r} is no longer configured"
-        raise Fault(Code.CONFIG, message, hint="Add it to sightline.toml, or say where it is to go: --to MODEL.")
-    if not provider_now.key_env and had_credential(exchange):
-        message = f"the client's credential for {name} is not on record"
-        raise Fault(Code.AUTH, message, hint=f"Set key_env in [providers.{name}] to the name of a variable.")
-    _need_key(loaded, provider_now.key_env, provider_now.key_help)
-    return again(exchange)
+    def noted(noted: "Noted") -> None:
+        if isinstance(noted.fact, AttemptStarted):
+            view.tried(noted.fact)
+        elif isinstance(noted.fact, Translated):
+            for loss in noted.fact.report:
+                say(f"note: lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}")
 
-
-def _need_key(loaded: "Configuration", variable: str, help_: str) -> None:
-    if variable and not loaded.environment.get(variable, "").strip():
-        hint = f"Set {variable} in the environment: credentials are not on record. {help_}".strip()
-        raise Fault(Code.AUTH, f"the variable {variable} is not set", hint=hint)
-
-
-class _Noted:
-    """Hears what is recorded meanwhile: attempts and losses are told as they come."""
-
-    def __init__(self, view: "AnswerView") -> None:
-        self._view = view
-        self.exchange = ""
-
-    def took(self, entries: "Sequence[Entry]") -> None:
-        from sightline.model.exchange import AttemptStarted, Translated
-        from sightline.store.entries import Noted
-
-        for entry in entries:
-            if not isinstance(entry, Noted):
-                continue
-            self.exchange = entry.exchange
-            if isinstance(entry.fact, AttemptStarted):
-                self._view.tried(entry.fact)
-            elif isinstance(entry.fact, Translated):
-                for loss in entry.fact.report:
-                    say(f"note: lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}")
-
-
-async def _heard(asked: "Asked", relay: "Relay", heard: "Callable[[StreamEvent], None]") -> "Reply":
-    """What comes back, in the dialect in which it was asked."""
-    from sightline.dialects.hearing import Hearing
-    from sightline.dialects.registry import dialect
-    from sightline.model.fold import Fold
-
-    hearing, fold = Hearing(dialect(asked.dialect)), Fold(asked.dialect)
-
-    def tell(events: "list[StreamEvent]") -> None:
-        for event in events:
-            fold.add(event)
-            heard(event)
-
-    async with await relay.start(asked) as relayed:
-        try:
-            async for data in relayed:
-                tell(hearing.feed(data))
-            tell(hearing.close())
-        except Fault as fault:
-            tell(hearing.fail(fault))
-    return fold.reply
+    return noted
 
 
 def _ignore(_event: "StreamEvent") -> None:
@@ -214,12 +151,12 @@ def _conclude(
         say(summary(reply, name=f"{provider}/{exchange.model}", facts=facts, estimate=None, seconds=seconds))
 
 
-def _ended(reply: "Reply", fault: Fault | None) -> int:
+def _ended(reply: "Reply") -> int:
     """The exit code; an answer that is not whole is never a success in silence."""
     from sightline.cli.program import EXIT_FAILED
 
     if reply.fault is not None:
-        raise fault or reply.fault
+        raise reply.fault
     match reply.choice.finish:
         case "length":
             say("note: the answer was cut at its limit of tokens")

@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     import sys
     from tempfile import TemporaryDirectory
 
+    _refuse_without_locks()
     from sightline.build import SystemClock, configuration, data_folder
     from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
     from sightline.cli.shared_server import shared_server
@@ -84,6 +85,17 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"Sightline records this as session {session}: {server.link}")
         behind = place + 1
         return _passed_through([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
+
+
+def _refuse_without_locks() -> None:
+    """Runs share a server by locks on a file, which not every system has."""
+    from importlib.util import find_spec
+
+    if find_spec("fcntl") is None:
+        hint = "Start `sightline serve`, and set the client's base URL to its address: docs/guide/gateway.md says how."
+        raise Fault(
+            Code.CONFIG, "`run` shares its server by locks (fcntl), which this system's Python lacks", hint=hint
+        )
 
 
 def _put(fitted: "Outfit") -> None:

@@ -72,6 +72,11 @@ class Unread:
 class StreamReading(Protocol):
     """Frames in, events out; the events end with exactly one `Ended`."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the bytes could end here."""
+        ...
+
     def feed(self, frame: Frame) -> list[StreamEvent]:
         """Take the next frame."""
         ...
@@ -122,7 +127,8 @@ class Endpoint:
 class Dialect:
     """One provider's API as values. `model_in_path` says that the URL, not the body, names the model.
 
-    `endpoint` is None for a dialect that nobody serves.
+    `endpoint` is None for a dialect that nobody serves. With `ends_with_bytes` nothing but the end of its bytes ends a
+    stream.
     """
 
     name: str
@@ -136,6 +142,7 @@ class Dialect:
     write_error: Callable[[Fault], tuple[int, JsonObject]]
     problems: Callable[[Request], list[Problem]]
     model_in_path: bool = False
+    ends_with_bytes: bool = False
     endpoint: Endpoint | None = None
     names: NameRule = ANY_NAME
     unread: Unread = field(default_factory=Unread)

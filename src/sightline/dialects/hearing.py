@@ -1,7 +1,7 @@
 """From the bytes of an answer to its events, while it arrives and however it was split."""
 
 from sightline.dialects.dialect import Dialect
-from sightline.dialects.streaming import DONE, no_stream
+from sightline.dialects.streaming import DONE, no_reply
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.wire.jsontext import BOM, decode, encode
@@ -29,6 +29,11 @@ class Hearing:
         self.has_ended = False
         self.has_failed = False
         self.late: list[str] = []
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the answer is complete but for the end of its bytes, for which its dialect has no word."""
+        return self._dialect.ends_with_bytes and self._reader.is_complete and not self.has_ended
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         """What these bytes tell."""
@@ -70,7 +75,7 @@ class Hearing:
                 return self._events([Frame(encode(item)) for item in document]) + self._reader.close()
             return self._dialect.read_reply(document)
         except Fault:
-            return [Failed(no_stream(data)), Ended()]
+            return [Failed(no_reply(data)), Ended()]
 
     def _events(self, frames: list[Frame]) -> list[StreamEvent]:
         events: list[StreamEvent] = []

@@ -66,6 +66,11 @@ class StreamTranslation:
         return self._is_broken or self._hearing.has_ended
 
     @property
+    def may_end(self) -> bool:
+        """Whether nothing is missing but the end of the source's bytes."""
+        return self._hearing.may_end
+
+    @property
     def reply(self) -> Reply:
         """What has arrived so far."""
         return self._fold.reply

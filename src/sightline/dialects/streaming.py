@@ -24,6 +24,7 @@ from sightline.wire.jsontext import decode
 from sightline.wire.sse import Frame
 
 DONE = b"[DONE]"
+_PAGES = ("<!doctype html", "<html", "<head", "<body")
 _FRAGMENTS = frozenset({TextReceived, ThinkingReceived, ArgumentsReceived})
 
 
@@ -78,6 +79,11 @@ class StreamReader:
             return self._end(events)
         return events
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the bytes could end here: every choice that has begun has finished."""
+        return 0 in self._finished and self._seen <= self._finished.keys()
+
     def close(self) -> list[StreamEvent]:
         """The bytes have ended: that is legal only after a finish."""
         if self._has_ended:
@@ -104,7 +110,7 @@ class StreamReader:
         self._has_ended = True
         if self._has_failed:
             return [*events, Ended()]
-        if 0 not in self._finished or not self._seen <= self._finished.keys():
+        if not self.is_complete:
             return [*events, Failed(cut()), Ended()]
         return [*events, *self._finished.values(), Ended()]
 
@@ -118,12 +124,13 @@ def cut() -> Fault:
     )
 
 
-def no_stream(data: bytes) -> Fault:
-    """The fault of an answer that is neither a stream nor a body of its dialect."""
+def no_reply(data: bytes) -> Fault:
+    """The fault of an answer that is neither a stream nor a body of its dialect, saying what it is instead."""
     words = " ".join(data[:300].decode("utf-8", "replace").split())
+    what = "a web page" if words.lower().startswith(_PAGES) else "no reply of the provider's API"
     return Fault(
         Code.UPSTREAM_PROTOCOL,
-        f"the answer is not a stream of events: {words}",
+        f"the answer is {what}: {words}" if words else "the answer is empty",
         hint="Something other than the provider's API answered, a proxy or a web page; check the base URL.",
     )
 

@@ -25,17 +25,19 @@ def refusal(spoken: str, fault: Fault, own: Headers, exchange: str = "") -> Rela
     headers: Headers = [_JSON]
     if fault.retry_after is not None:
         headers.append((b"retry-after", str(ceil(fault.retry_after)).encode()))
-    return whole(exchange, status, headers, encode(body), own)
+    return whole(exchange, status, headers, encode(body), own, fault=fault)
 
 
 RESEND = "previous_response_not_found"
 """The code upon which a client of the Responses API sends its whole history again."""
 
 
-def whole(exchange: str, status: int, headers: Headers, body: bytes, own: Headers) -> Relayed:
-    """An answer that is here already."""
+def whole(
+    exchange: str, status: int, headers: Headers, body: bytes, own: Headers, *, fault: Fault | None = None
+) -> Relayed:
+    """An answer that is here already; `fault` is what it says, where it is no answer."""
     size = (b"content-length", str(len(body)).encode())
-    return Relayed(exchange, status, [*headers, size, *own], Whole(body))
+    return Relayed(exchange, status, [*headers, size, *own], Whole(body), fault=fault)
 
 
 def passed_back(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:

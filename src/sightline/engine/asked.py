@@ -8,7 +8,8 @@ class Asked:
     """What a client sent. `body` is after content decoding; `coded` the bytes as they came where a coding was undone.
 
     `headers` are as they came, in order, in latin-1; `path` and `query` as the client wrote them, behind any prefix.
-    `received` is the clock's elapsed time when its head came; `origin` the exchange that this one replays.
+    `received` is the clock's elapsed time when its head came; `origin` the exchange that this one replays; `tokens` how
+    large it is thought to be, where whoever asks has thought about it.
     """
 
     dialect: str
@@ -26,6 +27,7 @@ class Asked:
     counts: bool = False
     received: float = 0.0
     origin: str = ""
+    tokens: int = 0
 
     def named(self) -> dict[str, str]:
         """The headers by name in lower case; of several with one name the first."""

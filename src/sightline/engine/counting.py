@@ -14,6 +14,9 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.request import Request
 from sightline.wire.jsontext import decode
 
+MOST_ESTIMATORS = 8
+"""So many models' counts are remembered: each remembers some megabytes of text."""
+
 _MOST_BYTES = 256 * 1024
 _BYTES_PER_TOKEN = 4
 
@@ -27,12 +30,21 @@ class Counter:
 
     def estimate(self, choice: Choice, request: Request) -> Estimate:
         """The tokens of a request at this provider."""
+        return self._estimator(choice, request).request(request)
+
+    def uncorrected(self, choice: Choice, request: Request) -> Estimate:
+        """The same without what was learned, from which more can be learned."""
+        return self._estimator(choice, request).uncorrected(request)
+
+    def _estimator(self, choice: Choice, request: Request) -> Estimator:
+        """The one for this model, which remembers what it has counted."""
         key = choice.provider_name, choice.model, choice.dialect
-        if key not in self._estimators:
-            self._estimators[key] = Estimator(choice.facts, dialect=choice.dialect)
-        estimator = self._estimators[key]
+        estimator = self._estimators.pop(key, None) or Estimator(choice.facts, dialect=choice.dialect)
+        self._estimators[key] = estimator  # at the end: the one at the front was left alone for longest
+        if len(self._estimators) > MOST_ESTIMATORS:
+            del self._estimators[next(iter(self._estimators))]
         estimator.calibrate(self.memory.ratio(key[0], key[1], tools=bool(request.tools)))
-        return estimator.request(request)
+        return estimator
 
     def at_once(self, choice: Choice, request: Request, size: int) -> int:
         """About how many tokens it has, in no time: of a large body its size has to tell."""

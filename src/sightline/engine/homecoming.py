@@ -1,10 +1,12 @@
 """The answer on its way back: as it came, or in the client's dialect, whole or as it streams."""
 
 from contextlib import AsyncExitStack
+from typing import NamedTuple
 
 from sightline.budget.ledger import Sent
 from sightline.dialects.dialect import Client
 from sightline.dialects.stream_translation import StreamTranslation
+from sightline.dialects.streaming import no_reply
 from sightline.dialects.translate import ReplyTranslation, translate_reply
 from sightline.engine import answers
 from sightline.engine.counting import Counter, told
@@ -16,13 +18,14 @@ from sightline.engine.passing import Passing
 from sightline.engine.reading import Reading, Undoing
 from sightline.engine.redaction import Masking
 from sightline.engine.relayed import Relayed
+from sightline.engine.scattered import FrameMasking
 from sightline.engine.taps import Tap, Translating, Verbatim, unreadable
 from sightline.errors import Fault
 from sightline.model.reply import Reply
 from sightline.model.usage import Usage
 from sightline.transport.clock import Clock
 from sightline.transport.http.response import READ_LIMIT, Response
-from sightline.transport.sender import Accepted, RawHeaders, Refused
+from sightline.transport.sender import Accepted, RawHeaders, Refused, without
 from sightline.wire.jsontext import encode
 
 _EVENTS = "text/event-stream"
@@ -47,12 +50,14 @@ class Homecoming:
 
     def turned_down(self, journey: Journey, live: Live, refused: Refused) -> Relayed:
         """An error answer: as it came in its own dialect, mapped in any other."""
-        plain, _ = _plain(refused.body, refused.headers)
+        plain = _plain(refused.body, refused.headers)
         live.came(plain)
         if journey.chosen.dialect != journey.asked.dialect:
             return journey.refused(live, refused.fault)
         live.failed(refused.fault)
-        return self._as_it_came(journey, refused.status, refused.headers, refused.body, plain)
+        relayed = self._as_it_came(journey, refused.status, refused.headers, refused.body, plain)
+        relayed.fault = refused.fault
+        return relayed
 
     def _as_it_came(self, journey: Journey, status: int, headers: RawHeaders, body: bytes, plain: bytes) -> Relayed:
         """A whole answer of the client's dialect, without a configured key that it may repeat."""
@@ -75,46 +80,49 @@ class Homecoming:
             tap = self._tap(journey, live, response, outbound, is_framed=is_framed)
             return await self._streaming(journey, live, tap, accepted, stack)
         with journey.waiting():
-            body, plain = await _read(response, live)
+            came = await _read(response, live)
         if journey.asked.counts:
-            reply, relayed = self._counted(journey, live, response, body, plain)
+            reply, relayed = self._counted(journey, live, response, came)
         elif is_same:
-            reply, relayed = self._verbatim(journey, live, response, body, plain)
+            reply, relayed = self._verbatim(journey, live, response, came)
         else:
-            reply, relayed = self._translated(journey, live, plain, outbound)
+            reply, relayed = self._translated(journey, live, came, outbound)
         self._settle(accepted.sent, reply)
         return relayed
 
-    def _verbatim(
-        self, journey: Journey, live: Live, response: Response, body: bytes, plain: bytes
-    ) -> tuple[Reply, Relayed]:
+    def _verbatim(self, journey: Journey, live: Live, response: Response, came: "_Came") -> tuple[Reply, Relayed]:
         reading = Reading(journey.chosen.dialect)
-        if trouble := _plain(b"", response.headers)[1]:
-            reading.give_up(trouble)
-        reading.feed(plain)
-        reading.close()
+        if came.trouble:
+            reading.give_up(came.trouble)
+        reading.feed(came.plain)
+        if came.plain:
+            reading.close()
+        else:
+            reading.fail(no_reply(came.plain))
         reply = reading.reply
         if reply.fault is None:
             live.finished(reply, warning=reading.warning)
         else:
             live.failed(reply.fault, usage=reply.usage)
-        return reply, self._as_it_came(journey, response.status, response.headers, body, plain)
+        return reply, self._as_it_came(journey, response.status, response.headers, came.body, came.plain)
 
-    def _counted(
-        self, journey: Journey, live: Live, response: Response, body: bytes, plain: bytes
-    ) -> tuple[Reply, Relayed]:
-        count, fault = told(journey.chosen.dialect, plain)
-        if fault is None:
+    def _counted(self, journey: Journey, live: Live, response: Response, came: "_Came") -> tuple[Reply, Relayed]:
+        count, fault = told(journey.chosen.dialect, came.plain)
+        if came.trouble:
+            live.finished(Reply(), warning=came.trouble)
+        elif fault is None:
             live.finished(Reply(usage=Usage(input_tokens=count)))
         else:
             live.failed(unreadable(fault.message))
-        return Reply(), self._as_it_came(journey, response.status, response.headers, body, plain)
+        return Reply(), self._as_it_came(journey, response.status, response.headers, came.body, came.plain)
 
-    def _translated(self, journey: Journey, live: Live, plain: bytes, outbound: Outbound) -> tuple[Reply, Relayed]:
+    def _translated(self, journey: Journey, live: Live, came: "_Came", outbound: Outbound) -> tuple[Reply, Relayed]:
         asked = journey.asked
+        if came.trouble:
+            raise unreadable(came.trouble)
         try:
             translation = translate_reply(
-                plain,
+                came.plain,
                 journey.chosen.dialect,
                 asked.dialect,
                 client=self._client(journey, outbound, 0),
@@ -142,7 +150,7 @@ class Homecoming:
         coding = response.header("content-encoding")
         undoing = None if coding.strip().lower() in ("", "identity") else Undoing(coding)
         if choice.dialect == asked.dialect:
-            masking = Masking(journey.secrets)
+            masking = FrameMasking(journey.secrets) if is_framed else Masking(journey.secrets)
             return Verbatim(live, choice.dialect, masking=masking, undoing=undoing, is_framed=is_framed)
         assert outbound.client is not None
         tokens = self._counter.at_once(choice, outbound.client, len(asked.body))
@@ -152,7 +160,7 @@ class Homecoming:
             client=self._client(journey, outbound, tokens),
             request=outbound.client,
         )
-        masking = Masking(journey.secrets)
+        masking = FrameMasking(journey.secrets)
         return Translating(live, translation, target=asked.dialect, masking=masking, undoing=undoing)
 
     async def _streaming(
@@ -161,13 +169,16 @@ class Homecoming:
         held = stack.pop_all()
 
         async def release(reply: Reply, fault: Fault | None) -> None:
+            if reply.fault is not None:
+                relayed.fault = without(reply.fault, live.redaction.secrets)
             self._settle(accepted.sent, reply)
             journey.is_done()
             await _unwound(held, fault)
 
         passing = Passing(accepted.response, tap, release)
         journey.passes(passing)
-        status, headers = accepted.response.status, answers.passed_back(accepted.response.headers, journey.secrets)
+        headers = answers.passed_back(accepted.response.headers, journey.secrets)
+        relayed = Relayed(journey.exchange, accepted.response.status, headers, passing)
         if isinstance(tap, Translating):
             # Its first words are awaited, so that an error which comes in place of them can still have a status.
             try:
@@ -176,12 +187,14 @@ class Homecoming:
             except BaseException:
                 await passing.leave()
                 raise
-            status, headers = 200, answers.EVENT_STREAM
+            relayed.status, relayed.headers = 200, answers.EVENT_STREAM
             fault = tap.reply.fault
             if fault is not None and not any(choice.parts for choice in tap.reply.choices):
                 await passing.leave()
+                fault = without(fault, live.redaction.secrets)
                 return answers.refusal(journey.asked.dialect, fault, journey.own_headers(), journey.exchange)
-        return Relayed(journey.exchange, status, [*headers, *journey.own_headers()], passing)
+        relayed.headers = [*relayed.headers, *journey.own_headers()]
+        return relayed
 
     def _client(self, journey: Journey, outbound: Outbound, tokens: int) -> Client:
         client = outbound.client
@@ -207,8 +220,16 @@ async def _unwound(held: AsyncExitStack, fault: Fault | None) -> None:
         return  # what it thinks of the fault comes too late: the client has been told
 
 
-async def _read(response: Response, live: Live) -> tuple[bytes, bytes]:
-    """A body to its end, as it came and after decoding; each piece is on record."""
+class _Came(NamedTuple):
+    """A whole body as it came and after decoding, and why that may be impossible."""
+
+    body: bytes
+    plain: bytes
+    trouble: str
+
+
+async def _read(response: Response, live: Live) -> _Came:
+    """A body to its end; each piece is on record."""
     coding = response.header("content-encoding")
     undoing = None if coding.strip().lower() in ("", "identity") else Undoing(coding)
     body, plain = bytearray(), bytearray()
@@ -219,13 +240,10 @@ async def _read(response: Response, live: Live) -> tuple[bytes, bytes]:
         live.came(some)
         if len(body) > READ_LIMIT:
             raise unreadable(f"it has more than {READ_LIMIT} bytes")
-    return bytes(body), bytes(plain)
+    return _Came(bytes(body), bytes(plain), "" if undoing is None else undoing.trouble)
 
 
-def _plain(body: bytes, headers: RawHeaders) -> tuple[bytes, str]:
-    """A body after decoding, and why that may be impossible."""
+def _plain(body: bytes, headers: RawHeaders) -> bytes:
+    """A body after decoding, as far as that is possible."""
     coding = answers.header(headers, b"content-encoding")
-    if coding.strip().lower() in ("", "identity"):
-        return body, ""
-    undoing = Undoing(coding)
-    return undoing.feed(body), undoing.trouble
+    return body if coding.strip().lower() in ("", "identity") else Undoing(coding).feed(body)

@@ -8,6 +8,7 @@ from sightline.catalog.choose import Choice
 from sightline.engine.answers import refusal
 from sightline.engine.asked import Asked
 from sightline.engine.live import Live
+from sightline.engine.overheard import Telling
 from sightline.engine.passing import Passing
 from sightline.engine.relayed import Headers, Relayed
 from sightline.errors import Fault
@@ -16,7 +17,7 @@ from sightline.transport.clock import Clock
 
 class Journey:
     """`secrets` are those of the providers' settings; `reason` is why it was cut off here; `losses` is how much of the
-    request its provider does not get."""
+    request its provider does not get. `noted` is told what happens on its way."""
 
     def __init__(
         self,
@@ -25,9 +26,11 @@ class Journey:
         clock: Clock,
         secrets: tuple[str, ...],
         ended: Callable[["Journey"], None],
+        noted: Telling | None = None,
     ) -> None:
         self.asked = asked
         self.exchange = exchange
+        self.noted = noted
         self.live: Live | None = None
         self.choice: Choice | None = None
         self.secrets = secrets

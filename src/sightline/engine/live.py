@@ -110,7 +110,7 @@ class Live:
         choice = reply.choice
         self._end(
             lambda: ExchangeFinished(
-                choice.finish or "stop",
+                choice.finish or ("" if warning else "stop"),  # what was not read may have ended in any way
                 self._status,
                 self._headers,
                 self._reply.hexdigest(),

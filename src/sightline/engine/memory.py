@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -59,7 +60,8 @@ class Memory:
                 ledger.merge(self.ledger, self._now())
                 learned = _Learned(msgspec.Raw(calibration.to_json()), ledger.snapshot())
                 fresh = self._folder / f"{FILE_NAME}.new"
-                fresh.write_bytes(msgspec.json.encode(learned))
+                with _private(fresh, "wb") as file:
+                    file.write(msgspec.json.encode(learned))
                 fresh.replace(self._folder / FILE_NAME)
         except OSError as error:
             self.trouble = f"{self._folder}: {error.strerror}"
@@ -84,14 +86,21 @@ def writable(folder: Path) -> None:
     """Make sure that the folder is there, the owner's alone, and can be written."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     probe = folder / ".writable"
-    probe.touch()
+    probe.touch(mode=0o600)
     probe.unlink(missing_ok=True)
+
+
+def _private(path: Path, mode: str) -> IO[bytes]:
+    """A file that is the owner's alone from its first moment, or from now on."""
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    return path.open(mode)
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One writer at a time, where the system can tell; the lock ends with the process, whatever happens."""
-    with (folder / f"{FILE_NAME}.lock").open("ab") as file:
+    with _private(folder / f"{FILE_NAME}.lock", "ab") as file:
         if os.name == "posix":
             import fcntl
 

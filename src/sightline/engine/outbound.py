@@ -64,6 +64,7 @@ def own_call(asked: Asked, choice: Choice, variables: Mapping[str, str], body: b
         address(provider, spoken, *_tail(asked, choice)),
         tuple(headers),
         asked.coded if is_untouched and asked.coded is not None else body,
+        is_passed_on=True,
     )
 
 

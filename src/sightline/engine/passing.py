@@ -12,6 +12,9 @@ from sightline.transport.http.response import Response
 _LAST_WORDS = 0.2
 """Seconds for the rest of an answer that has said its end already, so that its connection can be used again."""
 
+LATE_WORDS = 2.0
+"""Seconds for what may follow a finish in a dialect whose streams end with their bytes: a count, or another part."""
+
 
 class Passing:
     """The body of a streamed answer, for one reader, once. `release` is called with what was read at the very end."""
@@ -54,12 +57,18 @@ class Passing:
                 out = await self._last(fault)
             if out:
                 return out
+            self._tap.catch_up()  # what was held back counts as come
         return b""
 
     async def _read(self) -> bytes:
         task = self._waiting = asyncio.current_task()
         try:
-            return await self._response.__anext__()
+            if not self._tap.may_end:
+                return await self._response.__anext__()
+            async with asyncio.timeout(LATE_WORDS):
+                return await self._response.__anext__()
+        except TimeoutError:
+            raise StopAsyncIteration from None  # some servers keep the connection open
         except asyncio.CancelledError:
             if self._cut is None or task is None:
                 raise

@@ -86,7 +86,8 @@ class Undoing:
     def __init__(self, coding: str) -> None:
         known = coding.strip().lower()
         self._decoding = Decoding(known) if known in READABLE else None
-        self.trouble = "" if self._decoding is not None else f"the content coding {coding} cannot be read"
+        is_read = self._decoding is not None
+        self.trouble = "" if is_read else f"the content coding {known} cannot be read: what it holds is not known"
 
     def feed(self, data: bytes) -> bytes:
         """What these bytes say; the bytes themselves where that cannot be told."""

@@ -86,6 +86,11 @@ class Redaction:
         return Masking(self.secrets)
 
 
+def spellings(secrets: tuple[str, ...]) -> tuple[bytes, ...]:
+    """Everything that is looked for because of these secrets."""
+    return _searched(secrets).spelled
+
+
 class Masking:
     """Secrets taken out of bytes while they come, also where one was cut in two.
 
@@ -117,6 +122,8 @@ class Masking:
 
     def _beginning(self, data: bytes) -> int:
         """Where a secret may have begun at the end of these bytes; their length where none has."""
+        if data[-1:] not in self._searched.letters:
+            return len(data)  # as at the end of a frame: no secret has a line break in it
         places = []
         for secret in self._searched.spelled:
             at = data.find(secret[:1], max(0, len(data) - len(secret) + 1))
@@ -134,6 +141,7 @@ class _Searched:
     words: re.Pattern[str] | None
     raw: re.Pattern[bytes] | None
     spelled: tuple[bytes, ...]
+    letters: bytes = b""
 
 
 @lru_cache(maxsize=256)
@@ -145,7 +153,7 @@ def _searched(secrets: tuple[str, ...]) -> _Searched:
     if not ordered:
         return _Searched(None, None, ())
     words = re.compile("|".join(map(re.escape, ordered)))
-    return _Searched(words, re.compile(b"|".join(map(re.escape, spelled))), spelled)
+    return _Searched(words, re.compile(b"|".join(map(re.escape, spelled))), spelled, b"".join(spelled))
 
 
 def _spellings(secret: str) -> Iterator[str]:

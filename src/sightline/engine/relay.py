@@ -15,6 +15,7 @@ from sightline.engine.journey import Journey
 from sightline.engine.live import Live
 from sightline.engine.memory import Memory
 from sightline.engine.outbound import Outbound, configured_secrets, passed_on, translated
+from sightline.engine.overheard import Overheard, Telling
 from sightline.engine.relayed import Relayed
 from sightline.engine.routing import has_credential, routed
 from sightline.errors import Code, Fault
@@ -64,10 +65,14 @@ class Relay:
         self._is_empty.set()
         self._is_closing = False
 
-    async def start(self, asked: Asked) -> Relayed:
+    async def start(self, asked: Asked, noted: Telling | None = None) -> Relayed:
         """Send it on; the answer's head is here when this returns. Whatever a provider or the network does is an
-        answer in the client's dialect. To be cancelled means that the client has gone."""
-        journey = Journey(asked, self._make_id(), self._clock, self._secrets, self._forget)
+        answer in the client's dialect. To be cancelled means that the client has gone.
+
+        A caller of our own may want to hear of what happens on the way: `noted` gets each fact but frames, once it is
+        on record.
+        """
+        journey = Journey(asked, self._make_id(), self._clock, self._secrets, self._forget, noted)
         try:
             return await self._relayed(journey)
         except Fault as fault:
@@ -107,7 +112,8 @@ class Relay:
     def _live(self, journey: Journey) -> Live:
         """The record of a journey, which begins with it."""
         if journey.live is None:
-            journey.live = Live(journey.asked, journey.exchange, self._hub, self._clock, self._secrets)
+            hub = self._hub if journey.noted is None else Overheard(self._hub, journey.noted)
+            journey.live = Live(journey.asked, journey.exchange, hub, self._clock, self._secrets)
         return journey.live
 
     # --- on the way out ---
@@ -149,12 +155,16 @@ class Relay:
     async def _placed(
         self, journey: Journey, provider: Provider, live: Live, stack: AsyncExitStack
     ) -> Mapping[str, str]:
-        """The variables for a call to this provider; the embedded model is started, and answers one at a time."""
+        """The variables for a call to this provider; the embedded model is started, and answers one at a time. It
+        counts beside an answer."""
         if not provider.embedded:
             return self._environment
         live.commit()  # it may be long until its turn
         with journey.waiting():
-            running = (await stack.enter_async_context(self._embedded.turn())).running
+            if journey.asked.counts:
+                running = await self._embedded.running()
+            else:
+                running = (await stack.enter_async_context(self._embedded.turn())).running
         return {**self._environment, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
 
     def _refuse_itself(self, url: str) -> None:
@@ -190,6 +200,7 @@ class Relay:
                 idle=provider.stream_idle_timeout_ms / 1000,
             ),
             direct=provider.embedded,
+            tokens=asked.tokens,
             secrets=live.redaction.secrets,
             sha256=digest,
         )

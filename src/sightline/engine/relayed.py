@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol, Self
 
 from sightline.engine.asked import Asked
+from sightline.errors import Fault
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -45,12 +46,16 @@ class Relayed:
 
     `exchange` is the id of its record, empty where there is none. A fault out of the iteration means that the answer
     broke off where no words of its dialect can say so: the transfer must be cut off and not ended.
+
+    `fault` is for callers of our own, who need no dialect's words: why there is no answer, or, once that is known and
+    before the last words about it come, what the answer broke off with.
     """
 
-    def __init__(self, exchange: str, status: int, headers: Headers, body: Body) -> None:
+    def __init__(self, exchange: str, status: int, headers: Headers, body: Body, *, fault: Fault | None = None) -> None:
         self.exchange = exchange
         self.status = status
         self.headers = headers
+        self.fault = fault
         self._body = body
 
     def __aiter__(self) -> AsyncIterator[bytes]:

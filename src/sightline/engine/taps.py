@@ -28,6 +28,11 @@ class Tap(Protocol):
         ...
 
     @property
+    def may_end(self) -> bool:
+        """Whether nothing is missing but the provider's hanging up, for which the client need not wait long."""
+        ...
+
+    @property
     def reply(self) -> Reply:
         """What has been read of the answer."""
         ...
@@ -61,6 +66,7 @@ class Verbatim:
     """
 
     has_ended = False
+    may_end = False
 
     def __init__(self, live: Live, spoken: str, *, masking: Masking, undoing: Undoing | None, is_framed: bool) -> None:
         self._live = live
@@ -140,11 +146,14 @@ class Verbatim:
         return held + self._error(fault)
 
     def leave(self) -> None:
-        """A client that leaves behind the legal end has had everything."""
+        """A client that leaves behind the legal end, or behind the provider's own error, has had everything."""
         self.catch_up()
+        was_told = self._reading.has_failed
         self._reading.close()
         reply = self._reading.reply
-        if reply.fault is None and reply.choice.finish is not None:
+        if reply.fault is not None and was_told:
+            self._live.failed(reply.fault, usage=reply.usage)
+        elif reply.fault is None and reply.choice.finish is not None:
             self._live.finished(reply, warning=self._reading.warning)
         else:
             self._live.cancelled()
@@ -172,6 +181,11 @@ class Translating:
     def has_ended(self) -> bool:
         """Whether the client has had its terminal."""
         return self._translation.has_ended
+
+    @property
+    def may_end(self) -> bool:
+        """Whether nothing is missing but the provider's hanging up."""
+        return self._translation.may_end
 
     @property
     def reply(self) -> Reply:

@@ -23,8 +23,8 @@ _LOG = logging.getLogger(__name__)
 
 class Digest(msgspec.Struct, frozen=True):
     """`asked` are the words since the last turn of the model, `system` the instructions, piece by piece, `thread` the
-    fingerprints of the conversation's beginnings. `previous`, which takes a look at other exchanges, is the one that it
-    continues."""
+    fingerprints of the conversation's beginnings, `continues` the id of the reply that the request names as its last.
+    `previous`, which takes a look at other exchanges, is the one that it continues."""
 
     title: str = ""
     asked: str = ""
@@ -32,6 +32,7 @@ class Digest(msgspec.Struct, frozen=True):
     thread: tuple[bytes, ...] = ()
     is_side: bool = False
     previous: str = ""
+    continues: str = ""
 
 
 def digest_of(name: str, body: bytes) -> Digest:
@@ -62,6 +63,7 @@ def _read(request: Request) -> Digest:
         ),
         thread=tuple(fingerprints(request)),
         is_side=is_errand(request),
+        continues=request.options.previous_response_id or "",
     )
 
 

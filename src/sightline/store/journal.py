@@ -8,12 +8,12 @@ process, not of the machine.
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sightline.errors import Code, Fault
 from sightline.store.entries import Entry
-from sightline.store.segments import Place, Torn, records
+from sightline.store.segments import Place, Torn, framed, records
 
 SEGMENT_SIZE = 16 << 20
 _EMPTIED_ABOVE = 1 << 20
@@ -59,7 +59,7 @@ class Journal:
             try:
                 if self._size >= self._segment_size:
                     self._rotate()
-                self._write(record)
+                _appended(self._file, record, self._size)
             except OSError as error:
                 raise _unwritable(self._folder, error) from None
             self._size += len(record)
@@ -99,6 +99,23 @@ class Journal:
                 start = end
             start = 0
 
+    @property
+    def refused(self) -> Path:
+        """The file for records that the database cannot take; it is read by nobody but a person."""
+        return self._folder / f"refused-{self.slot:03}.journal"
+
+    def set_aside(self, entries: Sequence[Entry]) -> None:
+        """Keep these where they do not stand in the way of others."""
+        record, _ = framed(entries)
+        try:
+            file = os.open(self.refused, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+            try:
+                _appended(file, record, os.fstat(file).st_size)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise _unwritable(self._folder, error) from None
+
     def left(self) -> Iterator[list[Entry]]:
         """What dead processes had acknowledged and not brought into the database, oldest first."""
         for path in self._left:
@@ -124,17 +141,6 @@ class Journal:
                 for number in range(self._oldest, self._number + 1):
                     self._path(self.slot, number).unlink(missing_ok=True)
             self._release()
-
-    def _write(self, record: bytearray) -> None:
-        try:
-            written = os.write(self._file, record)
-        except OSError:
-            os.ftruncate(self._file, self._size)
-            raise
-        if written != len(record):
-            # A disk that fills up takes a part; half a record would hide all that comes behind it.
-            os.ftruncate(self._file, self._size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _rotate(self) -> None:
         file = self._opened(self._number + 1)
@@ -172,6 +178,19 @@ class Journal:
 
     def _path(self, slot: int, number: int) -> Path:
         return self._folder / f"{slot:03}-{number:08}.log"
+
+
+def _appended(file: int, record: bytearray, size: int) -> None:
+    """Write a record behind so many bytes, all of it or nothing."""
+    try:
+        written = os.write(file, record)
+    except OSError:
+        os.ftruncate(file, size)
+        raise
+    if written != len(record):
+        # A disk that fills up takes a part; half a record would hide all that comes behind it.
+        os.ftruncate(file, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _number(path: Path) -> int:

@@ -44,8 +44,8 @@ class PostgresStore:
 
     @property
     def trouble(self) -> Fault | None:
-        """Why entries stay in the journal at the moment, if they do."""
-        return self._writer.trouble
+        """Why entries stay in the journal at the moment, or do not even get there."""
+        return self._writer.unwritten or self._writer.trouble
 
     @property
     def torn(self) -> tuple[Torn, ...]:
@@ -168,6 +168,7 @@ def _replica(data: Path, fresh: str) -> str:
     path = data / REPLICA
     try:
         draft = path.with_name(f"{REPLICA}-{fresh}")
+        draft.touch(mode=0o600)
         draft.write_text(fresh)
         try:
             os.link(draft, path)

@@ -23,6 +23,8 @@ OLDEST = 130_000
 SCHEMES = ("postgresql", "postgres")
 TROUBLE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 """What a server, the way to it, or the driver in between raises."""
+UNFIT = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.ProgramLimitExceededError)
+"""What is raised because of the values that were sent, and would be at any other time."""
 REFUSAL: type[Exception] = asyncpg.PostgresError
 """What a server raises that was reached."""
 

@@ -5,6 +5,7 @@ yet is marked in the database.
 """
 
 import hashlib
+import logging
 from collections.abc import Sequence
 
 import msgspec
@@ -16,13 +17,15 @@ from sightline.store.delta import Codec
 from sightline.store.digest import Digest, digest_of, reply_words
 from sightline.store.frames import raw_bytes
 from sightline.store.postgres_bodies import Bodies
-from sightline.store.postgres_connection import Connection
+from sightline.store.postgres_connection import UNFIT, Connection, Row
 from sightline.store.postgres_locks import writing
+from sightline.store.threads import reply_id
 
 LEFT_BEHIND = 600.0
 """After so many seconds, what a replica has not read is read by others: it may never come back."""
 
 _AT_ONCE = 16
+_LOG = logging.getLogger(__name__)
 _BEGINNINGS = 256
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 
@@ -37,7 +40,16 @@ WHERE todo > 0 AND at < $1 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
 _FACTS = "SELECT data FROM sightline.facts WHERE exchange = $1 ORDER BY n"
 _FRAMES = "SELECT data FROM sightline.frames WHERE exchange = $1 ORDER BY n"
 _DONE = "UPDATE sightline.exchanges SET todo = 0 WHERE id = $1"
-_TITLE = "UPDATE sightline.exchanges SET title = $2, is_side = $3, thread = $4, previous = $5 WHERE id = $1"
+_TITLE = """
+UPDATE sightline.exchanges SET title = $2, is_side = $3, thread = $4, previous = $5, continues = $6 WHERE id = $1
+"""
+_NAMED = """
+SELECT id FROM sightline.exchanges WHERE reply_id = $1 AND reply_id <> '' AND id < $2 ORDER BY id DESC LIMIT 1
+"""
+_CALLED = "UPDATE sightline.exchanges SET reply_id = $2 WHERE id = $1"
+_LINKED = """
+UPDATE sightline.exchanges SET previous = $1 WHERE continues = $2 AND continues <> '' AND previous = '' AND id > $1
+"""
 _CONTINUED = """
 SELECT thread, id FROM sightline.exchanges WHERE thread = ANY($1::bytea[]) AND session = $2 AND id < $3
 """
@@ -59,14 +71,21 @@ class Digests:
     async def advance(self, connection: Connection, now: float) -> bool:
         """Read some; False where none was left."""
         for _ in range(_AT_ONCE):
-            # One at a time, so that replicas that note the same instructions wait for each other, never both ways.
-            async with writing(connection):
-                row = await connection.fetchrow(_OWN, self._replica, self._slot)
+            row: Row | None = None
+            try:
+                # One at a time, so that replicas that note the same instructions wait for each other, never both ways.
+                async with writing(connection):
+                    row = await connection.fetchrow(_OWN, self._replica, self._slot)
+                    if row is None:
+                        row = await connection.fetchrow(_LEFT, now - LEFT_BEHIND)
+                    if row is None:
+                        return False
+                    await self._read(connection, row["id"], row["todo"], row["session"])
+            except (UnicodeError, ValueError, OverflowError, RecursionError, *UNFIT):
                 if row is None:
-                    row = await connection.fetchrow(_LEFT, now - LEFT_BEHIND)
-                if row is None:
-                    return False
-                await self._read(connection, row["id"], row["todo"], row["session"])
+                    raise
+                _LOG.exception("an exchange could not be read for search; it is on record all the same")
+                await connection.execute(_DONE, row["id"])
         return True
 
     async def _read(self, connection: Connection, exchange: str, todo: int, session: str) -> None:
@@ -78,6 +97,7 @@ class Digests:
             raw = b"".join(raw_bytes(self._codec, row["data"]) for row in frames)
             if raw:
                 await self._note_words(connection, exchange, 1, reply_words(spoken(facts), raw))
+                await self._note_id(connection, exchange, storable(reply_id(spoken(facts), raw)))
         await connection.execute(_DONE, exchange)
 
     async def _read_request(self, connection: Connection, exchange: str, session: str, facts: Sequence[Fact]) -> None:
@@ -89,10 +109,19 @@ class Digests:
             return
         digest = digest_of(received.dialect, body)
         thread = digest.thread[-1] if digest.thread and not digest.is_side else None
-        previous = await self._continued(connection, exchange, session, digest)
-        await connection.execute(_TITLE, exchange, storable(digest.title), digest.is_side, thread, previous)
+        continues = storable(digest.continues)
+        previous = str(await connection.fetchval(_NAMED, continues, exchange) or "") if continues else ""
+        previous = previous or await self._continued(connection, exchange, session, digest)
+        title = storable(digest.title)
+        await connection.execute(_TITLE, exchange, title, digest.is_side, thread, previous, continues)
         new = await self._new_instructions(connection, exchange, digest)
         await self._note_words(connection, exchange, 0, "\n".join([*new, digest.asked]))
+
+    async def _note_id(self, connection: Connection, exchange: str, name: str) -> None:
+        """What the reply is called; those that name it may have been read before it, by another replica."""
+        if name:
+            await connection.execute(_CALLED, exchange, name)
+            await connection.execute(_LINKED, exchange, name)
 
     async def _continued(self, connection: Connection, exchange: str, session: str, digest: Digest) -> str:
         """The latest exchange of the session that asked the longest beginning of this conversation."""

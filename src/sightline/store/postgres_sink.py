@@ -21,7 +21,7 @@ from sightline.store.folding import PriceList, bodies_of, summary_of
 from sightline.store.frames import packed
 from sightline.store.interruption import OPEN_STATES, Unfinished
 from sightline.store.postgres_bodies import Bodies
-from sightline.store.postgres_connection import TROUBLE, Address, Connection, connect, failure
+from sightline.store.postgres_connection import TROUBLE, UNFIT, Address, Connection, connect, failure
 from sightline.store.postgres_digests import Digests
 from sightline.store.postgres_locks import writing
 
@@ -119,6 +119,8 @@ class PostgresSink:
             self._connection = await connect(self._address)
         try:
             return await work(self._connection)
+        except UNFIT:
+            raise
         except TROUBLE as error:
             if isinstance(error, OSError) or self._connection.is_closed():
                 self._connection.terminate()

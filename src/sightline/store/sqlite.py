@@ -32,8 +32,8 @@ class SqliteStore:
 
     @property
     def trouble(self) -> Fault | None:
-        """Why entries stay in the journal at the moment, if they do."""
-        return self._writer.trouble
+        """Why entries stay in the journal at the moment, or do not even get there."""
+        return self._writer.unwritten or self._writer.trouble
 
     @property
     def torn(self) -> tuple[Torn, ...]:

@@ -94,6 +94,8 @@ def changing(connection: sqlite3.Connection) -> Iterator[None]:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+    except (sqlite3.DataError, sqlite3.IntegrityError):
+        raise  # it is about what was written, and would be the same at any other time
     except sqlite3.Error as error:
         raise told(error) from None
 

@@ -19,6 +19,7 @@ from sightline.store.digest import Digest, digest_of, reply_words
 from sightline.store.frames import raw_bytes
 from sightline.store.sqlite_bodies import Bodies
 from sightline.store.sqlite_database import changing
+from sightline.store.threads import reply_id
 
 _AT_ONCE = 16
 _LOG = logging.getLogger(__name__)
@@ -69,10 +70,27 @@ class Digests:
         digest = digest_of(received.dialect, body)
         thread = digest.thread[-1] if digest.thread and not digest.is_side else None
         self._connection.execute(
-            "UPDATE exchanges SET title = ?, is_side = ?, thread = ?, previous = ? WHERE seq = ?",
-            (storable(digest.title), digest.is_side, thread, self._continued(seq, session, digest), seq),
+            "UPDATE exchanges SET title = ?, is_side = ?, thread = ?, previous = ?, continues = ? WHERE seq = ?",
+            (
+                storable(digest.title),
+                digest.is_side,
+                thread,
+                self._named(seq, digest) or self._continued(seq, session, digest),
+                storable(digest.continues),
+                seq,
+            ),
         )
         self._note_words(2 * seq, "\n".join([*self._new_instructions(seq, digest), digest.asked]))
+
+    def _named(self, seq: int, digest: Digest) -> str:
+        """The latest exchange whose reply this one names as its last."""
+        if not digest.continues:
+            return ""
+        row = self._connection.execute(
+            "SELECT id FROM exchanges WHERE reply_id = ? AND reply_id <> '' AND seq < ? ORDER BY seq DESC LIMIT 1",
+            (storable(digest.continues), seq),
+        ).fetchone()
+        return "" if row is None else str(row[0])
 
     def _continued(self, seq: int, session: str, digest: Digest) -> str:
         """The latest exchange of the session that asked the longest beginning of this conversation."""
@@ -101,6 +119,17 @@ class Digests:
         raw = b"".join(raw_bytes(self._codec, data) for (data,) in rows)
         if raw:
             self._note_words(2 * seq + 1, reply_words(spoken(facts), raw))
+            self._note_id(seq, storable(reply_id(spoken(facts), raw)))
+
+    def _note_id(self, seq: int, name: str) -> None:
+        """What the reply is called; those that name it may have been read before it."""
+        if name:
+            self._connection.execute("UPDATE exchanges SET reply_id = ? WHERE seq = ?", (name, seq))
+            self._connection.execute(
+                "UPDATE exchanges SET previous = (SELECT id FROM exchanges WHERE seq = ?)"
+                " WHERE continues = ? AND continues <> '' AND previous = '' AND seq > ?",
+                (seq, name, seq),
+            )
 
     def _note_words(self, number: int, words: str) -> None:
         words = storable(words.encode("utf-8", "replace").decode())

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from sightline.errors import Fault
 from sightline.filter.expression import Expression
 from sightline.store.entries import Entry, Noted
 from sightline.store.summary import Summary
@@ -20,6 +21,11 @@ class Pruned:
 
 class Store(Protocol):
     """The record of one data folder, or of one database that several share."""
+
+    @property
+    def trouble(self) -> Fault | None:
+        """Why what is recorded does not reach the database at the moment, or is not even kept; None if all is well."""
+        ...
 
     def record(self, entries: Sequence[Entry]) -> None:
         """Take these entries; once it returns, the end of this process cannot lose them."""

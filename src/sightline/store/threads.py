@@ -1,5 +1,7 @@
 """Which requests belong together: clients send the whole conversation again, so its beginning names it.
 
+One dialect lets them name the last reply instead, and send what is new alone.
+
 A fingerprint covers what was said and done. It leaves out what clients change in messages that they send again: ids,
 cache marks, seals, reasoning that is dropped from older turns, and reminders that agents put in and take away.
 """
@@ -9,6 +11,9 @@ import re
 
 import msgspec
 
+from sightline.dialects.hearing import Hearing
+from sightline.dialects.registry import dialect
+from sightline.model.events import Started
 from sightline.model.message import Message
 from sightline.model.options import SchemaFormat
 from sightline.model.parts import (
@@ -33,6 +38,8 @@ _ERRAND = re.compile(
     r"\b(title|topic|route|router|routing|classif\w+|complexity|summar\w+|slug|branch name)\b", re.IGNORECASE
 )
 _MOST_WORDS = 400
+_NAMES_REPLIES = "openai-responses"
+_HEAD = 1 << 14
 
 
 def fingerprints(request: Request) -> list[bytes]:
@@ -45,6 +52,18 @@ def fingerprints(request: Request) -> list[bytes]:
         state.update(b"%d\0%s" % (len(said), said))
         found.append(state.digest())
     return found
+
+
+def reply_id(name: str, data: bytes) -> str:
+    """The id by which a later request can name this raw reply as its last; nothing in dialects that do not do so."""
+    if name != _NAMES_REPLIES:
+        return ""
+    hearing = Hearing(dialect(name))
+    for start in range(0, len(data), _HEAD):  # a stream tells it in its first frame
+        for event in hearing.feed(data[start : start + _HEAD]):
+            if isinstance(event, Started) and event.id:
+                return event.id
+    return next((event.id for event in hearing.close() if isinstance(event, Started) and event.id), "")
 
 
 def is_errand(request: Request) -> bool:

@@ -2,7 +2,7 @@
 
 Whoever records waits for the journal alone. When the database falls behind, what is recorded stays in the journal and
 is read back from there, so that memory stays bounded. When the database fails, `trouble` says so and the thread tries
-again.
+again. A record that it cannot take for a reason of its own is set aside, so that it does not keep back the others.
 """
 
 import logging
@@ -13,14 +13,13 @@ from functools import partial
 from typing import Protocol
 
 from sightline.errors import Code, Fault
-from sightline.store.entries import Entry, Kept
+from sightline.store.entries import Entry, Kept, Noted
 from sightline.store.interruption import Unfinished, interruptions
 from sightline.store.journal import Journal
 from sightline.store.segments import Place, framed
 
 MOST_IN_MEMORY = 32 << 20
 _LOG = logging.getLogger(__name__)
-_KEPT = "It stays in the journal and is tried again; the log says more."
 _MOST_IN_BATCH = 4 << 20
 _MOST_ENTRIES = 4096
 _PAUSE = 0.004
@@ -28,7 +27,10 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 
 
 class Sink(Protocol):
-    """A database, as the thread sees it; all of this is called on that thread. A Fault means: not now, try again."""
+    """A database, as the thread sees it; all of this is called on that thread.
+
+    A Fault means: not now, try again. Any other error means that it cannot be done with these entries.
+    """
 
     def apply(self, batch: Sequence[Entry]) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
@@ -48,7 +50,8 @@ class Sink(Protocol):
 
 
 class Writer:
-    """The way into one database. `trouble` is what keeps entries in the journal at the moment, None if nothing does."""
+    """The way into one database. `trouble` is what keeps entries in the journal at the moment, None if nothing does;
+    `unwritten` why the latest could not even be written there."""
 
     def __init__(
         self, journal: Journal, sink: Sink, now: Callable[[], float], *, most_in_memory: int = MOST_IN_MEMORY
@@ -72,6 +75,7 @@ class Writer:
         self._is_closing = False
         self._has_ended = False
         self.trouble: Fault | None = None
+        self.unwritten: Fault | None = None
         self._thread = threading.Thread(target=self._run, name="sightline-record", daemon=True)
         self._thread.start()
 
@@ -79,7 +83,7 @@ class Writer:
         """Take these entries; once it returns, the end of this process cannot lose them."""
         record, entries = framed(entries)
         with self._lock:
-            place = self._journal.append(record)
+            place = self._appended(record)
             size = place.end - place.start
             if self._behind is None and self._in_memory + size <= self._most_in_memory:
                 self._queue.append((entries, place))
@@ -89,6 +93,15 @@ class Writer:
             self._recorded += 1
         if not self._work.is_set():
             self._work.set()
+
+    def _appended(self, record: bytearray) -> Place:
+        try:
+            place = self._journal.append(record)
+        except Fault as fault:
+            self.unwritten = fault
+            raise
+        self.unwritten = None
+        return place
 
     def replayed(self) -> None:
         """Wait until what earlier processes left is in the database, or say why it is not."""
@@ -134,25 +147,30 @@ class Writer:
 
     def _replay(self) -> bool:
         """Bring in what dead processes have left, and end what they had begun."""
-        batch: list[Entry] = []
+        batch: list[Sequence[Entry]] = []
         weight = 0
         for entries in self._journal.left():
-            batch += entries
+            batch.append(entries)
             weight += sum(map(_weight, entries))
             if weight >= _MOST_IN_BATCH:
-                if not self._retried(partial(self._sink.apply, batch)):
+                if not self._brought_in(batch):
                     return False
                 batch, weight = [], 0
-        if not self._retried(partial(self._sink.apply, batch)) or not self._retried(self._end_interrupted):
+        if not self._brought_in(batch) or not self._end_interrupted():
             return False
         self._journal.forget_left()
         self._advance(1)
         self._work.set()
         return True
 
-    def _end_interrupted(self) -> None:
-        if unfinished := self._sink.unfinished(self._journal.taken):
-            self._sink.apply(interruptions(unfinished, self._now()))
+    def _end_interrupted(self) -> bool:
+        unfinished: list[Unfinished] = []
+        try:
+            if not self._retried(lambda: unfinished.extend(self._sink.unfinished(self._journal.taken))):
+                return False
+        except Exception:  # noqa: BLE001 - the one thread that writes must not die of what another has left
+            _LOG.exception("exchanges that were cut off are not ended; the next start tries it again")
+        return self._brought_in([[end] for end in interruptions(unfinished, self._now())])
 
     def _step(self) -> bool:
         """One batch, or a piece of what can wait; False when the thread shall end."""
@@ -160,23 +178,43 @@ class Writer:
         if not self._is_closing and self._nudge.wait(_PAUSE):
             self._nudge.clear()
         self._work.clear()
-        batch, count, place = self._taken()
+        batch, place = self._taken()
         if place is None:
             return not self._is_closing and self._tidied()
-        if not self._retried(partial(self._sink.apply, batch)):
+        if not self._brought_in(batch):
             return False
         self._journal.committed(place)
         self._work.set()
-        self._advance(count)
+        self._advance(len(batch))
         return True
+
+    def _brought_in(self, batch: Sequence[Sequence[Entry]]) -> bool:
+        """Bring these records in; False where that cannot be done before the thread shall end."""
+        try:
+            return self._retried(partial(self._sink.apply, [entry for record in batch for entry in record]))
+        except Exception as error:  # noqa: BLE001 - the one thread that writes must not die of one record
+            _LOG.warning("a batch of %d records was refused and is brought in one by one: %r", len(batch), error)
+        return all(self._brought_in_alone(record) for record in batch)
+
+    def _brought_in_alone(self, record: Sequence[Entry]) -> bool:
+        try:
+            return self._retried(partial(self._sink.apply, record))
+        except Exception as error:  # noqa: BLE001 - as above
+            names = sorted({entry.exchange for entry in record if isinstance(entry, Noted)})
+            aside = self._journal.refused
+            _LOG.error("%s: the database cannot take this; it is in %s", ", ".join(names), aside, exc_info=error)
+        return self._retried(partial(self._journal.set_aside, record))
 
     def _tidied(self) -> bool:
         """Do some of what can wait; False when the thread shall end."""
         known = self._done
         more: list[bool] = []
-        if not self._retried(lambda: more.append(self._sink.tidy())):
-            return False
-        if more[0]:
+        try:
+            if not self._retried(lambda: more.append(self._sink.tidy())):
+                return False
+        except Exception:  # noqa: BLE001 - as above
+            _LOG.exception("an exchange could not be read for search; it is on record all the same")
+        if any(more):
             self._work.set()
             return True
         with self._changed:
@@ -184,24 +222,23 @@ class Writer:
             self._changed.notify_all()
         return True
 
-    def _taken(self) -> tuple[list[Entry], int, Place | None]:
-        """The next entries, how many records they were, and the last one's place."""
-        batch: list[Entry] = []
+    def _taken(self) -> tuple[list[Sequence[Entry]], Place | None]:
+        """The next records, and the last one's place."""
+        batch: list[Sequence[Entry]] = []
         count = weight = 0
         place: Place | None = None
         with self._lock:
-            while self._queue and weight < _MOST_IN_BATCH and len(batch) < _MOST_ENTRIES:
+            while self._queue and weight < _MOST_IN_BATCH and count < _MOST_ENTRIES:
                 entries, place = self._queue.popleft()
-                batch += entries
-                count += 1
+                batch.append(entries)
+                count += len(entries)
                 weight += place.end - place.start
             self._in_memory -= weight
             behind = self._behind
-        if count or behind is None:
-            return batch, count, place
+        if batch or behind is None:
+            return batch, place
         for entries, place in self._journal.since(behind):
-            batch += entries
-            count += 1
+            batch.append(entries)
             weight += place.end - place.start
             if weight >= _MOST_IN_BATCH:
                 break
@@ -209,19 +246,17 @@ class Writer:
             if place is not None:
                 # What comes next is read from the journal too, until its end is reached.
                 self._behind = None if self._journal.ends_at(place) else Place(place.segment, place.end, place.end)
-        return batch, count, place
+        return batch, place
 
     def _retried(self, attempt: Callable[[], None]) -> bool:
-        """Do it, again and again while it fails; False where it still fails when the thread shall end."""
+        """Do it, again and again while it fails; False where it still fails when the thread shall end. An error that is
+        no Fault is the caller's."""
         wait = _FIRST_WAIT
         while True:
             try:
                 attempt()
             except Fault as fault:
                 self._tell(fault)
-            except Exception as error:  # noqa: BLE001 - the one thread that writes must not die of one entry
-                _LOG.exception("the record could not be written")
-                self._tell(Fault(Code.CONFIG, f"the record could not be written: {error!r}", hint=_KEPT))
             else:
                 self.trouble = None
                 return True

@@ -24,12 +24,16 @@ Told: TypeAlias = str | Variable
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What goes to the socket, secrets and all. Its repr shows none of them."""
+    """What goes to the socket, secrets and all. Its repr shows none of them.
+
+    One that `is_passed_on` speaks for somebody else, and does not say that it is ours.
+    """
 
     method: str
     url: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    is_passed_on: bool = False
 
     def __repr__(self) -> str:
         return f"HttpRequest({self.method} {self.url.partition('?')[0]}, {len(self.body)} bytes)"
@@ -43,6 +47,7 @@ class Call:
     url: Told
     headers: tuple[tuple[str, Told], ...]
     body: bytes
+    is_passed_on: bool = False
 
     def filled(self, environment: Mapping[str, str]) -> HttpRequest:
         """The request with every variable's value in its place."""
@@ -52,6 +57,7 @@ class Call:
             _address(self.url, environment),
             tuple((name, value) for name, value in headers if value is not None),
             self.body,
+            self.is_passed_on,
         )
 
 

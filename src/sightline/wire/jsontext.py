@@ -18,8 +18,10 @@ from sightline.model.json import Json
 BOM = b"\xef\xbb\xbf"
 
 MOST_LEVELS = 1000
-_COUNTS_LEVELS = sys.version_info >= (3, 13)
-"""Before 3.13 the interpreter itself stops decoders at about that depth; since then they go deeper than Python can."""
+_FRAMES = 4 * MOST_LEVELS
+"""Whoever walks over a value needs up to two frames a level, and stands some way down already."""
+
+sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))  # decoders count with it too, and stop short of the limit
 
 _DECODER = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
@@ -38,7 +40,7 @@ def decode(data: bytes | str) -> Json:
         raise _too_deep() from None
     except ValueError:
         value = _decode_patiently(data)
-    if _COUNTS_LEVELS:
+    if len(data) > 2 * MOST_LEVELS and _brackets(data) > MOST_LEVELS:  # a level takes two letters, and one of these
         _check_levels(value)
     return value
 
@@ -51,6 +53,10 @@ def encode(value: Json) -> bytes:
         raise _too_deep() from None
     except UnicodeEncodeError:
         return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _brackets(data: bytes | str) -> int:
+    return data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
 
 
 def _check_levels(value: Json) -> None:
@@ -123,6 +129,6 @@ def _not_json(reason: str, line: int, column: int) -> Fault:
 def _too_deep() -> Fault:
     return Fault(
         Code.INVALID_REQUEST,
-        "not JSON that can be read: it is nested too deep, about 1,000 levels is the limit",
+        "not JSON that can be read: it is nested too deep, 1,000 levels is the limit",
         hint="Flatten the value, or send the inner part as a string.",
     )

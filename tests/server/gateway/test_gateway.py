@@ -179,6 +179,12 @@ def test_a_known_path_wants_its_method(server: Running, path: str) -> None:
     assert (status, headers["allow"]) == (405, "GET")
 
 
+@pytest.mark.parametrize("path", ["/v1beta/models/m:nope", "/v1/models/m:nope", "/p/acme/v1beta/models/m:embedText"])
+def test_what_no_model_can_be_asked_for_is_not_found(server: Running, path: str) -> None:
+    status, _, told = server.ask("POST", path, b"{}")
+    assert (status, json.loads(told)["error"]["status"]) == (404, "NOT_FOUND")
+
+
 @pytest.mark.parametrize("path", ["/v1/responses", "/responses", "/p/acme/v1/responses"])
 def test_a_websocket_is_refused_with_426(server: Running, path: str) -> None:
     upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-key": "x", "sec-websocket-version": "13"}

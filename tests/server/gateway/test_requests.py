@@ -195,3 +195,22 @@ def test_nobody_is_heard_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_client_that_leaves_has_asked_nothing() -> None:
     with pytest.raises(ClientGoneError):
         taken(Client(b'{"model":', stays=False))
+
+
+def levels(count: int) -> bytes:
+    return b'{"model":"m","x":' + b"[" * (count - 1) + b"]" * (count - 1) + b"}"
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_a_thousand_levels_pass_and_no_more(coding: str) -> None:
+    def coded(body: bytes) -> bytes:
+        return gzip.compress(body) if coding else body
+
+    headers = {"content-encoding": coding} if coding else {}
+    words = json.dumps({"model": "m", "x": "[{" * 200_000}).encode()
+    for body in (levels(1000), words):
+        assert taken(Client(coded(body)), headers=headers).body == body
+    for deep in (levels(1001), levels(200_000), words[:-1] + b',"y":' + levels(1000) + b"}"):
+        fault = refusal(coded(deep), headers=headers)
+        assert (fault.code, fault.status) == (Code.INVALID_REQUEST, 400)
+        assert "1,000 levels" in fault.message

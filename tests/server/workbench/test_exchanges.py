@@ -68,6 +68,13 @@ def test_the_filter_is_the_one_language(store: ListStore) -> None:
     assert caught.value.hint
 
 
+def test_one_exchange_is_told_in_short(store: ListStore) -> None:
+    assert asyncio.run(over(store).summary("x_2")).provider == "acme"
+    with pytest.raises(Fault) as caught:
+        asyncio.run(over(store).summary("x_"))
+    assert caught.value.status == 404
+
+
 def test_one_exchange_is_shown_with_its_facts(store: ListStore) -> None:
     shown = asyncio.run(over(store).shown("x_2"))
     assert (shown["id"], shown["state"], shown["provider"]) == ("x_2", "finished", "acme")

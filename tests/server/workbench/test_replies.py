@@ -27,3 +27,10 @@ def test_every_refusal_has_its_status() -> None:
     assert replies.no_token().status == 401
     assert replies.failure(replies.not_found("such thing")).status == 404
     assert replies.wrong_method("PUT").status == 405
+
+
+def test_a_wrong_method_is_told_the_right_ones() -> None:
+    assert dict(replies.wrong_method("PUT").headers)[b"allow"] == b"GET, HEAD"
+    posted = replies.wrong_method("GET", "POST")
+    assert dict(posted.headers)[b"allow"] == b"POST"
+    assert json.loads(posted.body)["error"]["hint"] == "Use POST."

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, FrameArrived, Received
 from sightline.store.entries import Kept, Noted
 from tests.server.running import TOKEN, Running, running
@@ -30,6 +31,14 @@ def test_health_needs_no_token(server: Running) -> None:
     assert json.loads(body)["status"] == "ok"
     assert headers["cache-control"] == "no-store"
     assert server.ask("POST", "/api/health", b"")[0] == 405
+
+
+def test_health_says_what_keeps_the_record_from_being_written(server: Running) -> None:
+    assert "store" not in json.loads(server.ask("GET", "/api/health")[2])
+    server.store.trouble = Fault(Code.CONFIG, "the disk is full", hint="Free some space.")
+    status, _, body = server.ask("GET", "/api/health")
+    server.store.trouble = None
+    assert (status, json.loads(body)["store"]) == (200, {"trouble": "the disk is full"})
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/", "/api/exchanges", "/api/exchanges/x_1", "/api/events", "/api/rules"])
@@ -101,7 +110,8 @@ def test_lists_views_and_bodies(server: Running) -> None:
         ("POST", "/api/exchanges/x_1/edits", 404),
         ("POST", "/api/exchanges/x_1/release", 404),
         ("POST", "/api/exchanges/x_1/drop", 404),
-        ("POST", "/api/exchanges/x_1/replay", 404),
+        ("POST", "/api/exchanges/x_1/replay", 409),
+        ("GET", "/api/exchanges/x_1/replay", 405),
         ("POST", "/api/exchanges", 405),
         ("DELETE", "/api/exchanges/x_1", 405),
         ("POST", "/api/exchanges/x_1/body", 405),

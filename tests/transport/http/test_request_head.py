@@ -31,6 +31,11 @@ def test_what_is_given_is_not_said_twice() -> None:
     assert head(*given_headers)[1:] == ["host: other", "accept-encoding: gzip", "USER-AGENT: me", "content-length: 2"]
 
 
+def test_who_passes_on_does_not_say_whose_program_it_is() -> None:
+    written = request_head(HttpRequest("POST", URL, (), b"{}", is_passed_on=True), target(URL), None)
+    assert b"user-agent" not in written.lower()
+
+
 def test_a_get_without_a_body_tells_no_length_and_a_post_does() -> None:
     assert not [field for field in head(method="GET", body=b"") if field.startswith("Content-Length")]
     assert "Content-Length: 0" in head(method="POST", body=b"")

@@ -35,6 +35,7 @@ DIALECT = Dialect(
     ),
     names=NAMES,
     model_in_path=True,
+    ends_with_bytes=True,
     unread=Unread(
         bookkeeping=frozenset(
             {

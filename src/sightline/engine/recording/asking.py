@@ -14,11 +14,12 @@ from sightline.catalog.choose import Choice
 from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.problem import nearest
 from sightline.catalog.provider import DialectName, Provider
-from sightline.dialects.endpoint import call_to, endpoint_of, in_path
+from sightline.dialects.endpoint import call_to, in_path
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.engine.asked import Asked
 from sightline.engine.outbound import end_to_end, own_call
+from sightline.engine.own_calls import path_of
 from sightline.engine.recording.recorded import Recorded
 from sightline.engine.redaction import CREDENTIAL_HEADERS, parameters
 from sightline.errors import Code, Fault
@@ -38,7 +39,7 @@ def again(recorded: Recorded) -> Asked:
         return replace(_as_received(recorded), body=recorded.sent)
     if recorded.spoken == recorded.received.dialect:
         return replace(_as_received(recorded), body=recorded.sent, model=recorded.model, provider=provider)
-    path, query = _own_path(recorded)
+    path, query = path_of(recorded.spoken, recorded.model, stream=recorded.received.is_stream)
     return Asked(
         recorded.spoken,
         recorded.sent,
@@ -120,14 +121,6 @@ def _as_received(recorded: Recorded) -> Asked:
         counts=recorded.is_count,
         origin=recorded.id,
     )
-
-
-def _own_path(recorded: Recorded) -> tuple[str, str]:
-    """Where the dialect that was spoken is served."""
-    endpoint = endpoint_of(recorded.spoken)
-    path = endpoint.stream_path if recorded.received.is_stream and endpoint.stream_path else endpoint.path
-    path, _, query = path.partition("?")
-    return f"{endpoint.version or '/v1'}{path}".replace("{model}", in_path(recorded.model or "m")), query
 
 
 def _agent(recorded: Recorded) -> tuple[tuple[str, str], ...]:

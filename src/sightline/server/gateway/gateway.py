@@ -67,6 +67,8 @@ class Gateway:
             if place.dialect == "openai-responses" and header(scope["headers"], b"upgrade").lower() == "websocket":
                 return no_websocket()
             return wrong_method(place.dialect, method, "POST")
+        if method == "POST" and ":" in place.model:  # how one dialect asks a model for something
+            return refused(place.dialect or "gemini", no_such_path(method, place.path))
         if method not in _READING:
             return wrong_method(_caller(scope, place), method, "GET")
         return self._models(scope, place)

@@ -25,6 +25,12 @@ class Exchanges:
         self._now = now
         self._prices = prices
 
+    @property
+    def trouble(self) -> str:
+        """Why the record cannot be written at the moment; nothing if it can."""
+        fault = self._store.trouble
+        return "" if fault is None else fault.message
+
     async def newest(self, count: int) -> list[Summary]:
         """The last few."""
         await self._store.settle()
@@ -38,6 +44,10 @@ class Exchanges:
         await self._store.settle()
         found = await self._store.find(wanted, now=self._now(), before=_one(told, "before"), limit=limit)
         return {"exchanges": [line(summary) for summary in found]}
+
+    async def summary(self, exchange: str) -> Summary:
+        """One of them, in short."""
+        return summary_of(exchange, await self._facts(exchange), self._prices)
 
     async def shown(self, exchange: str) -> JsonObject:
         """All that is known of one."""

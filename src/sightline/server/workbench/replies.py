@@ -45,7 +45,8 @@ def not_found(what: str) -> Fault:
     return Fault(Code.USAGE, f"there is no {what}", hint=hint, status=404)
 
 
-def wrong_method(method: str) -> Answer:
+def wrong_method(method: str, *allowed: str) -> Answer:
     """A known path that is asked for in another way."""
-    fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint="Use GET.", status=405)
-    return failure(fault, [(b"allow", b"GET, HEAD")])
+    allowed = allowed or ("GET", "HEAD")
+    fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint=f"Use {allowed[0]}.", status=405)
+    return failure(fault, [(b"allow", ", ".join(allowed).encode())])

@@ -11,6 +11,7 @@ from sightline.server.workbench.access import Access
 from sightline.server.workbench.events import stream
 from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.page import nothing, page
+from sightline.server.workbench.replays import Replays
 
 _READING = ("GET", "HEAD")
 _ON_THE_PAGE = 20
@@ -19,9 +20,10 @@ _ON_THE_PAGE = 20
 class Workbench:
     """`address` is where this server is to be found, as a person would write it."""
 
-    def __init__(self, access: Access, exchanges: Exchanges, hub: Hub, address: str) -> None:
+    def __init__(self, access: Access, exchanges: Exchanges, hub: Hub, address: str, replays: Replays) -> None:
         self._access = access
         self._exchanges = exchanges
+        self._replays = replays
         self._hub = hub
         self._address = address
         self._version = version("sightline")
@@ -37,7 +39,7 @@ class Workbench:
         """A request that is not even looked at."""
         return replies.failure(fault)
 
-    async def serve(self, scope: Scope, _receive: Receive, send: Send) -> None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         path = scope["raw_path"]
         if path == b"/favicon.ico":
@@ -51,7 +53,7 @@ class Workbench:
         elif path == b"/api/events" and scope["method"] == "GET":
             await stream(self._hub, send)
         else:
-            await (await self._api(scope)).to(send)
+            await (await self._api(scope, receive)).to(send)
 
     async def _root(self, scope: Scope) -> Answer:
         if scope["method"] == "HEAD":
@@ -69,9 +71,11 @@ class Workbench:
             return replies.wrong_method(scope["method"])
         proof = self._access.proof(scope["query_string"].decode("latin-1"))
         health: JsonObject = {"status": "ok", "name": "sightline", "version": self._version}
+        if trouble := self._exchanges.trouble:
+            health |= {"store": {"trouble": trouble}}
         return replies.json(health | {"proof": proof} if proof else health)
 
-    async def _api(self, scope: Scope) -> Answer:
+    async def _api(self, scope: Scope, receive: Receive) -> Answer:
         query = scope["query_string"].decode("latin-1")
         segments = scope["raw_path"].decode("latin-1").removeprefix("/api").strip("/").split("/")
         try:
@@ -88,6 +92,10 @@ class Workbench:
                     return await self._exchanges.body(exchange, query)
                 case ["exchanges", _, "body"]:
                     return replies.wrong_method(scope["method"])
+                case ["exchanges", exchange, "replay"] if scope["method"] == "POST":
+                    return replies.json(await self._replays.start(exchange, receive))
+                case ["exchanges", _, "replay"]:
+                    return replies.wrong_method(scope["method"], "POST")
                 case _:
                     raise replies.not_found(f"{scope['method']} {scope['raw_path'].decode('latin-1')}")
         except Fault as fault:

@@ -28,7 +28,7 @@ def request_head(request: HttpRequest, target: Target, proxy: Proxy | None) -> b
         lines.append(f"Content-Length: {len(request.body)}")
     if "accept-encoding" not in given:
         lines.append("Accept-Encoding: identity")
-    if "user-agent" not in given:
+    if "user-agent" not in given and not request.is_passed_on:
         lines.append(f"User-Agent: {_user_agent()}")
     if forwarded and proxy is not None and proxy.authorization:
         lines.append(f"Proxy-Authorization: {proxy.authorization}")

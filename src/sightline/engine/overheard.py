@@ -1,0 +1,40 @@
+"""The way of one request, overheard by whoever sent it: attempts, translations and its end as they are recorded."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from sightline.engine.hub import Hub
+from sightline.model.exchange import FrameArrived
+from sightline.store.entries import Entry, Noted
+
+Telling: TypeAlias = Callable[[Noted], None]
+
+
+class Overheard(Hub):
+    """The same hub for one journey; `tell` gets its facts once they are on record, and also where no record is kept.
+
+    Frames are not told: whoever asked gets the answer itself.
+    """
+
+    def __init__(self, hub: Hub, tell: Telling) -> None:
+        super().__init__(hub.record)
+        self._hub = hub
+        self._tell = tell
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        """Write these down, then tell them."""
+        try:
+            self._hub.record(entries)
+        finally:
+            for entry in entries:
+                if isinstance(entry, Noted) and not isinstance(entry.fact, FrameArrived):
+                    self._tell(entry)
+
+    def show(self, noted: Noted) -> None:
+        """Tell a frame to those who watch."""
+        self._hub.show(noted)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody watches."""
+        return self._hub.is_watched
