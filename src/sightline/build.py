@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -279,7 +280,7 @@ async def _relay(
         memory=means.memory,
         hub=hub,
         clock=clock,
-        make_id=Ids(time.time_ns, lambda: secrets.token_hex(3)),
+        make_id=Ids(time.time_ns, _chance()),
         own=own,
     )
     return relay, hub
@@ -322,6 +323,12 @@ async def _telemetry(loaded: Configuration, client: HttpClient, stack: AsyncExit
     )
     await stack.enter_async_context(exporter)
     return exporter.took
+
+
+def _chance() -> Callable[[], str]:
+    """Six hexadecimal digits at a time. Nothing hangs on their being guessed, so that the system is asked only once."""
+    source = random.Random(secrets.randbits(128))
+    return lambda: f"{source.getrandbits(24):06x}"
 
 
 class Ids:
@@ -395,6 +402,7 @@ async def _store(loaded: Configuration, folder: Path, url: str, clock: SystemClo
 
 
 def _prices(catalog: Catalog) -> "PriceList":
+    @lru_cache(maxsize=1024)
     def prices(provider: str, model: str) -> Prices | None:
         return facts_of(catalog, provider, model).prices
 

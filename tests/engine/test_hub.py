@@ -1,5 +1,7 @@
 import asyncio
 
+import pytest
+
 from sightline.engine.hub import MOST_WAITING, Hub
 from sightline.model.exchange import Dropped, FrameArrived
 from sightline.store.entries import Entry, Kept, Noted
@@ -46,5 +48,48 @@ def test_closing_lets_everybody_go() -> None:
         assert [noted async for noted in watch] == []
         assert [noted async for noted in hub.watch()] == []
         await watch.aclose()
+
+    asyncio.run(story())
+
+
+class Waits:
+    """Somebody with facts that are not written down."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.commits = 0
+        self.has_written = asyncio.Event()
+
+    def commit(self) -> None:
+        self.commits += 1
+        self.hub.written(self)
+        self.has_written.set()
+
+
+def test_who_does_not_write_down_its_facts_is_made_to_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.engine.hub.SOON", 0.0)
+
+    async def story() -> None:
+        hub = Hub(lambda _: None)
+        slow, quick = Waits(hub), Waits(hub)
+        hub.expect(slow)
+        hub.expect(quick)
+        quick.commit()
+        await slow.has_written.wait()
+        assert (slow.commits, quick.commits) == (1, 1)
+        quick.has_written.clear()
+        hub.expect(quick)
+        await quick.has_written.wait()
+
+    asyncio.run(story())
+
+
+def test_where_somebody_watches_it_is_written_down_at_once() -> None:
+    async def story() -> None:
+        hub = Hub(lambda _: None)
+        waits = Waits(hub)
+        with hub.watch():
+            hub.expect(waits)
+        assert waits.commits == 1
 
     asyncio.run(story())

@@ -3,7 +3,8 @@ import pytest
 
 from sightline.engine.asked import Asked
 from sightline.engine.hub import Hub
-from sightline.engine.live import Live, near
+from sightline.engine.live import Live
+from sightline.engine.overheard import Overheard
 from sightline.errors import Code, Fault
 from sightline.model.exchange import (
     AttemptStarted,
@@ -27,14 +28,14 @@ HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of
 def lived(kept: list[Entry], clock: FakeClock | None = None) -> Live:
     clock = clock or FakeClock(100.0)
     asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
-    return Live(asked, "x_1", Hub(kept.extend), clock, ("configured-key",))
+    return Live(asked, "x_1", Overheard(Hub(kept.extend), lambda _: None), clock, ("configured-key",))
 
 
 def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
     kept: list[Entry] = []
     live = lived(kept)
     assert not kept
-    live.attempting("big", "gemini")(AttemptStarted(1, "acme", live.sha256, detail="configured-key is bad"))
+    live.attempted(AttemptStarted(1, "acme", live.sha256, detail="configured-key is bad"))
     body, received, attempt = kept
     assert body == Kept(live.sha256, b"{}", "s-7")
     assert isinstance(received, Noted)
@@ -42,7 +43,7 @@ def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
     assert (received.fact.client, received.fact.path) == ("claude-cli/2.1", "/v1/messages?beta=true")
     assert received.fact.headers[1] == ("X-Api-Key", "***")
     assert isinstance(attempt, Noted)
-    assert attempt.fact == AttemptStarted(1, "acme", live.sha256, detail="*** is bad", model="big", dialect="gemini")
+    assert attempt.fact == AttemptStarted(1, "acme", live.sha256, detail="*** is bad")
 
 
 def test_only_the_first_end_counts() -> None:
@@ -75,17 +76,25 @@ def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
 
 
 def test_what_bodies_resemble() -> None:
-    asked = Asked("anthropic", b"", (), "/", model="m")
-    assert near(asked, {}) == "m"
-    assert near(asked, {"user-agent": "tool/1 x"}) == "tool/1 m"
-    assert near(asked, {"thread-id": "t", "user-agent": "tool/1"}) == "t"
-    assert near(Asked("anthropic", b"", (), "/", session="named"), {"thread-id": "t"}) == "named"
+    def near(*headers: tuple[str, str], session: str = "") -> str:
+        kept: list[Entry] = []
+        live = Live(
+            Asked("anthropic", b"", headers, "/", model="m", session=session), "x_1", Hub(kept.extend), FakeClock(), ()
+        )
+        live.commit()
+        assert isinstance(kept[0], Kept)
+        return kept[0].near
+
+    assert near() == "m"
+    assert near(("User-Agent", "tool/1 x")) == "tool/1 m"
+    assert near(("thread-id", "t"), ("User-Agent", "tool/1")) == "t"
+    assert near(("thread-id", "t"), session="named") == "named"
 
 
 def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
     kept: list[Entry] = []
     live = lived(kept)
-    live.attempting("m", "anthropic")(AttemptStarted(1, "acme", live.sha256))
+    live.attempted(AttemptStarted(1, "acme", live.sha256))
     live.answered(200, ())
     for piece in (b"data: conf\n\n", b"data: igured\n\n", b"data: -key\n\n"):
         live.came(piece)

@@ -152,7 +152,8 @@ def test_secrets_by_the_names_of_headers(name: str, secret: bool) -> None:
 
 
 def test_what_a_client_shows_is_found_wherever_it_is() -> None:
-    assert set(secrets_of(planted("openai-chat"))) >= {
+    asked = planted("openai-chat")
+    assert set(secrets_of(asked.headers, asked.query)) >= {
         PLANTED["bearer"], PLANTED["api"], PLANTED["google"], PLANTED["query"], PLANTED["proxy"]
     }  # fmt: skip
 

@@ -45,6 +45,7 @@ def test_what_somebody_else_pruned_is_not_built_on(tmp_path: Path) -> None:
     bodies = Bodies(connection, Codec())
     bodies.keep(kept(TURNS[3]))
     connection.execute("DELETE FROM bodies")
+    bodies.begin()
     bodies.keep(kept(TURNS[4]))
     assert body_of(connection, Codec(), sha256(TURNS[4])) == TURNS[4]
     assert bodies.number(sha256(TURNS[3])) is None

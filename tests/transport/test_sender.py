@@ -69,7 +69,8 @@ def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
         assert isinstance(found, Accepted)
         assert (found.response.status, found.attempts) == (200, 1)
         assert await found.response.read() == b'{"choices": []}'
-        assert desk.attempts == [AttemptStarted(1, "acme", sha256(BODY).hexdigest())]
+        started = AttemptStarted(1, "acme", sha256(BODY).hexdigest(), model="large", dialect="openai-chat")
+        assert desk.attempts == [started]
         assert desk.upstream.seen[0].body == BODY
         assert desk.clock.waits == []
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -100,6 +101,8 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
 
     Times of day are taken against the response's own `date`, because the two clocks need not agree.
     """
+    if not _tell(tuple(headers)):
+        return ()
     now = http_date(headers.get("date", "")) or at
     drafts: dict[_Limit, _Draft] = {}
     for name, value in headers.items():
@@ -116,6 +119,12 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
         if not (one.limit is None and one.remaining is None and one.reset is None)
         and not (apart and one.counted == "tokens")
     )
+
+
+@lru_cache(maxsize=256)
+def _tell(names: tuple[str, ...]) -> bool:
+    """Whether headers with these names can tell of a limit: a provider's answers have the same ones again and again."""
+    return any("limit" in name or _CODEX.fullmatch(name) for name in names)
 
 
 def reset_wait(told: tuple[Allowance, ...], tokens: int) -> float | None:

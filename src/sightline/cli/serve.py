@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     import signal
 
     from sightline.build import configuration, open_server
-    from sightline.server.listening import allow_many_files, bound, is_loopback, new_loop
+    from sightline.server.listening import allow_many_files, bound, is_loopback, new_loop, settle_down
 
     async def serve() -> int:
         async with open_server(
@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
                 say(_about_local(loaded))
             if not arguments.no_open:
                 _open(link)
+            settle_down()
             await server.run_on(sockets)
         return _INTERRUPTED if server.asked_by is signal.SIGINT else 0
 

@@ -60,6 +60,12 @@ class Hearing:
         last = [event for event in self._events(frames) if not isinstance(event, FrameBroken)]
         return [*last, *self._reader.close()]
 
+    def whole(self, data: bytes) -> list[StreamEvent]:
+        """An answer that is all here: one body, or all frames of a stream."""
+        if data[:1] == b"{":
+            return self._whole(data)
+        return self.feed(data) + self.close()
+
     def fail(self, fault: Fault) -> list[StreamEvent]:
         """The connection failed before the answer had ended."""
         if self.has_ended:

@@ -7,6 +7,7 @@ and bytes that stop without a legal end are a failure and never a short success.
 
 from typing import Protocol
 
+from sightline.dialects.growth import Growth
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -24,6 +25,7 @@ from sightline.wire.jsontext import decode
 from sightline.wire.sse import Frame
 
 DONE = b"[DONE]"
+_WORDS = frozenset({TextReceived, ThinkingReceived})
 _PAGES = ("<!doctype html", "<html", "<head", "<body")
 _FRAGMENTS = frozenset({TextReceived, ThinkingReceived, ArgumentsReceived})
 
@@ -45,10 +47,12 @@ class Machine(Protocol):
 
 
 class StreamReader:
-    """Drives a machine over the frames of one stream."""
+    """Drives a machine over the frames of one stream. `growth` is there for a machine that does not change by reading
+    a piece of text or of thinking behind another."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, growth: Growth | None = None) -> None:
         self._machine = machine
+        self._growth = growth
         self._read = machine.read
         self._index = 0
         self._seen: set[int] = set()
@@ -63,6 +67,9 @@ class StreamReader:
         index = self._index
         self._index = index + 1
         data = frame.data
+        growth = self._growth
+        if growth is not None and (grown := growth.read(data)) is not None:
+            return [grown]
         if data == DONE:
             return self._end(self._taken(self._machine.done()))
         try:
@@ -73,6 +80,8 @@ class StreamReader:
         except Fault as fault:
             return [FrameBroken(fault.pointer or f"/{index}", fault.message)]
         if len(events) == 1 and type(event := events[0]) in _FRAGMENTS and not event.choice:  # type: ignore[union-attr] # fragments have a choice
+            if growth is not None and type(event) in _WORDS and not event.at:  # type: ignore[union-attr] # these have one
+                growth.learn(data, event)  # type: ignore[arg-type] # and nothing else is learned
             return events  # as nearly all frames are
         events = self._taken(events)
         if self._has_failed or self._machine.is_over():

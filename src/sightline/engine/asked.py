@@ -1,6 +1,11 @@
 """A client's request as the server understood it, before anything was decided about it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+TextHeaders = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +19,7 @@ class Asked:
 
     dialect: str
     body: bytes
-    headers: tuple[tuple[str, str], ...]
+    headers: TextHeaders
     path: str
     query: str = ""
     model: str = ""
@@ -29,6 +34,12 @@ class Asked:
     origin: str = ""
     tokens: int = 0
 
-    def named(self) -> dict[str, str]:
+    def named(self) -> Mapping[str, str]:
         """The headers by name in lower case; of several with one name the first."""
-        return {name.lower(): value for name, value in reversed(self.headers)}
+        return _named(self.headers)
+
+
+@lru_cache(maxsize=512)
+def _named(headers: TextHeaders) -> Mapping[str, str]:
+    """A client sends the same headers with all of its requests, so that what follows from them is worked out once."""
+    return MappingProxyType({name.lower(): value for name, value in reversed(headers)})

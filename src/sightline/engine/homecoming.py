@@ -94,9 +94,8 @@ class Homecoming:
         reading = Reading(journey.chosen.dialect)
         if came.trouble:
             reading.give_up(came.trouble)
-        reading.feed(came.plain)
         if came.plain:
-            reading.close()
+            reading.whole(came.plain)
         else:
             reading.fail(no_reply(came.plain))
         reply = reading.reply
@@ -175,6 +174,7 @@ class Homecoming:
             journey.is_done()
             await _unwound(held, fault)
 
+        live.commit()  # its id leaves with the head of the answer
         passing = Passing(accepted.response, tap, release)
         journey.passes(passing)
         headers = answers.passed_back(accepted.response.headers, journey.secrets)

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Protocol, Self
 
 from sightline.model.exchange import FrameArrived
 from sightline.store.entries import Entry, Noted
 
 Record = Callable[[Sequence[Entry]], None]
+
+SOON = 0.1
+"""Seconds in which an answer may come before the request alone is written down."""
 
 MOST_WAITING = 10_000
 """A watcher that is further behind is let go: it can ask for what it has missed."""
@@ -56,11 +59,22 @@ class Watch:
         self.close()
 
 
+class Unwritten(Protocol):
+    """Whoever has facts that are not written down yet."""
+
+    def commit(self) -> None:
+        """Write them down."""
+        ...
+
+
 class Hub:
     """Writes facts down by `record`, which is the store's, and tells them."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
+        self._unwritten: set[Unwritten] = set()
+        self._overdue: set[Unwritten] = set()
+        self._is_timed = False
         self._watching: list[Watch] = []
         self._is_closed = False
 
@@ -76,6 +90,33 @@ class Hub:
         """Tell a fact that is not recorded yet: a frame, as it comes."""
         for watch in self._watching[:]:
             watch.tell(noted)
+
+    def expect(self, unwritten: Unwritten) -> None:
+        """See to it that its facts are written down soon, if it does not do so before: at once where somebody watches.
+
+        Most answers that are made up quickly are written down once and not twice.
+        """
+        if self._watching:
+            unwritten.commit()
+            return
+        self._unwritten.add(unwritten)
+        if not self._is_timed:
+            self._is_timed = True
+            asyncio.get_running_loop().call_later(SOON, self._write)
+
+    def written(self, unwritten: Unwritten) -> None:
+        """It has done so itself."""
+        self._unwritten.discard(unwritten)
+        self._overdue.discard(unwritten)
+
+    def _write(self) -> None:
+        """Have those write that were here a while ago already; the others have some time left."""
+        for unwritten in list(self._overdue):
+            unwritten.commit()
+        self._overdue, self._unwritten = self._unwritten, self._overdue
+        self._is_timed = bool(self._overdue)
+        if self._is_timed:
+            asyncio.get_running_loop().call_later(SOON, self._write)
 
     @property
     def is_watched(self) -> bool:

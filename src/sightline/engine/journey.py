@@ -1,8 +1,7 @@
 """One request's way through: what was decided about it, what its time went to, and how it is cut short."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from sightline.catalog.choose import Choice
 from sightline.engine.answers import refusal
@@ -38,7 +37,7 @@ class Journey:
         self.reason: Fault | None = None
         self.task = asyncio.current_task()
         self._clock = clock
-        self._waited = 0.0
+        self._waited = self._since = 0.0
         self._passing: Passing | None = None
         self._ended = ended
 
@@ -69,14 +68,15 @@ class Journey:
             self.reason = reason
             self.task.cancel()
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """What passes meanwhile is others' time."""
-        since = self._clock.elapsed()
-        try:
-            yield
-        finally:
-            self._waited += self._clock.elapsed() - since
+    def waiting(self) -> "Journey":
+        """For a `with`: what passes meanwhile is others' time."""
+        return self
+
+    def __enter__(self) -> None:
+        self._since = self._clock.elapsed()
+
+    def __exit__(self, *_: object) -> None:
+        self._waited += self._clock.elapsed() - self._since
 
     def own_headers(self) -> Headers:
         """The headers that every answer of an exchange gets from us."""

@@ -1,14 +1,14 @@
 """One exchange while it lives: its facts in their order and time, written down at the points that matter."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from hashlib import sha256
 
 from msgspec.structs import replace
 
-from sightline.engine.asked import Asked
+from sightline.engine.asked import Asked, TextHeaders
+from sightline.engine.caller import introduced
 from sightline.engine.hub import Hub
-from sightline.engine.redaction import Redaction, TextHeaders, secrets_of
 from sightline.errors import Fault
 from sightline.model.exchange import (
     AttemptStarted,
@@ -29,8 +29,6 @@ from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
 
 _LOG = logging.getLogger(__name__)
-_SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")
-"""Headers by which clients say which of their requests belong together."""
 
 
 class Live:
@@ -40,22 +38,34 @@ class Live:
         self.exchange = exchange
         self.asked = asked
         self.sha256 = sha256(asked.body).hexdigest()
-        self.redaction = Redaction((*secrets_of(asked), *secrets))
+        caller = introduced(asked.headers, asked.path, asked.query, secrets)
+        self.redaction = caller.redaction
         self.is_over = False
         self._hub = hub
         self._clock = clock
         self._waiting: list[Entry] = []
-        self._count = 0
+        self._count = self._frames = 0
         self._masking = self.redaction.masking()
         self._reply = sha256()
-        named = asked.named()
-        self._near = near(asked, named)
+        self._near = asked.session or caller.session or f"{caller.program} {asked.model}".strip()
         self._attempted = clock.elapsed()
         self._first_byte = 0.0
         self._status = 0
         self._headers: TextHeaders = ()
         self.keep(self.sha256, asked.body)
-        self._note(_received(asked, named, self.sha256, self.redaction))
+        self._note(
+            Received(
+                asked.dialect,
+                asked.model,
+                self.sha256,
+                asked.session,
+                caller.client,
+                caller.address,
+                asked.is_stream,
+                caller.headers,
+                asked.origin,
+            )
+        )
 
     # --- what happens ---
 
@@ -73,15 +83,13 @@ class Live:
         self.keep(digest, data)
         return digest
 
-    def attempting(self, model: str, dialect: str) -> Callable[[AttemptStarted], None]:
-        """Told of each attempt before it is made, with the model and the dialect that all of them have."""
-
-        def attempted(attempt: AttemptStarted) -> None:
-            self._attempted = self._clock.elapsed()
-            self._note(replace(attempt, model=model, dialect=dialect, detail=self.redaction.text(attempt.detail)))
-            self.commit()
-
-        return attempted
+    def attempted(self, attempt: AttemptStarted) -> None:
+        """It is about to be sent."""
+        self._attempted = self._clock.elapsed()
+        if attempt.detail:
+            attempt = replace(attempt, detail=self.redaction.text(attempt.detail))
+        self._note(attempt)
+        self._hub.expect(self)
 
     def answered(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """The head of an answer is here."""
@@ -98,6 +106,7 @@ class Live:
             self._frame(shown)
 
     def _frame(self, data: bytes) -> None:
+        self._frames += 1
         self._reply.update(data)
         noted = self._note(FrameArrived(data, self._clock.elapsed() - self._attempted))
         if self._hub.is_watched:
@@ -151,7 +160,7 @@ class Live:
         self.is_over = True
         if held := self._masking.close():
             self._frame(held)
-        if reply is not None:
+        if reply is not None and self._frames > 1:
             self._hide_what_came_in_pieces(reply)
         self._note(make())
         self.commit()
@@ -162,21 +171,29 @@ class Live:
         said = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
         if self.redaction.text(said) == said:
             return
-        noted = [entry for entry in self._waiting if isinstance(entry, Noted)]
         whole = self.redaction.text(encode(folded(reply)).decode()).encode()
         self._reply = sha256(whole)
-        self._count -= len(noted)
-        self._waiting = [entry for entry in self._waiting if isinstance(entry, Kept)]
-        self._note(FrameArrived(whole, self._clock.elapsed() - self._attempted))
-        for entry in noted:
-            if not isinstance(entry.fact, FrameArrived):
+        shown = FrameArrived(whole, self._clock.elapsed() - self._attempted)
+        waiting, self._waiting = self._waiting, []
+        self._count -= sum(isinstance(entry, Noted) for entry in waiting)
+        is_shown = False
+        for entry in waiting:
+            if isinstance(entry, Kept):
+                self._waiting.append(entry)
+            elif not isinstance(entry.fact, FrameArrived):
                 self._note(entry.fact)
+            elif not is_shown:
+                is_shown = True
+                self._note(shown)
 
     # --- the record ---
 
     def commit(self) -> None:
         """Write down all that waits. A record that cannot be written is told in the log and disturbs nobody."""
         entries, self._waiting = self._waiting, []
+        self._hub.written(self)
+        if not entries:
+            return
         try:
             self._hub.record(entries)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, the client is served
@@ -196,27 +213,3 @@ def _bare(usage: Usage | None) -> Usage | None:
     """The counts that can be; the provider's finer ones are in the raw reply."""
     told = possible(usage)
     return None if told is None else replace(told, extras={})
-
-
-def near(asked: Asked, named: Mapping[str, str]) -> str:
-    """Whose bodies this one is likely to resemble: those of its session, as far as one can be told."""
-    session = asked.session or next((named[name] for name in _SESSIONS if named.get(name)), "")
-    return session or f"{_program(named)} {asked.model}".strip()
-
-
-def _program(named: Mapping[str, str]) -> str:
-    return named.get("user-agent", "").partition(" ")[0]
-
-
-def _received(asked: Asked, named: Mapping[str, str], digest: str, redaction: Redaction) -> Received:
-    return Received(
-        asked.dialect,
-        asked.model,
-        digest,
-        asked.session,
-        redaction.text(_program(named)),
-        redaction.address(asked.path, asked.query),
-        asked.is_stream,
-        redaction.headers(asked.headers),
-        asked.origin,
-    )

@@ -13,7 +13,7 @@ from sightline.dialects.endpoint import address, call_to, in_path
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import translate_request, write_request
-from sightline.engine.asked import Asked
+from sightline.engine.asked import Asked, TextHeaders
 from sightline.engine.preparing import target_of
 from sightline.engine.redaction import CREDENTIAL_HEADERS, is_secret, parameters
 from sightline.engine.routing import credential
@@ -34,6 +34,7 @@ _NOT_PASSED_ON = HOP_BY_HOP | {"host", "cookie", "content-length"}
 _PREFIXES = ("proxy-", "x-sightline-")
 _PATH = re.compile(r"/*(?:(v\d+[a-z0-9]*)/+)*(.*?)/*")
 _MODEL_IN_PATH = re.compile(r"(?:models/)?.+?(?=:\w+$)")
+_MOST_KNOWN = 512
 _WANTS = re.compile(r"\s*([^\s;,]+)[^,]*")
 
 
@@ -48,10 +49,31 @@ class Outbound:
     client: Request | None = None
 
 
-def passed_on(asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Outbound:
-    """The client's request for a provider of its own dialect."""
-    body, report = _own_body(asked, choice)
-    return Outbound(own_call(asked, choice, variables, body).filled(variables), body, report)
+class PassingOn:
+    """Requests for providers of their clients' own dialect. A client sends the same headers to the same place again and
+    again: what goes out for them is worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, TextHeaders, str, str, bool], tuple[Choice, HttpRequest]] = {}
+
+    def on(self, asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Outbound:
+        """The request as it goes to its provider."""
+        body, report = _own_body(asked, choice)
+        is_untouched = body is asked.body
+        sent = asked.coded if is_untouched and asked.coded is not None else body
+        # While the choice is held here, nothing else has its id.
+        key = id(choice), asked.headers, asked.path, asked.query, is_untouched
+        known = self._known.get(key)
+        if known is not None and not choice.provider.embedded:
+            request = known[1]
+            return Outbound(
+                HttpRequest(request.method, request.url, request.headers, sent, is_passed_on=True), body, report
+            )
+        request = own_call(asked, choice, variables, body).filled(variables)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = choice, replace(request, body=b"")
+        return Outbound(request, body, report)
 
 
 def own_call(asked: Asked, choice: Choice, variables: Mapping[str, str], body: bytes) -> Call:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from sightline.engine.hub import Hub
+from sightline.engine.hub import Hub, Unwritten
 from sightline.model.exchange import FrameArrived
 from sightline.store.entries import Entry, Noted
 
@@ -29,6 +29,10 @@ class Overheard(Hub):
             for entry in entries:
                 if isinstance(entry, Noted) and not isinstance(entry.fact, FrameArrived):
                     self._tell(entry)
+
+    def expect(self, unwritten: Unwritten) -> None:
+        """Somebody listens, so it is written down at once."""
+        unwritten.commit()
 
     def show(self, noted: Noted) -> None:
         """Tell a frame to those who watch."""

@@ -40,6 +40,14 @@ class Reading:
             except Exception as error:  # noqa: BLE001 - as above
                 self._lose(error)
 
+    def whole(self, data: bytes) -> None:
+        """Read an answer that is all here, which most likely is no stream."""
+        if not self._is_lost:
+            try:
+                self._take(self._hearing.whole(data))
+            except Exception as error:  # noqa: BLE001 - as above
+                self._lose(error)
+
     def fail(self, fault: Fault) -> None:
         """Nothing more comes, because of this."""
         if not self._is_lost:

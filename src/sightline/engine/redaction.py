@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
 
-from sightline.engine.asked import Asked
+from sightline.engine.asked import TextHeaders
 from sightline.wire.masking import MASK, SHORTEST
-
-TextHeaders = tuple[tuple[str, str], ...]
 
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 """Where a client shows who it is; besides them there is `?key=`."""
@@ -45,10 +43,10 @@ def parameters(query: str) -> list[tuple[str, str]]:
     return [(piece.partition("=")[0].lower(), piece) for piece in query.split("&") if piece]
 
 
-def secrets_of(asked: Asked) -> tuple[str, ...]:
+def secrets_of(headers: TextHeaders, query: str) -> tuple[str, ...]:
     """The values by which a client shows who it is, wherever it put them."""
-    values = [piece.partition("=")[2] for name, piece in parameters(asked.query) if name in _SECRET_PARAMETERS]
-    for name, value in asked.headers:
+    values = [piece.partition("=")[2] for name, piece in parameters(query) if name in _SECRET_PARAMETERS]
+    for name, value in headers:
         if name.lower() == "cookie":
             values += [cookie.partition("=")[2].strip() for cookie in value.split(";")]
         elif is_secret(name):

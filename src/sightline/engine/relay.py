@@ -14,7 +14,7 @@ from sightline.engine.hub import Hub
 from sightline.engine.journey import Journey
 from sightline.engine.live import Live
 from sightline.engine.memory import Memory
-from sightline.engine.outbound import Outbound, configured_secrets, passed_on, translated
+from sightline.engine.outbound import Outbound, PassingOn, configured_secrets, translated
 from sightline.engine.overheard import Overheard, Telling
 from sightline.engine.relayed import Relayed
 from sightline.engine.routing import has_credential, routed
@@ -60,6 +60,9 @@ class Relay:
         keys = (key for each in catalog.providers.values() for key in configured_secrets(each, environment))
         self._secrets = tuple(dict.fromkeys(keys))
         self._routes: dict[tuple[str, str, str, bool], Choice] = {}
+        self._passing = PassingOn()
+        self._other: tuple[str, frozenset[tuple[str, int]]] = "", own
+        """The address of the latest request, which is not this server's."""
         self._active: set[Journey] = set()
         self._is_empty = asyncio.Event()
         self._is_empty.set()
@@ -130,7 +133,8 @@ class Relay:
             return self._home.estimated(journey, live)
         async with AsyncExitStack() as stack:
             variables = await self._placed(journey, choice.provider, live, stack)
-            outbound = (passed_on if choice.dialect == asked.dialect else translated)(asked, choice, variables)
+            make = self._passing.on if choice.dialect == asked.dialect else translated
+            outbound = make(asked, choice, variables)
             self._refuse_itself(outbound.request.url)
             answer = await self._sent(journey, live, outbound)
             live.answered(*_head_of(answer))
@@ -168,6 +172,8 @@ class Relay:
         return {**self._environment, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
 
     def _refuse_itself(self, url: str) -> None:
+        if (url, self.own) == self._other:
+            return
         origin = target(url).origin
         for host, port in self.own:
             is_here = origin.host == host or (host in _ANYWHERE and origin.is_loopback)
@@ -178,6 +184,7 @@ class Relay:
                     hint="Set base_url to the provider's own address.",
                     status=508,
                 )
+        self._other = url, self.own
 
     async def _sent(self, journey: Journey, live: Live, outbound: Outbound) -> Answer:
         choice, asked = journey.chosen, journey.asked
@@ -205,7 +212,7 @@ class Relay:
             sha256=digest,
         )
         with journey.waiting():
-            return await self._sender.send(outgoing, live.attempting(choice.model, choice.dialect))
+            return await self._sender.send(outgoing, live.attempted)
 
 
 def _head_of(answer: Answer) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from urllib.parse import unquote
 
 import msgspec
@@ -10,7 +11,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import Choice, choose
 from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.provider import DialectName, Provider
-from sightline.engine.asked import Asked
+from sightline.engine.asked import Asked, TextHeaders
 from sightline.engine.redaction import CREDENTIAL_HEADERS, parameters, without_scheme
 from sightline.errors import Code, Fault
 
@@ -55,7 +56,12 @@ def credential(asked: Asked, first: str = "") -> str:
 
 def has_credential(asked: Asked) -> bool:
     """Whether the client shows who it is."""
-    return bool(credential(asked))
+    return _shows(asked.headers, asked.query)
+
+
+@lru_cache(maxsize=512)
+def _shows(headers: TextHeaders, query: str) -> bool:
+    return bool(credential(Asked("", b"", headers, "", query)))
 
 
 def _named(catalog: Catalog, asked: Asked, arriving: DialectName) -> Choice:

@@ -63,6 +63,11 @@ class Fold:
 
     def add(self, event: StreamEvent) -> None:  # noqa: C901 - one flat case per event is the readable form
         """Take one more event."""
+        if type(event) is TextReceived and (drafts := self._choices.get(event.choice)) is not None:
+            growing = drafts.parts.get(event.part)
+            if growing is not None:  # as in nearly all of them
+                growing.fragments.append(event.text)
+                return
         match event:
             case TextReceived(part, text, choice, at):
                 self._draft(choice, part, Text(at=at)).fragments.append(text)

@@ -6,6 +6,7 @@ cannot choose what the browser says of `Host`, `Origin` and `Sec-Fetch-Site`, so
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sightline.errors import Code, Fault
 
@@ -25,12 +26,15 @@ class Guard:
 
     def refusal(self, headers: list[tuple[bytes, bytes]]) -> Fault | None:
         """What is wrong with who is asking; nothing where all is well."""
+        return self._judged(tuple([each for each in headers if each[0] in _NAMES]))
+
+    @lru_cache(maxsize=256)  # noqa: B019 - there is one guard, for as long as the server
+    def _judged(self, headers: tuple[tuple[bytes, bytes], ...]) -> Fault | None:
         told: dict[bytes, str] = {}
         for name, value in headers:
-            if name in _NAMES:
-                if name in told:
-                    return _refused(f"the header {name.decode()} came twice", "Send it once.")
-                told[name] = value.decode("latin-1").strip()
+            if name in told:
+                return _refused(f"the header {name.decode()} came twice", "Send it once.")
+            told[name] = value.decode("latin-1").strip()
         return self._wrong_host(told.get(b"host", "")) or self._wrong_page(
             told.get(b"origin"), told.get(b"sec-fetch-site")
         )

@@ -30,7 +30,7 @@ class Connection(HttpToolsProtocol):
         """It has come."""
         self._running: set[asyncio.Task[object]] = set()
         self._hears_head = True
-        self._head_bytes = 0
+        self._head_bytes = self._latest = 0
         self._fault: Fault | None = None
         super().connection_made(transport)
 
@@ -42,7 +42,8 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """It says something."""
-        self._head_bytes += len(data)
+        self._latest = len(data)
+        self._head_bytes += self._latest
         if self._hears_head and data.find(b"h2c", 0, MOST_HEAD_BYTES) >= 0:
             data = _without_offer(data)
         super().data_received(data)
@@ -60,14 +61,17 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Its head is whole."""
         self._hears_head = False
-        size = len(self.url) + sum(len(name) + len(value) + _LINE_END for name, value in self.headers)
-        if size > MOST_HEAD_BYTES:
+        if self._head_bytes + self._latest > MOST_HEAD_BYTES and self._head_size() > MOST_HEAD_BYTES:
             self._fault = _head_too_large()
             raise HttpParserError
         if not self.url.startswith(b"/"):
             self._fault = _foreign_target()
             raise HttpParserError
         super().on_headers_complete()
+
+    def _head_size(self) -> int:
+        """The size of the head alone; what came with it may be the body."""
+        return len(self.url) + sum(len(name) + len(value) + _LINE_END for name, value in self.headers)
 
     def on_message_complete(self) -> None:
         """The request is whole; what comes next is another head."""

@@ -50,6 +50,12 @@ class Bodies:
         self._connection = connection
         self._codec = codec
         self._recent = Recent()
+        self._rows: dict[bytes, tuple[int, int]] = {}
+        """What is known of rows in this transaction; others may prune them between two."""
+
+    def begin(self) -> None:
+        """Another transaction begins."""
+        self._rows.clear()
 
     def keep(self, kept: Kept) -> None:
         """Store it, if it is not there."""
@@ -57,13 +63,14 @@ class Bodies:
         if self._row(name) is None:
             coded = self._codec.best(kept.data, self._bases(kept))
             base = self._row(bytes.fromhex(coded.base)) if coded.base else None
-            self._connection.execute(
+            cursor = self._connection.execute(
                 "INSERT INTO bodies (sha256, near, size, base, prefix, suffix, depth, data) VALUES (?,?,?,?,?,?,?,?)",
                 (
                     name, kept.near, len(kept.data), base and base[0],
                     coded.prefix, coded.suffix, coded.depth, coded.data,
                 ),
             )  # fmt: skip
+            self._rows[name] = cursor.lastrowid or 0, coded.depth
         self._recent.note(kept.sha256, kept.near, kept.data)
 
     def number(self, sha256: str) -> int | None:
@@ -89,7 +96,9 @@ class Bodies:
         return [(name.hex(), body_with_id(self._connection, self._codec, number)) for number, name in rows]
 
     def _row(self, name: bytes) -> tuple[int, int] | None:
-        row: tuple[int, int] | None = self._connection.execute(
-            "SELECT id, depth FROM bodies WHERE sha256 = ?", (name,)
-        ).fetchone()
+        row = self._rows.get(name)
+        if row is None:
+            row = self._connection.execute("SELECT id, depth FROM bodies WHERE sha256 = ?", (name,)).fetchone()
+            if row is not None:
+                self._rows[name] = row
         return row

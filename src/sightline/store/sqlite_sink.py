@@ -59,6 +59,7 @@ class SqliteSink:
         exchanges: defaultdict[str, list[Noted]] = defaultdict(list)
         try:
             with changing(self._connection):
+                self._bodies.begin()
                 for entry in batch:
                     if isinstance(entry, Kept):
                         self._bodies.keep(entry)

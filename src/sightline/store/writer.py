@@ -22,7 +22,8 @@ MOST_IN_MEMORY = 32 << 20
 _LOG = logging.getLogger(__name__)
 _MOST_IN_BATCH = 4 << 20
 _MOST_ENTRIES = 4096
-_PAUSE = 0.004
+_PAUSE = 0.1
+"""Seconds in which a batch may grow. Whoever wants to read the record does not wait for them."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 
 
@@ -175,7 +176,8 @@ class Writer:
     def _step(self) -> bool:
         """One batch, or a piece of what can wait; False when the thread shall end."""
         self._work.wait()
-        if not self._is_closing and self._nudge.wait(_PAUSE):
+        may_grow = bool(self._queue) and self._in_memory < _MOST_IN_BATCH
+        if may_grow and not self._is_closing and self._nudge.wait(_PAUSE):
             self._nudge.clear()
         self._work.clear()
         batch, place = self._taken()

@@ -102,7 +102,7 @@ class Sender:
         """The provider's answer, or, where there is none, the last attempt's fault."""
         policy = RetryPolicy(outgoing.retries, outgoing.max_wait)
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
-        attempt = AttemptStarted(1, outgoing.provider, digest)
+        attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect)
         while True:
             on_attempt(attempt)
             outcome = await self._attempt(outgoing, attempt.number)
@@ -117,7 +117,14 @@ class Sender:
                 raise fault
             await self._clock.sleep(wait)
             attempt = AttemptStarted(
-                attempt.number + 1, outgoing.provider, digest, fault.code.value, _detail(fault), waited=wait
+                attempt.number + 1,
+                outgoing.provider,
+                digest,
+                fault.code.value,
+                _detail(fault),
+                wait,
+                outgoing.model,
+                outgoing.dialect,
             )
 
     async def _attempt(self, outgoing: Outgoing, number: int) -> Accepted | Refused | Fault:

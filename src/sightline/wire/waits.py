@@ -15,6 +15,8 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
 
     A date is read against the answer's own `date`, because the provider's clock is not ours; `now` stands in for it.
     """
+    if "retry-after" not in headers and "retry-after-ms" not in headers:
+        return None
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()
         if _NUMBER.fullmatch(value):

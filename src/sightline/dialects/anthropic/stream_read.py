@@ -10,6 +10,7 @@ from sightline.dialects.anthropic.reply_read import KNOWN, details_of, events_of
 from sightline.dialects.anthropic.usage import Counter
 from sightline.dialects.anthropic.words import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.fields import as_object, opt_object, opt_str, str_of, wrong
+from sightline.dialects.growth import Growth
 from sightline.dialects.seals import unwrap
 from sightline.dialects.streaming import StreamReader, settled
 from sightline.errors import Code, Fault
@@ -53,7 +54,7 @@ _WHOLE = frozenset({"text", "thinking", "redacted_thinking"})
 
 def stream_reader() -> StreamReader:
     """A reader for one stream."""
-    return StreamReader(MessagesMachine())
+    return StreamReader(MessagesMachine(), Growth())
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from sightline.dialects.openai_chat.choices import (
     read_thinking,
 )
 from sightline.dialects.openai_chat.errors import finish_fault, is_bare_error, read_error
-from sightline.dialects.openai_chat.names import AUDIO_PART, FIRST_CALL, REFUSAL_PART, THINKING
+from sightline.dialects.openai_chat.names import AUDIO_PART, FIRST_CALL, REFUSAL_PART, TEXT_PART, THINKING
 from sightline.dialects.openai_chat.request_read import FUNCTION, read_arguments, read_call
 from sightline.dialects.openai_chat.usage import read_usage
 from sightline.model.events import (
@@ -27,6 +27,7 @@ from sightline.model.events import (
     SignatureReceived,
     Started,
     StreamEvent,
+    TextReceived,
     ToolCallBegun,
     ToolCallCompleted,
     UsageReceived,
@@ -36,6 +37,8 @@ from sightline.model.parts import Audio, Inline, Opaque, ToolCall
 from sightline.wire.pointer import join
 
 BODY = frozenset({"id", "created", "model", "choices", "usage", "error"})
+_PLAIN = frozenset({"index", "message", "logprobs", "finish_reason"})
+_SPOKEN = frozenset({"role", "content"})
 CHOICE = frozenset({"index", "message", "logprobs", "finish_reason", "text", "error"})
 MESSAGE = THINKING | {"role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio"}
 _SOUNDS = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "ZkxhQ": "audio/flac", "T2dnU": "audio/ogg"}
@@ -45,6 +48,8 @@ _SOUNDS = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "ZkxhQ": "audio/flac", "T
 def read_reply(document: Json) -> list[StreamEvent]:
     """The events of a `chat.completion`, or of an error body."""
     body = as_object(document, "")
+    if (plain := _plain(body)) is not None:
+        return plain
     if body.get("error") is not None or is_bare_error(body):
         return [Failed(read_error(0, body, {})), Ended()]
     choices = as_list(body.get("choices"), "/choices")
@@ -59,6 +64,34 @@ def read_reply(document: Json) -> list[StreamEvent]:
         if isinstance(events[-1], Failed):
             break
     return [*events, Ended()]
+
+
+def _plain(body: JsonObject) -> list[StreamEvent] | None:
+    """The events of a reply that is one text, as most are; None where it is anything else."""
+    choices = body.get("choices")
+    if type(choices) is not list or len(choices) != 1 or body.get("error") is not None:
+        return None
+    choice = choices[0]
+    if type(choice) is not dict or not choice.keys() <= _PLAIN or choice.get("logprobs") or choice.get("index") != 0:
+        return None
+    message, word = choice.get("message"), choice.get("finish_reason")
+    if type(message) is not dict or type(word) is not str or word in FAILURES or not message.keys() <= MESSAGE:
+        return None
+    text = message.get("content")
+    if type(text) is not str or not text or message.get("role") != "assistant":
+        return None
+    if any(value is not None and value != [] for key, value in message.items() if key not in _SPOKEN):
+        return None
+    events: list[StreamEvent] = [read_started(body, ""), *fields(body, BODY, "")]
+    if body.get("usage") is not None:
+        events.append(UsageReceived(read_usage(body["usage"], "/usage")))
+    finish = read_finish(word, has_calls=False, has_refusal=False)
+    return [
+        *events,
+        TextReceived(TEXT_PART, text, 0, at="/choices/0/message/content"),
+        Finished(finish, 0, finish_detail(word), at="/choices/0/finish_reason"),
+        Ended(),
+    ]
 
 
 def read_started(body: JsonObject, at: str) -> Started:

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, rest
+from sightline.dialects.growth import Growth
 from sightline.dialects.openai_chat.assembly import Assembly, Fragment
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
@@ -189,7 +190,7 @@ class ChatMachine:
         delta = value.get("delta")
         if (
             type(delta) is dict
-            and len(delta) == 1
+            and (len(delta) == 1 or (len(delta) == 2 and delta.get("role") == "assistant"))
             and value.get("finish_reason") is None
             and not value.get("logprobs")
             and value.keys() <= self._choice_keys
@@ -288,7 +289,7 @@ class ChatStreamReader(StreamReader):
 
     def __init__(self) -> None:
         self._chat = ChatMachine()
-        super().__init__(self._chat)
+        super().__init__(self._chat, Growth())
 
     def close(self) -> list[StreamEvent]:
         """The bytes have ended."""
@@ -306,7 +307,7 @@ def _is_bare_error(document: JsonObject) -> bool:
 
 def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
     """The event of a delta with one field that is a piece of words, reasoning or arguments: nearly all of them are."""
-    [(key, value)] = delta.items()
+    key, value = next((key, value) for key, value in delta.items() if key != "role" or len(delta) == 1)
     if type(value) is str:
         if not value:
             return None

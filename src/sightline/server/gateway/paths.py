@@ -6,6 +6,7 @@ Most clients let a person set a base URL and nothing else, and then add a path o
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import unquote
 
@@ -45,6 +46,7 @@ class Place:
     session: str = ""
 
 
+@lru_cache(maxsize=1024)
 def understood(raw: str) -> Place:
     """What this path, percent-encoded as it came, asks for."""
     prefixes, path = _without_prefixes(raw)

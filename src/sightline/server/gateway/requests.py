@@ -1,11 +1,12 @@
 """A client's request taken in: its whole body, within limits, and the little of it that passing it on needs."""
 
 import asyncio
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from sightline.engine.asked import Asked
+from sightline.engine.asked import Asked, TextHeaders
 from sightline.errors import Code, Fault
 from sightline.server.asgi import Headers, Receive, Scope, header
 from sightline.server.gateway.nesting import is_too_deep
@@ -39,7 +40,7 @@ _READER = msgspec.json.Decoder(_Typed)
 async def asked(scope: Scope, receive: Receive, place: Place, received: float) -> Asked:
     """The request as the relay takes it; a fault for what no dialect can mean."""
     headers = scope["headers"]
-    coding = header(headers, b"content-encoding").strip().lower()
+    coding, strict, told = _told(tuple([each for each in headers if each[0] != b"content-length"]))
     came = await _body(receive, headers)
     is_coded = coding not in ("", "identity")
     body = await _plain(came, coding) if is_coded else came
@@ -49,7 +50,7 @@ async def asked(scope: Scope, receive: Receive, place: Place, received: float) -
     return Asked(
         dialect=place.dialect,
         body=body,
-        headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers),
+        headers=told,
         path=place.path,
         query=scope["query_string"].decode("latin-1"),
         model=model,
@@ -58,10 +59,20 @@ async def asked(scope: Scope, receive: Receive, place: Place, received: float) -
         coding=coding if is_coded else "",
         provider=place.provider,
         session=place.session,
-        strict=header(headers, b"x-sightline-strict").strip().lower() in ("1", "true"),
+        strict=strict,
         counts=place.counts,
         received=received,
     )
+
+
+@lru_cache(maxsize=512)
+def _told(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[str, bool, TextHeaders]:
+    """The content coding, whether losses are refused, and all headers as text. A client sends the same ones with all of
+    its requests, but for the length of the body, which the body tells."""
+    listed = list(headers)
+    coding = header(listed, b"content-encoding").strip().lower()
+    strict = header(listed, b"x-sightline-strict").strip().lower() in ("1", "true")
+    return coding, strict, tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
 
 
 async def _body(receive: Receive, headers: Headers) -> bytes:

@@ -10,12 +10,13 @@ from sightline.transport.http.pool import Pool
 from sightline.transport.http.proxies import Proxies, Proxy
 from sightline.transport.http.request_head import request_head
 from sightline.transport.http.response import Response
-from sightline.transport.http.target import Origin, target
+from sightline.transport.http.target import Origin, Target, target
 from sightline.transport.http.timeouts import Timeouts
 from sightline.transport.http.trust import Trust
 from sightline.wire.call import HttpRequest
 
 _PROXY_AUTHENTICATION_REQUIRED = 407
+_MOST_WAYS = 1024
 
 
 class HttpClient:
@@ -33,6 +34,7 @@ class HttpClient:
         self._max_connections = max_connections
         self._keep_alive = keep_alive
         self._pools: dict[tuple[Origin, Proxy | None], Pool] = {}
+        self._ways: dict[tuple[str, bool], tuple[Target, Proxy | None, Pool]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
@@ -41,10 +43,8 @@ class HttpClient:
 
         To be cancelled closes the connection at once.
         """
-        aim = target(request.url)
-        proxy = None if direct else self._proxies.for_origin(aim.origin)
+        aim, proxy, pool = self._ways.get((request.url, direct)) or self._way(request.url, direct=direct)
         head = request_head(request, aim, proxy)
-        pool = self._pools.get((aim.origin, proxy)) or self._new_pool(aim.origin, proxy)
         connection = await pool.acquire(timeouts.connect)
         answer = await connection.exchange(head, request.body, timeouts, bodiless=request.method == "HEAD")
         response = Response(connection, answer, pool)
@@ -52,6 +52,16 @@ class HttpClient:
             await response.close()
             raise faults.proxy_refused(proxy.place, proxy.variable, answer.status, aim.origin.place)
         return response
+
+    def _way(self, url: str, *, direct: bool) -> tuple[Target, Proxy | None, Pool]:
+        """What a request to this address needs; most of them go to a few."""
+        aim = target(url)
+        proxy = None if direct else self._proxies.for_origin(aim.origin)
+        pool = self._pools.get((aim.origin, proxy)) or self._new_pool(aim.origin, proxy)
+        if len(self._ways) >= _MOST_WAYS:
+            self._ways.clear()
+        self._ways[url, direct] = way = (aim, proxy, pool)
+        return way
 
     def _new_pool(self, origin: Origin, proxy: Proxy | None) -> Pool:
         if self._is_closed:

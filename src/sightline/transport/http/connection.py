@@ -5,6 +5,7 @@ import contextlib
 import select
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from sightline.transport.http import faults
@@ -44,6 +45,7 @@ class Connection(asyncio.Protocol):
         self._timeouts = _NO_TIMEOUTS
         self._heard = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._looks: Callable[[], object] | None = None
 
     # --- what asyncio calls ---
 
@@ -245,7 +247,9 @@ class Connection(asyncio.Protocol):
         if transport is None or self._has_ended or transport.is_closing():
             return False
         # The end may have come without the loop having had a turn to tell.
-        return not _has_something_to_read(transport.get_extra_info("socket").fileno())
+        if self._looks is None:
+            self._looks = _looking(transport.get_extra_info("socket").fileno())
+        return not self._looks()
 
     def abort(self) -> None:
         """Close the socket at once."""
@@ -260,9 +264,10 @@ class Connection(asyncio.Protocol):
             await waiter
 
 
-def _has_something_to_read(descriptor: int) -> bool:
+def _looking(descriptor: int) -> Callable[[], object]:
+    """A look at whether there is something to read, without waiting for it."""
     if not hasattr(select, "poll"):
-        return bool(select.select([descriptor], [], [], 0)[0])
+        return lambda: select.select([descriptor], [], [], 0)[0]
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
+    return partial(poll.poll, 0)

@@ -1,7 +1,7 @@
 """The head of a request as bytes. What would end a line early, or frame the body twice, is refused."""
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 
 from sightline.errors import Code, Fault
@@ -17,28 +17,47 @@ _WITHOUT_BODY = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "TRACE"})
 
 def request_head(request: HttpRequest, target: Target, proxy: Proxy | None) -> bytes:
     """The request line and the headers: ours first, then the given ones in their order and spelling."""
-    if not TOKEN.fullmatch(request.method) or request.method == "CONNECT":
+    before, after, told = _around_length(
+        request.method, request.headers, target, proxy, is_passed_on=request.is_passed_on
+    )
+    size = len(request.body)
+    if told is None and (size or request.method not in _WITHOUT_BODY):
+        return b"%bContent-Length: %d\r\n%b" % (before, size, after)
+    if told is not None and told != str(size):
+        raise _refused("the header Content-Length does not tell the size of the body", hint="Leave it out.")
+    return before + after
+
+
+@lru_cache(maxsize=512)
+def _around_length(
+    method: str, headers: tuple[tuple[str, str], ...], target: Target, proxy: Proxy | None, *, is_passed_on: bool
+) -> tuple[bytes, bytes, str | None]:
+    """What stands before and behind our Content-Length, and the one that was given. All but the length is the same for
+    each request of a client."""
+    if not TOKEN.fullmatch(method) or method == "CONNECT":
         raise _refused("the method of the request cannot be sent")
-    given = {name.lower() for name, _ in request.headers}
+    given = {name.lower(): value for name, value in headers}
     forwarded = proxy is not None and not target.origin.is_tls
-    lines = [f"{request.method} {_absolute(target) if forwarded else target.path} HTTP/1.1"]
+    before = [f"{method} {_absolute(target) if forwarded else target.path} HTTP/1.1"]
     if "host" not in given:
-        lines.append(f"Host: {target.origin.place}")
-    if "content-length" not in given and (request.body or request.method not in _WITHOUT_BODY):
-        lines.append(f"Content-Length: {len(request.body)}")
+        before.append(f"Host: {target.origin.place}")
+    after = []
     if "accept-encoding" not in given:
-        lines.append("Accept-Encoding: identity")
-    if "user-agent" not in given and not request.is_passed_on:
-        lines.append(f"User-Agent: {_user_agent()}")
+        after.append("Accept-Encoding: identity")
+    if "user-agent" not in given and not is_passed_on:
+        after.append(f"User-Agent: {_user_agent()}")
     if forwarded and proxy is not None and proxy.authorization:
-        lines.append(f"Proxy-Authorization: {proxy.authorization}")
+        after.append(f"Proxy-Authorization: {proxy.authorization}")
     seen: set[str] = set()
-    for name, value in request.headers:
-        lines.append(_line(name, value, request, seen))
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+    after += [_line(name, value, seen) for name, value in headers]
+    return _lines(before), _lines(after) + b"\r\n", given.get("content-length")
 
 
-def _line(name: str, value: str, request: HttpRequest, seen: set[str]) -> str:
+def _lines(lines: list[str]) -> bytes:
+    return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
+
+
+def _line(name: str, value: str, seen: set[str]) -> str:
     key = name.lower()
     if not TOKEN.fullmatch(name):
         raise _refused(f"the header name {name!r} cannot be sent")
@@ -50,8 +69,6 @@ def _line(name: str, value: str, request: HttpRequest, seen: set[str]) -> str:
         if key in seen:
             raise _refused(f"the header {name} is given twice")
         seen.add(key)
-    if key == "content-length" and value != str(len(request.body)):
-        raise _refused(f"the header {name} does not tell the size of the body", hint=f"Leave {name} out.")
     return f"{name}: {value}"
 
 

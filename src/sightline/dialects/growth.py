@@ -1,0 +1,55 @@
+"""The frames by which a text grows are alike to the byte but for the text, and are read without taking them apart."""
+
+from typing import Final
+
+import msgspec
+
+from sightline.model.events import TextReceived, ThinkingReceived
+
+_STRING = msgspec.json.Decoder(str)
+_ENCODER = msgspec.json.Encoder()
+_PATIENCE: Final = 4
+"""After so many frames in vain it is not tried any more: some providers number their frames, or pad them."""
+
+
+class Growth:
+    """What is the same in the frames of one stream that bring one piece of text each."""
+
+    __slots__ = ("_before", "_behind", "_event", "_misses", "_shortest")
+
+    def __init__(self) -> None:
+        self._before = self._behind = b""
+        self._event: TextReceived | ThinkingReceived | None = None
+        self._shortest = 0
+        self._misses = 0
+
+    def read(self, data: bytes) -> TextReceived | ThinkingReceived | None:
+        """The event of a frame like the last; None where it is another, which has to be taken apart."""
+        event = self._event
+        if event is None:
+            return None
+        if len(data) > self._shortest and data.startswith(self._before) and data.endswith(self._behind):
+            try:
+                text = _STRING.decode(b'"%b"' % data[len(self._before) : len(data) - len(self._behind)])
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                text = ""  # it may hold the end of this text and the beginning of another
+            if text:
+                self._misses = 0
+                return type(event)(event.part, text, event.choice)
+        self._event = None
+        return None
+
+    def learn(self, data: bytes, event: TextReceived | ThinkingReceived) -> None:
+        """This frame was taken apart and brought this event alone."""
+        self._misses += 1
+        if self._misses > _PATIENCE:
+            return
+        try:
+            spelled = _ENCODER.encode(event.text)
+        except UnicodeEncodeError:
+            return
+        if data.count(spelled) != 1:
+            return  # it is spelled in another way, or it is not certain where it stands
+        before, _, behind = data.partition(spelled)
+        self._before, self._behind, self._event = before + b'"', b'"' + behind, event
+        self._shortest = len(self._before) + len(self._behind)
