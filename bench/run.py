@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from bench import codecs, estimates, startup, store, transport
+from bench.peers import report as gateways
 
 REPORTS: dict[str, Callable[[], str]] = {
     "requests": codecs.requests_report,
@@ -16,6 +17,8 @@ REPORTS: dict[str, Callable[[], str]] = {
     "transport": transport.report,
     "estimates": estimates.report,
     "store": store.report,
+    "peers": gateways.peers,
+    "memory": gateways.memory,
 }
 
 

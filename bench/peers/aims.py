@@ -1,0 +1,70 @@
+"""What Sightline is meant to hold beside the others, and whether it did."""
+
+from dataclasses import dataclass
+
+from bench.peers.comparing import Comparison
+from bench.peers.measuring import Figures
+
+WHOLE, CROWD, BURST, PACED = "whole, 32", "whole, 256", "burst, 32", "paced, 64"
+OURS = "sightline"
+LITELLM_RATIO = 60.0
+TENSORZERO_RATIO = 0.5
+NGINX_WHOLE_RATIO = 8.0
+NGINX_PACED_RATIO = 2.5
+CHUNK_MILLISECONDS = 0.25
+CROWD_SHARE = 0.7
+
+
+@dataclass(frozen=True)
+class Verdict:
+    aim: str
+    seen: str
+    is_held: bool | None
+
+
+def verdicts(comparison: Comparison) -> list[Verdict]:
+    """One line for each aim; without a verdict where one side was not measured."""
+    found = []
+    for scenario in (WHOLE, BURST, PACED):
+        pair = _pair(comparison, "litellm", scenario)
+        seen = pair and pair[1].cpu_in_all / pair[0].cpu_in_all
+        aim = f"CPU, {scenario}: at least {LITELLM_RATIO:.0f}x below LiteLLM"
+        least = _nginx_beside(comparison, "litellm", scenario)
+        shown = "{:.0f}x below" + (f" (nginx: {1 / least:.0f}x)" if least else "")
+        found.append(_verdict(aim, seen, shown, seen is not None and seen >= LITELLM_RATIO))
+    limits = [
+        *(("tensorzero", "TensorZero", scenario, TENSORZERO_RATIO) for scenario in (WHOLE, BURST, PACED)),
+        ("nginx", "nginx", WHOLE, NGINX_WHOLE_RATIO),
+        ("nginx", "nginx", PACED, NGINX_PACED_RATIO),
+    ]
+    for name, title, scenario, limit in limits:
+        pair = _pair(comparison, name, scenario)
+        seen = pair and pair[0].cpu_in_all / pair[1].cpu_in_all
+        aim = f"CPU, {scenario}: at most {limit:g}x {title}'s"
+        least = _nginx_beside(comparison, name, scenario)
+        shown = "{:.2f}x" + (f" (nginx: {least:.2f}x)" if least else "")
+        found.append(_verdict(aim, seen, shown, seen is not None and seen <= limit))
+    pair = _pair(comparison, "nginx", PACED)
+    added = pair and pair[0].chunk - pair[1].chunk
+    aim = f"median per chunk, paced: at most {CHUNK_MILLISECONDS} ms above nginx"
+    found.append(_verdict(aim, added, "{:+.3f} ms", added is not None and added <= CHUNK_MILLISECONDS))
+    few, many = comparison.figures(OURS, WHOLE), comparison.figures(OURS, CROWD)
+    share = many.per_second / few.per_second if few and many else None
+    aim = f"no collapse: requests per second at 256 at least {CROWD_SHARE:g}x those at 32"
+    found.append(_verdict(aim, share, "{:.2f}x", share is not None and share >= CROWD_SHARE))
+    return found
+
+
+def _pair(comparison: Comparison, other: str, scenario: str) -> tuple[Figures, Figures] | None:
+    ours, theirs = comparison.figures(OURS, scenario), comparison.figures(other, scenario)
+    return (ours, theirs) if ours and theirs and ours.cpu_in_all and theirs.cpu_in_all else None
+
+
+def _nginx_beside(comparison: Comparison, other: str, scenario: str) -> float | None:
+    """nginx's CPU as a multiple of another's: an aim that it would miss too is out of any proxy's reach."""
+    nginx, theirs = comparison.figures("nginx", scenario), comparison.figures(other, scenario)
+    return nginx.cpu_in_all / theirs.cpu_in_all if nginx and theirs and other != "nginx" else None
+
+
+def _verdict(aim: str, seen: float | None, shown: str, is_held: bool) -> Verdict:  # noqa: FBT001
+    return Verdict(aim, "not measured", None) if seen is None else Verdict(aim, shown.format(seen), is_held)
