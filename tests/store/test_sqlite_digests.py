@@ -11,19 +11,19 @@ from tests.store.traffic import chat_body, noted, prices, received, whole
 def test_reading_is_done_piece_by_piece_and_only_once(tmp_path: Path) -> None:
     connection = opened(tmp_path)
     sink = SqliteSink(connection, 1, prices)
-    for number in range(40):
+    for number in range(100):
         sink.apply(whole(f"x_{number}", chat_body(f"word{number}", system="Be brief."), "yes"))
     pieces = 0
     while sink.tidy():
         pieces += 1
     assert pieces > 1
-    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (80,)
+    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (200,)
     briefs = connection.execute("SELECT rowid FROM search WHERE search MATCH '\"rie\"'").fetchall()
     assert briefs == [(2,)]
     connection.execute("UPDATE exchanges SET todo = 3")
     while sink.tidy():
         pass
-    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (80,)
+    assert connection.execute("SELECT count(*) FROM texts").fetchone() == (200,)
     sink.close()
 
 

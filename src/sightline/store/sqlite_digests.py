@@ -21,7 +21,7 @@ from sightline.store.sqlite_bodies import Bodies
 from sightline.store.sqlite_database import changing
 from sightline.store.threads import reply_id
 
-_AT_ONCE = 16
+_AT_ONCE = 64
 _LOG = logging.getLogger(__name__)
 _BEGINNINGS = 256
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)

@@ -24,7 +24,7 @@ _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 _OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
 _INSERT = (
     f"INSERT INTO exchanges (id, slot, next_n, todo, {', '.join(FOLDED)})"
-    f" VALUES (?,?,?,?,{','.join('?' * len(FOLDED))})"
+    f" VALUES (?,?,?,?,{','.join('?' * len(FOLDED))}) ON CONFLICT (id) DO NOTHING"
 )
 _UPDATE = (
     f"UPDATE exchanges SET next_n = ?, todo = todo | ?, {', '.join(f'{name} = ?' for name in FOLDED)} WHERE seq = ?"
@@ -94,7 +94,7 @@ class SqliteSink:
         self._connection.close()
 
     def _add(self, exchange: str, facts: list[Noted]) -> None:
-        known = self._known.get(exchange) or self._stored(exchange)
+        known = self._known.get(exchange) or (_Known() if facts[0].n == 0 else self._stored(exchange))
         fresh = sorted((noted for noted in facts if noted.n >= known.next_n), key=lambda noted: noted.n)
         if not fresh:
             return
@@ -107,7 +107,12 @@ class SqliteSink:
         if known.seq:
             self._connection.execute(_UPDATE, (known.next_n, todo, *row_of(summary), known.seq))
         else:
-            cursor = self._connection.execute(_INSERT, (exchange, self._slot, known.next_n, todo, *row_of(summary)))
+            row = exchange, self._slot, known.next_n, todo, *row_of(summary)
+            cursor = self._connection.execute(_INSERT, row)
+            if not cursor.rowcount:  # it was brought in before
+                self._known[exchange] = self._stored(exchange)
+                self._add(exchange, facts)
+                return
             known.seq = cursor.lastrowid or 0
         self._connection.executemany(
             "INSERT OR IGNORE INTO facts VALUES (?,?,?,?)",

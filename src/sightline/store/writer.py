@@ -24,6 +24,8 @@ _MOST_IN_BATCH = 4 << 20
 _MOST_ENTRIES = 4096
 _PAUSE = 0.1
 """Seconds in which a batch may grow. Whoever wants to read the record does not wait for them."""
+_LULL = 0.02
+"""Seconds without anything new after which there is time for what can wait."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 
 
@@ -182,13 +184,20 @@ class Writer:
         self._work.clear()
         batch, place = self._taken()
         if place is None:
-            return not self._is_closing and self._tidied()
+            return not self._is_closing and (self._is_busy() or self._tidied())
         if not self._brought_in(batch):
             return False
         self._journal.committed(place)
         self._work.set()
         self._advance(len(batch))
         return True
+
+    def _is_busy(self) -> bool:
+        """Whether more comes in a moment, so that what can wait had better wait; not where somebody waits for it."""
+        if self._nudge.wait(_LULL):
+            self._nudge.clear()
+            return False
+        return bool(self._queue)
 
     def _brought_in(self, batch: Sequence[Sequence[Entry]]) -> bool:
         """Bring these records in; False where that cannot be done before the thread shall end."""
