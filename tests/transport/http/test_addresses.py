@@ -141,12 +141,12 @@ def test_a_look_up_that_ends_after_it_was_given_up_is_forgotten(monkeypatch: pyt
 
     async def story() -> None:
         loop = asyncio.get_running_loop()
-        looking = asyncio.ensure_future(connected_socket(loop, "a.example", 1))
+        looking = asyncio.ensure_future(connected_socket(loop, "late.example", 1))
         await turns(2)
         looking.cancel()
         await turns(2)
         answers.set()
-        (thread,) = (each for each in threading.enumerate() if each.name == "look up a.example")
+        (thread,) = (each for each in threading.enumerate() if each.name == "look up late.example")
         await asyncio.to_thread(thread.join)
         await turns(2)
 
