@@ -113,3 +113,11 @@ def test_only_a_dialect_without_a_word_for_the_end_may_end_by_itself() -> None:
     chat = Hearing(dialect("openai-chat"))
     chat.feed(chunk({"content": "hi"}, "stop"))
     assert not chat.may_end
+
+
+def test_an_answer_that_is_all_here_is_a_body_or_a_stream() -> None:
+    message = {"role": "assistant", "content": "hi"}
+    body = json.dumps({**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+    for answer in (body, WHOLE, b" " + body):
+        reply = fold(Hearing(dialect("openai-chat")).whole(answer))
+        assert (reply.fault, reply.choice.finish, reply.choice.parts[0].text) == (None, "stop", "hi")  # type: ignore[union-attr] # it is a text

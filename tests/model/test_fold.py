@@ -46,6 +46,11 @@ def test_parts_stand_in_the_order_of_their_numbers() -> None:
     assert parts == (Thinking("early"), Text("late"), Refusal("no"))
 
 
+def test_texts_grow_each_for_itself() -> None:
+    reply = fold([TextReceived(0, "a"), TextReceived(1, "b"), TextReceived(0, "c"), TextReceived(1, "d")])
+    assert [part.text for part in reply.choice.parts if isinstance(part, Text)] == ["ac", "bd"]
+
+
 def test_interleaved_calls_are_kept_apart() -> None:
     parts = folded_parts(
         ToolCallBegun(1, "c1", "add", at="/a"),
