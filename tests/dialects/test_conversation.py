@@ -1,6 +1,7 @@
+import pytest
+
 from sightline.dialects.conversation import (
     as_turns,
-    call_names,
     leading_count,
     plain_text,
     safe_id,
@@ -96,6 +97,26 @@ def test_a_result_that_names_another_call_is_not_taken_from_the_queue() -> None:
     assert [part.id for part in results.parts if isinstance(part, ToolResult)] == ["other", "call_1"]
 
 
+@pytest.mark.parametrize("name", [None, "add", "another"])
+def test_a_call_that_is_answered_by_its_id_waits_no_more_whatever_name_the_answer_has(name: str | None) -> None:
+    messages = (
+        said(ToolCall("c1", "add", "1"), ToolCall("c2", "add", "2")),
+        Message("tool", (ToolResult("c1", name=name), ToolResult("", name="add"))),
+    )
+    _, results = with_ids(messages, Report())
+    assert [part.id for part in results.parts if isinstance(part, ToolResult)] == ["c1", "c2"]
+
+
+def test_an_id_that_two_calls_have_answers_the_later_one() -> None:
+    messages = (
+        said(ToolCall("c1", "add", "1")),
+        said(ToolCall("c1", "sub", "2"), ToolCall("c2", "sub", "3")),
+        Message("tool", (ToolResult("c1"), ToolResult("", name="sub"), ToolResult("", name="add"))),
+    )
+    results = with_ids(messages, Report())[-1]
+    assert [part.id for part in results.parts if isinstance(part, ToolResult)] == ["c1", "c2", "c1"]
+
+
 def test_items_of_one_turn_become_one_message() -> None:
     call, thought = ToolCall("c1", "add", "{}"), Thinking("hm")
     turns = as_turns((USER, said(thought), said(Text("I will")), said(call), Message("tool", (ToolResult("c1"),))))
@@ -115,11 +136,6 @@ def test_whole_messages_of_one_role_stay_apart() -> None:
 def test_an_opaque_item_joins_its_turn() -> None:
     opaque = Opaque("openai-responses", {"type": "web_search_call"})
     assert as_turns((said(opaque), said(Text("found")))) == (said(opaque, Text("found")),)
-
-
-def test_every_call_is_known_by_its_id() -> None:
-    messages = (said(ToolCall("c1", "add", ""), ToolCall("", "sub", ""), Text("x")),)
-    assert call_names(messages) == {"c1": "add"}
 
 
 def test_plain_text_is_the_words_alone() -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections import defaultdict, deque
 
 import msgspec
 
@@ -70,7 +69,7 @@ def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ..
     """The messages with an id on every call and result; a result without one answers its name's oldest open call."""
     if all(part.id for message in messages for part in message.parts if isinstance(part, (ToolCall, ToolResult))):
         return messages
-    waiting: dict[str, deque[str]] = defaultdict(deque)
+    waiting: list[ToolCall] = []
     count = 0
 
     def named(part: Part) -> Part:
@@ -80,14 +79,14 @@ def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ..
                 count += 1
                 part = msgspec.structs.replace(part, id=f"call_{count}")
                 report.add(part.at, "id of a tool call", "a call and its result must share an id", "identity")
-            waiting[part.name].append(part.id)
+            waiting.append(part)
         elif isinstance(part, ToolResult):
-            queue = waiting[part.name or ""]
+            call = _answered(part, waiting)
+            if call is not None:
+                waiting.remove(call)
             if not part.id:
-                part = msgspec.structs.replace(part, id=queue.popleft() if queue else "call_0")
+                part = msgspec.structs.replace(part, id="call_0" if call is None else call.id)
                 report.add(part.at, "id of a tool result", "a call and its result must share an id", "identity")
-            elif part.id in queue:
-                queue.remove(part.id)
         return part
 
     return tuple(
@@ -95,11 +94,11 @@ def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ..
     )
 
 
-def call_names(messages: tuple[Message, ...]) -> dict[str, str]:
-    """The tool's name for the id of every call."""
-    return {
-        part.id: part.name for message in messages for part in message.parts if isinstance(part, ToolCall) and part.id
-    }
+def _answered(result: ToolResult, waiting: list[ToolCall]) -> ToolCall | None:
+    """The call that a result answers: its id says which, whatever its name, and the name only where it has no id."""
+    if result.id:
+        return next((call for call in reversed(waiting) if call.id == result.id), None)
+    return next((call for call in waiting if call.name == (result.name or "")), None)
 
 
 def as_turns(messages: tuple[Message, ...]) -> tuple[Message, ...]:

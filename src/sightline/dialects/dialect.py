@@ -23,7 +23,8 @@ class Target:
     `thinking_field` is the message field in which a chat provider takes reasoning back (`reasoning_content`), empty
     where it takes none. `max_tokens` is used where the dialect demands a limit and the request sets none.
     `max_tokens_field` is the chat field for that limit; without `developer_role` a chat provider takes developer
-    messages as system ones; without `stream_usage` it cannot be asked for the usage of a stream.
+    messages as system ones; without `stream_usage` it cannot be asked for the usage of a stream; with `call_seals` it
+    takes a tool call's seal back, which others refuse as an unknown field.
     """
 
     system: SystemPolicy = "in_place"
@@ -32,6 +33,7 @@ class Target:
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     developer_role: bool = True
     stream_usage: bool = True
+    call_seals: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ def target_of(choice: Choice) -> Target:
     return Target(
         system="in_place" if route is None else route.system,
         thinking_field=quirks.thinking_field,
+        call_seals=quirks.call_seals,
         max_tokens=_MOST_BY_DEFAULT if most is None else min(most, _MOST_BY_DEFAULT),
         max_tokens_field=quirks.max_tokens_field,
         developer_role=quirks.developer_role,

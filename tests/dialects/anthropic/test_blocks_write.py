@@ -22,9 +22,9 @@ from sightline.model.parts import (
 from sightline.model.report import Report
 
 
-def write(*parts, same=False, names=None):
+def write(*parts, same=False):
     report = Report()
-    return BlockWriter(report, names or {}, same=same).write(parts), report
+    return BlockWriter(report, same=same).write(parts), report
 
 
 def losses(report):
@@ -175,8 +175,9 @@ def test_an_id_that_the_api_rejects_is_mapped_the_same_way_on_both_sides():
 
 def test_results_with_pictures_and_flags():
     picture = Image(Inline("image/png", "AA"))
-    blocks, report = write(
-        ToolResult("c", (Text("x"), picture), is_error=True, name="f", item="fco_1", at="/r"), names={"c": "f"}
+    (_, *blocks), report = write(
+        ToolCall("c", "f", "{}"),
+        ToolResult("c", (Text("x"), picture), is_error=True, name="f", item="fco_1", at="/r"),
     )
     source = {"type": "base64", "media_type": "image/png", "data": "AA"}
     content = [{"type": "text", "text": "x"}, {"type": "image", "source": source}]
@@ -187,6 +188,12 @@ def test_results_with_pictures_and_flags():
 def test_a_name_that_no_call_says_is_lost():
     _, report = write(ToolResult("c", name="f", at="/r"))
     assert losses(report) == [("/r", "identity")]
+
+
+def test_a_name_is_said_by_the_last_call_before_it_that_has_its_id():
+    first, second = ToolResult("c", name="f", at="/1"), ToolResult("c", name="f", at="/2")
+    _, report = write(ToolCall("c", "f", "{}"), first, ToolCall("c", "g", "{}"), second)
+    assert losses(report) == [("/2", "identity")]
 
 
 def test_a_bare_result_stays_a_string_and_an_empty_one_says_nothing():
@@ -241,7 +248,7 @@ def test_a_cache_mark_that_has_no_block_is_lost():
 
 def test_a_cache_mark_at_the_head_of_a_message_goes_to_the_message_before():
     report = Report()
-    writer = BlockWriter(report, {}, same=False)
+    writer = BlockWriter(report, same=False)
     before = writer.write((Text("a"),))
     writer.write((CacheBreakpoint(), Text("b")))
     assert before == [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]
@@ -250,7 +257,7 @@ def test_a_cache_mark_at_the_head_of_a_message_goes_to_the_message_before():
 def test_a_system_prompt_takes_words_only():
     report = Report()
     parts = (Text("a"), Image(Link("https://e.com/a"), at="/i"), CacheBreakpoint())
-    blocks = BlockWriter(report, {}, same=False).write_words(parts)
+    blocks = BlockWriter(report, same=False).write_words(parts)
     assert blocks == [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]
     assert losses(report) == [("/i", "content")]
 
@@ -258,7 +265,7 @@ def test_a_system_prompt_takes_words_only():
 def test_an_own_system_prompt_is_not_judged():
     report = Report()
     opaque = Opaque("anthropic", {"type": "new"})
-    assert BlockWriter(report, {}, same=True).write_words((opaque,)) == [{"type": "new"}]
+    assert BlockWriter(report, same=True).write_words((opaque,)) == [{"type": "new"}]
 
 
 def test_bare_text_is_one_plain_block():

@@ -24,7 +24,9 @@ from sightline.model.report import Report
 
 def write(message, *others, same=False):
     report = Report()
-    writer = ContentWriter((*others, message), report, same=same)
+    writer = ContentWriter(report, same=same)
+    for other in others:
+        writer.parts(other, "/contents/0/parts")
     content: Any = writer.content(message, writer.parts(message, "/contents/0/parts"))
     return content, [(loss.pointer, loss.what, loss.severity) for loss in report.losses], report
 
@@ -145,6 +147,15 @@ def test_a_result_gets_the_name_of_its_call():
             lost,
         )
     assert result(ToolResult("2", (Text("a"),), name="g"), call)[0]["name"] == "g"
+
+
+def test_a_result_gets_the_name_of_the_last_call_before_it_that_has_its_id():
+    answer = Message("tool", (ToolResult("1", (Text("a"),)),))
+    calls = [Message("assistant", (ToolCall("1", name, "{}"), ToolCall("", "other", "{}"))) for name in "fg"]
+    writer = ContentWriter(Report(), same=False)
+    written: list[Any] = [writer.parts(message, "") for message in (calls[0], answer, calls[1], answer)]
+    assert [parts[0]["functionResponse"]["name"] for parts in written[1::2]] == ["f", "g"]
+    assert result(ToolResult(""), *calls)[0]["name"] == "unknown"
 
 
 def test_a_result_of_nothing_gets_a_name():

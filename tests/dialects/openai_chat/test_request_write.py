@@ -200,7 +200,7 @@ def test_a_seal_of_this_dialect_that_comes_back_through_another_is_written_exact
 
 
 def test_calls_stand_beside_the_words_and_an_empty_argument_list_is_an_object():
-    call = ToolCall("c1", "f", "", item="fc_1", signature="s", signed_by="gemini", at="/c")
+    call = ToolCall("c1", "f", "", item="fc_1", signature="s", signed_by="anthropic", at="/c")
     custom = ToolCall("c2", "g", "", kind="custom")
     messages, losses = write(Message("assistant", (call, custom, CacheBreakpoint(at="/m"), Text("late", at="/l"))))
     assert messages == [
@@ -214,6 +214,26 @@ def test_calls_stand_beside_the_words_and_an_empty_argument_list_is_an_object():
         }
     ]
     assert losses == [("/c", "identity"), ("/c", "identity"), ("/l", "content"), ("/m", "option")]
+
+
+@pytest.mark.parametrize(
+    ("source", "takes", "is_written"),
+    [
+        ("openai-chat", False, True),
+        ("", False, False),
+        ("", True, True),
+        ("gemini", True, True),
+        ("gemini", False, False),
+    ],
+)
+def test_a_seal_beside_a_call_goes_to_who_takes_it_and_nobody_elses_does(source, takes, is_written):
+    sealed = ToolCall("c1", "f", "{}", signature="s", signed_by="gemini", at="/own")
+    foreign = ToolCall("c2", "f", "{}", signature="s", signed_by="anthropic", at="/foreign")
+    [message], losses = write(Message("assistant", (sealed, foreign)), source=source, call_seals=takes)
+    function = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+    seal = {"extra_content": {"google": {"thought_signature": "s"}}} if is_written else {}
+    assert message["tool_calls"] == [{"id": "c1", **function, **seal}, {"id": "c2", **function}]
+    assert losses == [("/foreign", "identity")] if is_written else [("/own", "identity"), ("/foreign", "identity")]
 
 
 def test_a_call_without_words_has_null_content():

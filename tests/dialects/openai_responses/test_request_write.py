@@ -111,6 +111,22 @@ def test_a_result_may_hold_a_picture_and_a_json_object():
     assert not report.losses
 
 
+def test_a_result_is_of_the_kind_of_the_last_call_before_it_that_has_its_id():
+    body, report = foreign(
+        assistant(ToolCall("c", "f", "raw", "custom")),
+        user(ToolResult("c", (Text("r"),), "f", at="/1")),
+        assistant(ToolCall("c", "g", "{}")),
+        user(ToolResult("c", (Text("r"),), "f", at="/2")),
+    )
+    assert [item["type"] for item in body["input"]] == [
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "function_call",
+        "function_call_output",
+    ]
+    assert losses(report) == [("/2", "name of the tool in its result", "identity")]
+
+
 def test_a_result_says_no_more_than_the_api_can_hear():
     result = ToolResult("c", (Text("r"),), "other", is_error=True, item="x", at="/r")
     body, report = foreign(

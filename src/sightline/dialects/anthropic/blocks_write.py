@@ -35,12 +35,13 @@ class BlockWriter:
     """Writes the blocks of one document in order. `same` says that the parts were read from this dialect.
 
     It remembers the last block, whichever message it stands in: a cache mark belongs to the block before it, and the
-    words that an answer is to begin with must not end in white space.
+    words that an answer is to begin with must not end in white space. It also remembers the name of every call so far:
+    an id may be used again, and a result answers the last call before it that has its id.
     """
 
-    def __init__(self, report: Report, names: dict[str, str], *, same: bool) -> None:
+    def __init__(self, report: Report, *, same: bool) -> None:
         self._report = report
-        self._names = names
+        self._names: dict[str, str] = {}
         self._same = same
         self._last: JsonObject | None = None
         self._last_at = ""
@@ -174,6 +175,7 @@ class BlockWriter:
     def _tool_use(self, part: ToolCall) -> JsonObject:
         self._lose_seal(part, part.signature, part.signed_by)
         self._lose_item(part, part.item)
+        self._names[part.id] = part.name
         arguments = part.arguments if self._same else as_function_arguments(part)
         return {
             "type": "tool_use",
@@ -193,7 +195,7 @@ class BlockWriter:
         self._lose_item(part, part.item)
         if part.name is not None and self._names.get(part.id) != part.name:
             self._report.lose(part.at, "tool name of a result", f"{NAME} names a tool in its call only", "identity")
-        content = BlockWriter(self._report, {}, same=self._same).write(part.parts)
+        content = BlockWriter(self._report, same=self._same).write(part.parts)
         if part.structured is not None:
             content.insert(0, {"type": "text", "text": encode(part.structured).decode()})
         bare = bare_text(content) if part.bare or part.structured is not None else None

@@ -5,7 +5,7 @@ from sightline.dialects.anthropic.options import write_settings
 from sightline.dialects.anthropic.tools import write_choice, write_tools
 from sightline.dialects.anthropic.turns import with_turns
 from sightline.dialects.anthropic.words import NAME
-from sightline.dialects.conversation import SYSTEM_ROLES, call_names, leading_count, with_policy, with_somebody
+from sightline.dialects.conversation import SYSTEM_ROLES, leading_count, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge
 from sightline.model.json import Json, JsonObject
@@ -56,7 +56,7 @@ class _Conversation:
         self._messages = messages
         self._report = report
         self._same = same
-        self._blocks = BlockWriter(report, call_names(messages), same=same)
+        self._blocks = BlockWriter(report, same=same)
 
     def write(self, body: JsonObject, *, keep_places: bool) -> None:
         """Fill in `system` and `messages`. `keep_places`: a system message among the messages stays there."""

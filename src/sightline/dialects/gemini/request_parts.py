@@ -27,14 +27,15 @@ from sightline.model.report import Report
 
 
 class ContentWriter:
-    """Writes the messages of one conversation; `same` says that they were read from this dialect."""
+    """Writes the messages of one conversation in order; `same` says that they were read from this dialect.
 
-    def __init__(self, messages: tuple[Message, ...], report: Report, *, same: bool) -> None:
+    It remembers the calls so far: an id may be used again, and a result answers the last call before it with its id.
+    """
+
+    def __init__(self, report: Report, *, same: bool) -> None:
         self._report = report
         self._same = same
-        self._calls = {
-            part.id: part for message in messages for part in message.parts if isinstance(part, ToolCall) and part.id
-        }
+        self._calls: dict[str, ToolCall] = {}
 
     def content(self, message: Message, parts: list[Json]) -> JsonObject:
         """The content of a message that comes to these parts."""
@@ -77,6 +78,7 @@ class ContentWriter:
             case Thinking():
                 return self._thinking(part)
             case ToolCall():
+                self._calls[part.id] = part
                 return self._signed(call_part(part, self._report), part)
             case ToolResult():
                 return self._result(part, place)
@@ -143,7 +145,7 @@ class ContentWriter:
 
     def _name(self, result: ToolResult, place: str) -> str:
         """The name of the function that was called, whatever the result says of it."""
-        call = self._calls.get(result.id)
+        call = self._calls.get(result.id) if result.id else None
         if call is not None:
             if result.name not in (None, call.name):
                 self._report.lose(result.at, "name on a result", "it is not the name of its call", "identity")

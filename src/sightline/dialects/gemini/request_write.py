@@ -59,7 +59,7 @@ def _lose_labels(messages: tuple[Message, ...], report: Report) -> None:
 
 
 def _write_messages(messages: tuple[Message, ...], document: JsonObject, report: Report, *, same: bool) -> None:
-    writer = ContentWriter(messages, report, same=same)
+    writer = ContentWriter(report, same=same)
     count = leading_count(messages)
     last_at = messages[-1].at if messages else ""
     written: list[tuple[Message, list[Json]]] = []

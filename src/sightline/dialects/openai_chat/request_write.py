@@ -9,7 +9,7 @@ from sightline.dialects.conversation import as_turns, with_ids, with_policy
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
-from sightline.dialects.openai_chat.names import NAME, SEAL, SEAL_ID, THINKING_TEXT
+from sightline.dialects.openai_chat.names import GEMINI, NAME, SEAL, SEAL_ID, THINKING_TEXT
 from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_format, write_reasoning
 from sightline.dialects.openai_chat.reply_write import thinking_words
 from sightline.dialects.openai_chat.rules import MOST_STOPS
@@ -219,10 +219,11 @@ class _MessageWriter:
         document: JsonObject = {"id": call.id, "type": kind, kind: inner}
         if self._same:
             merge(document, call.extras)
-            if call.signature is not None:
+        if call.signature is not None:
+            if call.signed_by == GEMINI and (self._same or self._target.call_seals):
                 document["extra_content"] = {"google": {"thought_signature": call.signature}}
-        elif call.signature is not None:
-            self._lose_seal(call)
+            else:
+                self._lose_seal(call)
         if call.item is not None:
             self._report.lose(call.at, "id of an item", f"{NAME} calls have one id", "identity")
         draft.calls.append(document)

@@ -3,7 +3,7 @@
 import hashlib
 from typing import TypeGuard
 
-from sightline.dialects.conversation import call_names, with_ids, with_policy, with_somebody
+from sightline.dialects.conversation import with_ids, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.openai_responses.brought_tools import Brought
@@ -34,7 +34,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         messages = with_ids(with_somebody(messages, report, NAME), report)
     document: JsonObject = {"model": request.model} if request.model else {}
     brought = Brought(() if same else messages)
-    writer = ItemWriter(report, request.dialect, messages, brought.spaces)
+    writer = ItemWriter(report, request.dialect, brought.spaces)
     if messages and (instructions := writer.instructions(messages[0])) is not None:
         document["instructions"] = instructions
         messages = messages[1:]
@@ -61,17 +61,17 @@ def _brings_state(request: Request) -> bool:
 
 
 class ItemWriter:
-    """Turns canonical messages into input items."""
+    """Turns canonical messages into input items, in order.
 
-    def __init__(self, report: Report, source: str, messages: tuple[Message, ...], spaces: Spaces) -> None:
+    It remembers the calls so far: an id may be used again, and a result answers the last call before it with its id.
+    """
+
+    def __init__(self, report: Report, source: str, spaces: Spaces) -> None:
         self._report = report
         self._same = source == NAME
         self._content = ContentWriter(report, source)
         self._spaces = spaces
-        self._names = call_names(messages)
-        self._kinds = {
-            part.id: part.kind for message in messages for part in message.parts if isinstance(part, ToolCall)
-        }
+        self._calls: dict[str, ToolCall] = {}
 
     def instructions(self, message: Message) -> Json:
         """A first system message as `instructions`, None where it is an item like any other."""
@@ -158,6 +158,7 @@ class ItemWriter:
         return {**document, **part.extras} if document is not None and self._same else document
 
     def _call(self, call: ToolCall) -> JsonObject:
+        self._calls[call.id] = call
         self._content.lose_seal(call)
         is_custom = call.kind == "custom"
         arguments = call.arguments if is_custom or self._same else call.arguments or "{}"
@@ -174,7 +175,8 @@ class ItemWriter:
         )
 
     def _result(self, result: ToolResult) -> JsonObject:
-        kind = result.kind if self._same else self._kinds.get(result.id, result.kind)
+        call = None if self._same else self._calls.get(result.id)
+        kind = result.kind if call is None else call.kind
         parts = result.parts
         if result.structured is not None:
             parts = (Text(encode(dict(result.structured)).decode(), at=result.at), *parts)
@@ -187,7 +189,7 @@ class ItemWriter:
                     output = output or ""
         if result.is_error:
             self._report.lose(result.at, "error flag of a tool result", f"{NAME} has none", "option")
-        if result.name is not None and not self._same and self._names.get(result.id) != result.name:
+        if result.name is not None and not self._same and (call is None or call.name != result.name):
             self._report.lose(result.at, "name of the tool in its result", "the call's id says it", "identity")
         return compact(
             {
