@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from sightline.model.exchange import (
+    Answered,
     AttemptStarted,
     Dropped,
     Edited,
@@ -36,6 +37,7 @@ SENT = AttemptStarted(1, "acme", "aa")
         ((RECEIVED, SENT, ExchangeFailed("network", "gone")), "failed"),
         ((RECEIVED, SENT, ExchangeCancelled()), "cancelled"),
         ((RECEIVED, SENT, Held("tool_calls")), "held"),
+        ((RECEIVED, Held(), Answered("cc")), "sending"),
     ],
 )
 def test_the_state_is_a_fold_over_the_facts(facts: tuple[Fact, ...], state: State) -> None:

@@ -383,6 +383,10 @@ def test_a_move_keeps_the_spelling():
     assert WireDocument(b'{"a": 1E2, "b": []}').move("/a", "/b/-").data == b'{"b": [1E2]}'
 
 
+def test_a_value_can_be_added_as_it_is_spelled():
+    assert WireDocument(b'{"a": [1]}').insert_text("/a/-", b"2.50").data == b'{"a": [1,2.50]}'
+
+
 def test_a_move_to_its_own_place_is_no_edit():
     document = body()
     assert document.move("/messages/0", "/messages/0") is document

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Fault
-from sightline.wire.spans import find, parent
+from sightline.wire.spans import find, layout_of, parent
 
 VALUES = st.recursive(
     st.integers() | st.text('a"\\]}', max_size=3),
@@ -43,6 +43,11 @@ def test_a_lone_surrogate_anywhere_leads_to_the_scanner():
 def test_the_scanner_sees_an_empty_array():
     assert parent(b'[[ ], "\\ud800"]', "/0/-")[0].starts == []
     assert parent(b'[[ "\\ud800" ]]', "/0/0")[0].starts == [3]
+
+
+def test_a_container_is_laid_out_where_it_is_known_to_stand():
+    data = b'{"a": {"b": [1, 2]}}'
+    assert layout_of(data, find(data, "/a/b"), "/a/b") == parent(data, "/a/b/0")[0]
 
 
 def test_the_container_lists_repeated_keys():

@@ -74,7 +74,10 @@ class Estimator:
 
     def request(self, request: Request) -> Estimate:
         """Everything that is in the prompt, as the provider's past counts suggest."""
-        raw = self.uncorrected(request)
+        return self.corrected(self.uncorrected(request))
+
+    def corrected(self, raw: Estimate) -> Estimate:
+        """What the rules alone say of a whole request, as the provider's past counts suggest."""
         if self._calibration is None:
             return raw
         return self._calibration.corrected(raw, within_band=self._texts.is_exact)

@@ -64,6 +64,13 @@ class Dropped(msgspec.Struct, frozen=True, tag_field="kind", tag="dropped"):
     reason: str = ""
 
 
+class Answered(msgspec.Struct, frozen=True, tag_field="kind", tag="answered"):
+    """A person wrote the reply, or changed the tool calls of the one that came. `sha256` is that of the reply that the
+    client gets, folded, as JSON."""
+
+    sha256: str
+
+
 class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt"):
     """The body was written to a provider; every attempt has the same bytes.
 
@@ -130,6 +137,7 @@ Fact: TypeAlias = (
     | Edited
     | Released
     | Dropped
+    | Answered
     | AttemptStarted
     | FrameArrived
     | ExchangeFinished
@@ -161,7 +169,7 @@ def _step(state: State, fact: Fact) -> State:
     match fact:
         case Held():
             return "held"
-        case Released() | AttemptStarted():
+        case Released() | Answered() | AttemptStarted():
             return "sending"
         case Dropped():
             return "dropped"

@@ -49,6 +49,10 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         """Add a value: before a position of an array, at its end (`-`), or under a new key of an object."""
         return self._with(pointer, jsontext.encode(value))
 
+    def insert_text(self, pointer: str, text: bytes) -> "WireDocument":
+        """Add a value, spelled exactly so; the text is one JSON value."""
+        return self._with(pointer, text)
+
     def remove(self, pointer: str) -> "WireDocument":
         """Take out an element, or a member with every repetition of its key."""
         if not pointer:
@@ -56,7 +60,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         layout, token = spans.parent(self.data, pointer)
         chosen = layout.entry(token, pointer)
         gone = [chosen] if layout.keys is None else [i for i, key in enumerate(layout.keys) if key == token]
-        return _spliced(self.data, [(start, stop, b"") for start, stop in _cuts(layout, gone)])
+        return _spliced(self.data, [(start, stop, b"") for start, stop in cuts(layout, gone)])
 
     def move(self, source: str, pointer: str) -> "WireDocument":
         """Take a value out and add its very bytes at `pointer`, which is read after the value is gone."""
@@ -105,7 +109,7 @@ def _spliced(data: bytes, patches: list[tuple[int, int, bytes]]) -> WireDocument
     return WireDocument(b"".join((*pieces, view[kept:])))
 
 
-def _cuts(layout: spans.Layout, gone: list[int]) -> list[tuple[int, int]]:
+def cuts(layout: spans.Layout, gone: list[int]) -> list[tuple[int, int]]:
     """What to cut so that these entries, in order, and one comma each are gone."""
     leading = next((rank for rank, at in enumerate(gone) if at != rank), len(gone))
     cuts = [(layout.stops[at - 1], layout.stops[at]) for at in gone[leading:]]

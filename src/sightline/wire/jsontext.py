@@ -23,6 +23,9 @@ _FRAMES = 4 * MOST_LEVELS
 
 sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))  # decoders count with it too, and stop short of the limit
 
+MISFIT = (msgspec.ValidationError, UnicodeEncodeError)
+"""What `msgspec.convert` raises for a value of another shape; half a character in a name is the second."""
+
 _DECODER = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
 _STRING_OR_ATOM = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^\s"\[\]{},:]++', re.DOTALL)

@@ -67,6 +67,11 @@ def parent(data: bytes, pointer: str) -> tuple[Layout, str]:
     return _layout(data, _descend(data, above, pointer), pointer), token
 
 
+def layout_of(data: bytes, span: Span, pointer: str) -> Layout:
+    """The container at a place whose bytes are known already."""
+    return _layout(data, span, pointer)
+
+
 def _descend(data: bytes, tokens: tuple[str, ...] | list[str], pointer: str) -> Span:
     span = _root(data)
     if not tokens:

@@ -1,0 +1,163 @@
+"""Where the words of a part stand in the document: the strings, or the piece of JSON, that an edit of it replaces."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from sightline.model.json import Json
+from sightline.model.parts import Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
+from sightline.model.tools import OpaqueTool, Tool
+from sightline.wire.jsontext import encode
+from sightline.wire.pointer import join, resolve
+
+_ARGUMENTS = (
+    ("arguments",),
+    ("function", "arguments"),
+    ("custom", "input"),
+    ("input",),
+    ("functionCall", "args"),
+    ("function_call", "args"),
+)
+"""The paths to a call's arguments, in every dialect."""
+_RESPONSES = (("functionResponse", "response"), ("function_response", "response"))
+_THOUGHTS = (("thinking",), ("text",), ("value", "thinking", "text"))
+_SEALS = (b'"encrypted', b'"signature"', b'"thoughtSignature"', b'"thought_signature"')
+
+
+class Leaf(msgspec.Struct, frozen=True):
+    """A place whose value is shown as `text`. With `is_json` it is JSON, else a string; it may not be there yet."""
+
+    pointer: str
+    text: str
+    is_json: bool = False
+    is_there: bool = True
+
+
+class Words(msgspec.Struct, frozen=True):
+    """The leaves of one part, and why they cannot be edited if they cannot. Without leaves, `text` is what is shown."""
+
+    leaves: tuple[Leaf, ...] = ()
+    text: str = ""
+    reason: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What a person reads."""
+        return "".join(leaf.text for leaf in self.leaves) if self.leaves else self.text
+
+    @property
+    def is_editable(self) -> bool:
+        """Whether a text can take its place."""
+        return bool(self.leaves) and not self.reason
+
+    @property
+    def is_json(self) -> bool:
+        """Whether only JSON can take its place."""
+        return any(leaf.is_json for leaf in self.leaves)
+
+
+def words_of(part: Part, document: Json) -> Words:
+    """The words of a part that was read from this document."""
+    match part:
+        case Text():
+            return Words(tuple(_strings(part.at, "text", document)), reason=_sealed(part.signature))
+        case Refusal():
+            return Words(tuple(_strings(part.at, "refusal", document)))
+        case Thinking():
+            return _thought(part, document)
+        case ToolCall():
+            leaf = _arguments(part, document)
+            return Words((leaf,) if leaf else (), part.arguments, _sealed(part.signature))
+        case ToolResult():
+            return _result(part, document)
+        case Opaque():
+            return _opaque(part)
+        case _:
+            return Words(reason="Only words can be edited here.")
+
+
+def words_of_tool(tool: Tool, document: Json) -> Words:
+    """The definition of a tool, as JSON."""
+    value = resolve(document, tool.at)
+    if isinstance(tool, OpaqueTool) and tool.value != value:
+        return Words(text=as_text(tool.value), reason="It stands in one object with other tools: edit it by its place.")
+    return Words((Leaf(tool.at, as_text(value), is_json=True),))
+
+
+def words_of_option(place: str, value: Json) -> Words:
+    """An option, as JSON."""
+    return Words((Leaf(place, as_text(value), is_json=True),))
+
+
+def as_text(value: Json) -> str:
+    """A value as compact JSON."""
+    return encode(value).decode()
+
+
+def _strings(at: str, key: str, document: Json) -> Iterator[Leaf]:
+    """The string of a part: the value itself, or the member of this name."""
+    value = resolve(document, at)
+    if isinstance(value, dict):
+        at, value = join(at, key), value.get(key)
+    if isinstance(value, str):
+        yield Leaf(at, value)
+
+
+def _thought(part: Thinking, document: Json) -> Words:
+    if part.signature is not None or part.signed_by is not None:
+        return Words(text=part.text, reason="It is sealed by the provider, who refuses it when it is changed.")
+    value = resolve(document, part.at)
+    if value == part.text:
+        return Words((Leaf(part.at, part.text),))
+    for path in _THOUGHTS:
+        if _follow(value, path) == part.text:
+            return Words((Leaf(join(part.at, *path), part.text),))
+    return Words(text=part.text, reason="It stands in several pieces: edit each by its place.")
+
+
+def _arguments(part: ToolCall, document: Json) -> Leaf | None:
+    value = resolve(document, part.at)
+    for path in _ARGUMENTS:
+        found = _follow(value, path)
+        if isinstance(found, str):
+            return Leaf(join(part.at, *path), found)
+        if isinstance(found, dict):
+            return Leaf(join(part.at, *path), as_text(found), is_json=True)
+    # A call may leave its arguments out, or say null.
+    for *above, last in _ARGUMENTS:
+        holder = _follow(value, tuple(above))
+        if above and isinstance(holder, dict):
+            is_json = last == "args"
+            pointer = join(part.at, *above, last)
+            return Leaf(pointer, "{}" if is_json else "", is_json=is_json, is_there=last in holder)
+    return None
+
+
+def _result(part: ToolResult, document: Json) -> Words:
+    leaves = [leaf for each in part.parts if isinstance(each, Text) for leaf in _strings(each.at, "text", document)]
+    if leaves:
+        return Words(tuple(leaves))
+    value = resolve(document, part.at)
+    for path in _RESPONSES:
+        if isinstance(found := _follow(value, path), dict):
+            return Words((Leaf(join(part.at, *path), as_text(found), is_json=True),))
+    return Words(reason="The result has no words.")
+
+
+def _opaque(part: Opaque) -> Words:
+    spelled = encode(part.value)
+    if part.mirrored:
+        return Words(text=spelled.decode(), reason="It says what stands elsewhere too: edit it by its place.")
+    if any(seal in spelled for seal in _SEALS):
+        return Words(text=spelled.decode(), reason="It holds something sealed by the provider: edit it by its place.")
+    return Words((Leaf(part.at, spelled.decode(), is_json=True),))
+
+
+def _follow(value: Json, path: tuple[str, ...]) -> Json:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _sealed(signature: str | None) -> str:
+    return "" if signature is None else "It is signed by the provider, who refuses it when it is changed."

@@ -1,0 +1,131 @@
+"""Operations: what a person can do to a document under edit, as values that come and go as JSON.
+
+`keep` asks that the edit be repeated on later requests; whoever keeps masks reads it, nothing here does.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.wire.jsontext import MISFIT
+
+Keep = Literal["session", "project", "all"]
+
+
+class Operation(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"
+):
+    """What all operations share."""
+
+    keep: Keep | None = None
+
+
+class SetText(Operation, frozen=True, kw_only=True, tag="set_text"):
+    """Another text for a section, spread over its text parts, or for one part of it."""
+
+    section: str
+    part: str | None = None
+    text: str
+
+
+class Set(Operation, frozen=True, kw_only=True, tag="set"):
+    """Another value in the place of one that is there."""
+
+    pointer: str
+    value: Json
+
+
+class Insert(Operation, frozen=True, kw_only=True, tag="insert"):
+    """A new element before a position or at the end (`-`), or a new key."""
+
+    pointer: str
+    value: Json
+
+
+class Remove(Operation, frozen=True, kw_only=True, tag="remove"):
+    """Take a value out for good; only undo brings it back."""
+
+    pointer: str
+
+
+class Move(Operation, frozen=True, kw_only=True, tag="move"):
+    """Take a value out and put it at `pointer`, which is read after it is gone."""
+
+    source: str = msgspec.field(name="from")
+    pointer: str
+
+
+class Delete(Operation, frozen=True, kw_only=True, tag="delete"):
+    """Take a section or a part out, with what cannot stand without it; it can be restored."""
+
+    section: str
+    part: str | None = None
+
+
+class Restore(Operation, frozen=True, kw_only=True, tag="restore"):
+    """Bring back what a deletion took."""
+
+    section: str
+    part: str | None = None
+
+
+class Duplicate(Operation, frozen=True, kw_only=True, tag="duplicate"):
+    """A second one of an item of the conversation, behind it."""
+
+    section: str
+
+
+class SetRole(Operation, frozen=True, kw_only=True, tag="set_role"):
+    """Another speaker for an item of the conversation; `role` is a canonical role."""
+
+    section: str
+    role: str
+
+
+class SetBody(Operation, frozen=True, kw_only=True, tag="set_body"):
+    """Another document, sent exactly as it is written here."""
+
+    body: str
+
+
+class Batch(Operation, frozen=True, kw_only=True, tag="batch"):
+    """Several edits as one: all of them or none, and one step to undo."""
+
+    operations: tuple["Edit", ...]
+
+
+class Undo(Operation, frozen=True, kw_only=True, tag="undo"):
+    """Back by one step."""
+
+
+class Redo(Operation, frozen=True, kw_only=True, tag="redo"):
+    """Forward again by one step that was undone."""
+
+
+class Reset(Operation, frozen=True, kw_only=True, tag="reset"):
+    """Back to the document as it came; this too can be undone."""
+
+
+Edit: TypeAlias = (
+    SetText | Set | Insert | Remove | Move | Delete | Restore | Duplicate | SetRole | SetBody | Batch | Reset
+)
+"""What changes one draft into another."""
+
+AnyOperation: TypeAlias = Edit | Undo | Redo
+"""What a person can ask for; undo and redo need the history."""
+
+_HINT = (
+    "Known operations: set_text, set, insert, remove, move, delete, restore, duplicate, set_role, set_body, batch, "
+    "expand, undo, redo, reset; the documentation of the API lists the fields of each."
+)
+
+
+def operation(value: Json) -> AnyOperation:
+    """The operation that a JSON value asks for; a fault says what is wrong with it."""
+    try:
+        read: AnyOperation = msgspec.convert(value, AnyOperation)
+        return read
+    except MISFIT as error:
+        raise Fault(Code.INVALID_REQUEST, f"no such edit: {error}", hint=_HINT, status=400) from None

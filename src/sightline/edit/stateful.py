@@ -1,0 +1,139 @@
+"""A request that goes on from a response which the provider keeps, written out as the whole conversation.
+
+What the provider keeps cannot be seen and so cannot be edited. Where the requests and replies that led here are in the
+record, the conversation is put in the place of the reference; where one is missing, that is said.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+from sightline.wire import spans
+from sightline.wire.document import WireDocument
+from sightline.wire.jsontext import decode, encode
+from sightline.wire.sse import SseDecoder
+
+_REFERENCE = "previous_response_id"
+_OPENINGS = (b"{", b"[")
+_ENDINGS = ("response.completed", "response.incomplete", "response.done")
+_HINT = "Send the request as it is, or start the conversation again without stored state."
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One earlier exchange of the conversation: the body that was sent and the answer as it came, whole or streamed."""
+
+    request: bytes
+    reply: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    id: str
+    output: tuple[bytes, ...]
+
+
+def previous_of(data: bytes) -> str:
+    """The id of the response that a request goes on from, empty if it goes on from none."""
+    body = decode(data)
+    found = body.get(_REFERENCE) if isinstance(body, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def expanded(data: bytes, chain: Sequence[Link]) -> bytes:
+    """The request as a full resend: what the chain said, the oldest link first, then its own input.
+
+    The bytes of every item stay as they were sent or came.
+    """
+    reference = previous_of(data)
+    if not reference:
+        raise _refusal("this request goes on from no earlier response", "There is nothing to write out.")
+    _check_state(data)
+    items: list[bytes] = []
+    expected = ""
+    for number, link in enumerate(chain, 1):
+        if previous_of(link.request) != expected:
+            raise _refusal(
+                f"link {number} of {len(chain)} goes on from {previous_of(link.request) or 'nothing'}, "
+                f"not from {expected or 'the beginning'}"
+            )
+        _check_state(link.request)
+        answer = _answer(link.reply, number)
+        items += [*_input(link.request), *answer.output]
+        expected = answer.id
+    if reference != expected:
+        raise _refusal(f"the response {reference!r} is not in the record, so what it stands for is not known")
+    document = WireDocument(data).remove(f"/{_REFERENCE}")
+    return _with_items(document, items)
+
+
+def _refusal(message: str, hint: str = _HINT) -> Fault:
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, pointer=f"/{_REFERENCE}", status=422)
+
+
+def _check_state(data: bytes) -> None:
+    body = decode(data)
+    if isinstance(body, dict) and body.get("conversation") is not None:
+        raise _refusal("a stored conversation is kept by the provider alone")
+
+
+def _input(data: bytes) -> list[bytes]:
+    """The input items of a request, each as its own bytes."""
+    body = decode(data)
+    value = body.get("input") if isinstance(body, dict) else None
+    if isinstance(value, list):
+        layout, _ = spans.parent(data, "/input/-")
+        return [data[start:stop] for start, stop in zip(layout.starts, layout.stops, strict=True)]
+    return [encode(_spoken(value))] if isinstance(value, str) else []
+
+
+def _spoken(text: str) -> JsonObject:
+    return {"type": "message", "role": "user", "content": text}
+
+
+def _answer(data: bytes, number: int) -> _Answer:
+    response, finished = _response(data)
+    output = response.get("output")
+    if response.get("status") not in ("completed", "incomplete") or not isinstance(output, list):
+        raise _refusal(f"the answer of link {number} is not whole in the record")
+    # Some servers end a stream with an empty output, although they told each item before.
+    items = output or finished
+    return _Answer(str(response.get("id", "")), tuple(encode(item) for item in items))
+
+
+def _response(data: bytes) -> tuple[JsonObject, list[Json]]:
+    """The `response` object of an answer, and the items that a stream told as finished."""
+    if data.lstrip().startswith(_OPENINGS):
+        whole = decode(data)
+        return (whole if isinstance(whole, dict) else {}), []
+    decoder = SseDecoder()
+    response: JsonObject = {}
+    finished: list[Json] = []
+    for frame in [*decoder.feed(data), *decoder.close()]:
+        event = decode(frame.data) if frame.data.startswith(b"{") else None
+        if not isinstance(event, dict):
+            continue
+        if event.get("type") == "response.output_item.done":
+            finished.append(event.get("item"))
+        elif event.get("type") in _ENDINGS and isinstance(event.get("response"), dict):
+            response = event["response"]  # type: ignore[assignment] # the line above looked
+    return response, finished
+
+
+def _with_items(document: WireDocument, items: list[bytes]) -> bytes:
+    """The document with these items in front of its own input."""
+    body = document.document
+    assert isinstance(body, dict)  # it has held a reference
+    own = body.get("input")
+    if isinstance(own, str):
+        document = document.set("/input", [_spoken(own)])
+    elif "input" not in body:
+        document = document.insert("/input", [])
+    elif own is None:
+        document = document.set("/input", [])
+    if not items:
+        return document.data
+    document = document.insert("/input/0", 0)
+    start, stop = spans.find(document.data, "/input/0")
+    return document.data[:start] + b",".join(items) + document.data[stop:]

@@ -1,0 +1,81 @@
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sightline.budget.estimator import Estimator
+from sightline.catalog.facts import Facts
+from sightline.dialects.registry import dialect
+from sightline.edit.budgeting import budgeted
+from sightline.edit.cost import EditCost, cost_of
+from sightline.edit.draft import Draft, Editing
+from sightline.edit.operations import Delete, Duplicate, Redo, Remove, Restore, Set, SetText, Undo
+from sightline.edit.review import Review
+from sightline.edit.validity import checked
+from sightline.errors import Fault
+from sightline.wire.jsontext import decode
+from tests.contract.cases import Case, cases
+from tests.edit.conversations import chat, drafted, ids
+
+FACTS = Facts(context_window=100, max_output=1000, tools=False)
+
+
+@st.composite
+def operations(draw: st.DrawFn, draft: Draft):
+    if not draft.sections:
+        return Undo()
+    section = draw(st.sampled_from(draft.sections))
+    part = draw(st.sampled_from([None, *section.parts]))
+    name = part and part.id
+    place = (part or section).pointer
+    return draw(
+        st.sampled_from(
+            [
+                SetText(section=section.id, part=name, text="Some other words."),
+                SetText(section=section.id, part=name, text=""),
+                Delete(section=section.id, part=name),
+                Restore(section=section.id, part=name),
+                Duplicate(section=section.id),
+                Remove(pointer=place),
+                Set(pointer=place, value="x"),
+                Undo(),
+                Redo(),
+            ]
+        )
+    )
+
+
+@pytest.mark.parametrize("case", cases("request.json"), ids=str)
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_what_is_remembered_is_what_would_be_found_anew(case: Case, data: st.DataObject) -> None:
+    editing = Editing(Draft.of(case.file("request.json"), case.dialect))
+    previous = dialect(case.dialect).read_request(decode(case.file("request.json")))
+    review = Review(Estimator(FACTS, dialect=case.dialect), FACTS, previous)
+    for _ in range(data.draw(st.integers(1, 6))):
+        try:
+            draft = editing.apply(data.draw(operations(editing.draft)))
+        except Fault:
+            draft = editing.draft
+        seen = review.of(draft)
+        fresh = Estimator(FACTS, dialect=case.dialect)
+        budget = budgeted(draft, fresh, FACTS)
+        assert (seen.budget.sections, seen.budget.categories) == (budget.sections, budget.categories)
+        assert seen.budget.whole.tokens == budget.whole.tokens
+        assert seen.validity == checked(draft, facts=FACTS, estimate=budget.whole)
+        if draft.request is not None:
+            anew = cost_of(previous, draft.first.request, draft.request, fresh, FACTS, section_at=draft.section_at)
+            assert seen.cost == anew
+
+
+def test_without_an_earlier_request_an_edit_breaks_nothing() -> None:
+    draft = drafted(chat(), "openai-chat")
+    review = Review(Estimator(Facts(), dialect="openai-chat"), Facts())
+    assert review.of(draft.applied(SetText(section=ids(draft, "system")[0], text="Be brief."))).cost == EditCost()
+
+
+def test_a_body_that_cannot_be_read_has_no_cost() -> None:
+    draft = drafted(chat(), "openai-chat")
+    review = Review(Estimator(Facts(), dialect="openai-chat"), Facts(), draft.request)
+    seen = review.of(draft.applied(Set(pointer="/messages", value="none")))
+    assert seen.cost == EditCost()
+    assert not seen.validity.ok
