@@ -48,13 +48,18 @@ def selected(expression: Expression, subjects: Sequence[S], *, context: Context[
         term: _members(term, subjects, context) for term in terms if not isinstance(term, InContext)
     }
     if len(members) < len(set(terms)):
-        shown = _chosen(_without_context(expression) or EVERYTHING, subjects, context.now, members)
+        shown = _chosen(without_context(expression), subjects, context.now, members)
         fitting = context.fitting([subjects[index] for index in shown])
         split = len(shown) - max(0, min(fitting, len(shown)))
         for term in terms:
             if isinstance(term, InContext):
                 members[term] = frozenset(shown[max(0, split - term.extra) :])
     return [subjects[index] for index in _chosen(expression, subjects, context.now, members)]
+
+
+def without_context(expression: Expression) -> Expression:
+    """The expression as if it said nothing of what goes along."""
+    return _without_context(expression) or EVERYTHING
 
 
 def _chosen(

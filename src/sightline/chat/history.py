@@ -1,0 +1,296 @@
+"""All pairs and topics of a chat, as the facts so far leave them."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from sightline.chat.facts import (
+    AnswerSwapped,
+    ChatFact,
+    ChatImported,
+    CompactionUndone,
+    Event,
+    Growth,
+    Mark,
+    PairAnswered,
+    PairAsked,
+    PairCancelled,
+    PairEdited,
+    PairFailed,
+    PairReasked,
+    PairsCompacted,
+    PairsDeleted,
+    PairsFlagged,
+    PairsHandled,
+    PairsMoved,
+    PairsRestored,
+    PairsStarred,
+    Presence,
+    TopicAdded,
+    TopicChanged,
+    TopicRemoved,
+)
+from sightline.chat.lifecycle import INTERRUPTED, after, asked, marked
+from sightline.chat.pair import MessagePair
+from sightline.chat.topics import ROOT, Topic, Topics
+from sightline.errors import Code, Fault
+
+Key: TypeAlias = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a fact has changed: these pairs; with `is_wide`, more than is worth looking at one by one."""
+
+    ids: tuple[str, ...] = ()
+    is_wide: bool = False
+
+
+class History:
+    """The pairs from the oldest to the newest. A fact that cannot be is a fault, and changes nothing.
+
+    A pair that was deleted, or that a summary stands for, is not live: it is kept, and its place with it.
+    """
+
+    def __init__(self, facts: Iterable[ChatFact] = ()) -> None:
+        self.topics = Topics()
+        self.sending = ""
+        """The id of the pair that waits for its answer; there is one at most."""
+        self._pairs: dict[str, MessagePair] = {}
+        self._keys: dict[str, Key] = {}
+        self._live: list[str] = []
+        self._deleted: set[str] = set()
+        self._summaries: dict[str, str] = {}
+        self._count = 0
+        self._latest = 0.0
+        for fact in facts:
+            self.apply(fact)
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __contains__(self, pair: str) -> bool:
+        return pair in self._pairs
+
+    def __iter__(self) -> Iterator[MessagePair]:
+        return map(self._pairs.__getitem__, self._live)
+
+    def get(self, pair: str) -> MessagePair:
+        """The pair with this id, live or not."""
+        found = self._pairs.get(pair)
+        if found is None:
+            raise Fault(Code.USAGE, f"there is no pair {pair!r}", hint="It may have been removed in another window.")
+        return found
+
+    def is_live(self, pair: str) -> bool:
+        """Whether it is there to be seen."""
+        return pair in self._pairs and pair not in self._deleted and pair not in self._summaries
+
+    def key(self, pair: str) -> Key:
+        """What it is ordered by."""
+        return self._keys[pair]
+
+    def replaced_by(self, pair: str) -> str:
+        """The summary that stands for it, empty where none does."""
+        return self._summaries.get(pair, "")
+
+    def interrupted(self) -> PairFailed | None:
+        """The fact that ends what was on its way when the program ended; None where nothing was."""
+        return PairFailed(self.sending, INTERRUPTED) if self.sending else None
+
+    def apply(self, fact: ChatFact) -> Change:
+        """One more fact, and what it changes."""
+        match fact:
+            case (
+                PairAsked()
+                | PairAnswered()
+                | PairFailed()
+                | PairCancelled()
+                | PairReasked()
+                | AnswerSwapped()
+                | PairEdited()
+            ):
+                return self._happened(fact)
+            case PairsStarred() | PairsFlagged() | PairsMoved() | PairsHandled():
+                return self._marked(fact)
+            case PairsDeleted() | PairsRestored() | PairsCompacted() | CompactionUndone() | ChatImported():
+                return self._changed(fact)
+            case TopicAdded() | TopicChanged() | TopicRemoved():
+                return self._grown(fact)
+            case unreachable:
+                assert_never(unreachable)
+
+    def _happened(self, fact: Event) -> Change:
+        if isinstance(fact, PairAsked):
+            return self._asked(fact)
+        pair = self._live_pair(fact.id)
+        if isinstance(fact, PairReasked):
+            self._check_quiet()
+        self._pairs[fact.id] = after(pair, fact)
+        if isinstance(fact, PairReasked):
+            self.sending = fact.id
+        elif fact.id == self.sending:
+            self.sending = ""
+        return Change((fact.id,))
+
+    def _asked(self, fact: PairAsked) -> Change:
+        pair = asked(fact)
+        self._check_new(pair)
+        self._check_quiet()
+        self.topics.get(pair.topic)
+        gone = (fact.replaces,) if fact.replaces else ()
+        for each in gone:
+            self._live_pair(each)
+        self._leave(gone)
+        self._deleted.update(gone)
+        self._latest = max(self._latest, pair.at)  # a clock that was set back puts no question before older ones
+        self._keep(pair, (self._latest, self._next()))
+        self._live.append(pair.id)
+        self.sending = pair.id
+        return Change((*gone, pair.id))
+
+    def _marked(self, fact: Mark) -> Change:
+        pairs = [self.get(each) for each in fact.ids]
+        if isinstance(fact, PairsMoved):
+            self.topics.get(fact.topic)
+        for pair in pairs:
+            self._pairs[pair.id] = marked(pair, fact)
+        return Change(fact.ids)
+
+    def _changed(self, fact: Presence) -> Change:
+        match fact:
+            case PairsDeleted(ids=ids):
+                return self._delete(ids)
+            case PairsRestored(ids=ids):
+                return self._restore(ids)
+            case PairsCompacted(summary=summary):
+                return self._compact(summary)
+            case CompactionUndone(id=summary):
+                return self._expand(summary)
+            case ChatImported():
+                return self._import(fact)
+            case unreachable:
+                assert_never(unreachable)
+
+    def _delete(self, ids: Sequence[str]) -> Change:
+        ids = tuple(dict.fromkeys(ids))
+        for each in ids:
+            if self._live_pair(each).state == "sending":
+                message = f"the pair {each!r} is waiting for its answer"
+                raise Fault(Code.USAGE, message, hint="Break it off first.")
+        self._leave(ids)
+        self._deleted.update(ids)
+        return Change(ids)
+
+    def _restore(self, ids: Sequence[str]) -> Change:
+        pairs = [self.get(each) for each in dict.fromkeys(ids) if each in self._deleted]
+        for pair in pairs:
+            if pair.topic not in self.topics:
+                self._pairs[pair.id] = msgspec.structs.replace(pair, topic=ROOT)
+            self._deleted.discard(pair.id)
+            self._return(pair.id)
+        return Change(tuple(pair.id for pair in pairs))
+
+    def _compact(self, summary: MessagePair) -> Change:
+        known = self._pairs.get(summary.id)
+        is_new = known is None or (bool(known.summary_of) and summary.id in self._deleted)
+        if not is_new or len(set(summary.summary_of)) != len(summary.summary_of) or not summary.summary_of:
+            message = "a summary is a new pair that stands for others"
+            raise Fault(Code.USAGE, message, hint="Choose what to sum up.")
+        if any(self._live_pair(each).state == "sending" for each in summary.summary_of):
+            message = "a pair that waits for its answer cannot be summed up"
+            raise Fault(Code.USAGE, message, hint="Wait for the answer.")
+        self.topics.get(summary.topic)
+        self._leave(summary.summary_of)
+        self._summaries.update(dict.fromkeys(summary.summary_of, summary.id))
+        self._deleted.discard(summary.id)
+        self._keep(summary, (*max(map(self.key, summary.summary_of)), self._next()))
+        self._return(summary.id)
+        return Change((*summary.summary_of, summary.id))
+
+    def _expand(self, summary: str) -> Change:
+        originals = self._live_pair(summary).summary_of
+        if not originals:
+            raise Fault(Code.USAGE, f"the pair {summary!r} is no summary", hint="Choose one.")
+        self._leave((summary,))
+        self._deleted.add(summary)
+        for each in originals:
+            del self._summaries[each]
+            self._return(each)
+        return Change((*originals, summary))
+
+    def _import(self, fact: ChatImported) -> Change:
+        topics, renamed = self.topics.copied(), dict[str, str]()
+        for topic in fact.topics:  # those above come before those below
+            parent = renamed.get(topic.parent, topic.parent)
+            known = topics.at((*topics.path(parent), topic.name))
+            if known is None and topic.id not in topics:
+                topics.add(msgspec.structs.replace(topic, parent=parent))
+            renamed[topic.id] = topic.id if known is None else known
+        self.topics = topics
+        for pair in fact.pairs:
+            if pair.id not in self._pairs:
+                home = renamed.get(pair.topic, pair.topic)
+                state = "idle" if pair.state == "sending" else pair.state  # nobody waits for that answer here
+                home = home if home in topics else ROOT
+                self._keep(
+                    msgspec.structs.replace(pair, topic=home, state=state, summary_of=()), (pair.at, self._next())
+                )
+                self._live.append(pair.id)
+                self._latest = max(self._latest, pair.at)
+        self._live.sort(key=self.key)
+        return Change(is_wide=True)
+
+    def _grown(self, fact: Growth) -> Change:
+        match fact:
+            case TopicAdded(topic=topic):
+                self.topics.add(topic)
+                return Change()
+            case TopicChanged(topic=topic):
+                before = self.topics.get(topic.id)
+                self.topics.change(topic)
+                return Change(is_wide=_place(before) != _place(topic))
+            case TopicRemoved(id=topic_id):
+                if any(pair.topic == topic_id and pair.id not in self._deleted for pair in self._pairs.values()):
+                    name = self.topics.get(topic_id).name
+                    raise Fault(Code.USAGE, f"the topic {name!r} has pairs", hint="Move or delete them first.")
+                self.topics.remove(topic_id)
+                return Change()
+            case unreachable:
+                assert_never(unreachable)
+
+    def _live_pair(self, pair: str) -> MessagePair:
+        found = self.get(pair)
+        if not self.is_live(pair):
+            raise Fault(Code.USAGE, f"the pair {pair!r} is not there any more", hint="Bring it back first.")
+        return found
+
+    def _check_new(self, pair: MessagePair) -> None:
+        if pair.id in self._pairs:
+            raise Fault(Code.USAGE, f"there is a pair {pair.id!r} already", hint="Give it another id.")
+
+    def _check_quiet(self) -> None:
+        if self.sending:
+            raise Fault(Code.USAGE, "an answer is still on its way", hint="Wait for it, or break it off.")
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _keep(self, pair: MessagePair, key: Key) -> None:
+        self._pairs[pair.id] = pair
+        self._keys[pair.id] = key
+
+    def _return(self, pair: str) -> None:
+        insort(self._live, pair, key=self.key)
+
+    def _leave(self, ids: Iterable[str]) -> None:
+        for each in ids:
+            del self._live[bisect_left(self._live, self.key(each), key=self.key)]
+
+
+def _place(topic: Topic) -> tuple[str, str]:
+    return topic.name, topic.parent

@@ -1,0 +1,134 @@
+"""One question and its answer: what a chat's history is made of."""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from sightline.model.message import Message
+from sightline.model.parts import Citation, Part, Text, Thinking, ToolCall
+from sightline.model.reply import Reply
+from sightline.model.usage import Usage
+
+LifecycleState: TypeAlias = Literal["idle", "sending", "complete", "error"]
+Flag: TypeAlias = Literal["blue", "grey"]
+Hand: TypeAlias = Literal["", "in", "out"]
+Star: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=3)]
+
+
+class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why there is no answer. `code` is shown in brackets, `label` is its coarse class, `hint` what to do next."""
+
+    code: str
+    message: str
+    label: str = "unknown"
+    hint: str = ""
+
+    @property
+    def line(self) -> str:
+        """As it stands where the answer would."""
+        return f"[error: {self.code}] {self.message}"
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What was answered: the assistant's messages, with the tool rounds between them, as they can be sent again.
+
+    `finish` is why it ended; `cancelled` marks one that a person broke off. `exchange` is the record of its sending,
+    `predicted` what its prompt was thought to take, beside what `usage` says of it.
+    """
+
+    messages: tuple[Message, ...] = ()
+    model: str = ""
+    finish: str = ""
+    usage: Usage | None = None
+    predicted: int | None = None
+    exchange: str = ""
+    at: float = 0.0
+    seconds: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The words of it. Messages that tools stood between are parted by a blank line."""
+        if len(self.messages) == 1 and len(self.messages[0].parts) == 1:  # nearly all of them, and filters read all
+            only = self.messages[0].parts[0]
+            return only.text if isinstance(only, Text) else ""
+        spoken = (
+            "".join(part.text for part in message.parts if isinstance(part, Text))
+            for message in self.messages
+            if message.role == "assistant"
+        )
+        return "\n\n".join(words for words in spoken if words)
+
+    @property
+    def thinking(self) -> str:
+        """What can be read of the reasoning."""
+        return "\n\n".join(part.text for part in self._parts if isinstance(part, Thinking) and part.text)
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The sources, in the order in which they were given."""
+        return tuple(each for part in self._parts if isinstance(part, Text) for each in part.citations)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that were called, each once."""
+        return tuple(dict.fromkeys(part.name for part in self._parts if isinstance(part, ToolCall)))
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it was broken off before its end."""
+        return self.finish in ("cancelled", "error")
+
+    @property
+    def _parts(self) -> tuple[Part, ...]:
+        return tuple(part for message in self.messages for part in message.parts)
+
+
+def answer_of(reply: Reply, *, rounds: tuple[Message, ...] = (), exchange: str = "", at: float = 0.0) -> Answer:
+    """The answer that a provider's reply is, after these rounds with tools. Places in the reply's bytes are dropped."""
+    parts = tuple(msgspec.structs.replace(part, at="", extras={}) for part in reply.choice.parts)
+    last = (Message("assistant", parts),) if parts else ()
+    return Answer(
+        messages=(*rounds, *last),
+        model=reply.model or "",
+        finish=reply.choice.finish or "",
+        usage=reply.usage,
+        exchange=exchange,
+        at=at,
+    )
+
+
+def text_answer(text: str, *, model: str = "", at: float = 0.0) -> Answer:
+    """An answer that is only words."""
+    return Answer(messages=(Message("assistant", (Text(text),), bare=True),), model=model, finish="stop", at=at)
+
+
+class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A question and, once it has come, its answer. `at` is when it was asked, in seconds since 1970.
+
+    `asking` is the model that is asked instead while an answer of another is kept.
+    `hand` is a person's own word on whether it is visible: `in` or `out` whatever the filter says. `earlier` are
+    answers that a later one took the place of, the oldest first. `summary_of` are the pairs that a compaction put this
+    one in the place of.
+    """
+
+    id: str
+    topic: str = ""
+    model: str = ""
+    asking: str = ""
+    user_text: str = ""
+    attachments: tuple[Part, ...] = ()
+    answer: Answer | None = None
+    earlier: tuple[Answer, ...] = ()
+    star: Star = 0
+    flag: Flag = "blue"
+    state: LifecycleState = "idle"
+    trouble: Trouble | None = None
+    hand: Hand = ""
+    at: float = 0.0
+    exchange: str = ""
+    summary_of: tuple[str, ...] = ()
+
+    @property
+    def assistant_text(self) -> str:
+        """The words of the answer; empty while there is none."""
+        return "" if self.answer is None else self.answer.text

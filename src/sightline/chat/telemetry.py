@@ -1,0 +1,104 @@
+"""What is told of every attempt to send, under the names that the workflow has for it."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.model.message import Message
+from sightline.model.parts import Text
+
+Stage: TypeAlias = Literal[
+    "user_prompt_too_large",
+    "preflight",
+    "waiting",
+    "attempt",
+    "overflow_initial",
+    "overflow_retry",
+    "overflow_exhausted",
+    "filter_changed",
+    "error",
+    "cancelled",
+    "success",
+]
+
+
+class Budget(msgspec.Struct, frozen=True, rename="camel"):
+    """`max_context` is the most that a request can be (ML), `max_usable_raw` what history and prompt can take of it."""
+
+    max_context: int
+    max_usable_raw: int
+
+
+class Selected(msgspec.Struct, frozen=True):
+    """One pair, and what was planned for it."""
+
+    id: str
+    model: str
+    tokens: int
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One message in short: who speaks, and the words."""
+
+    role: str
+    content: str
+
+
+class Band(msgspec.Struct, frozen=True):
+    """An estimate: what is likely, and between what."""
+
+    low: int
+    tokens: int
+    high: int
+
+
+class Telemetry(
+    msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", tag_field="kind", tag="telemetry"
+):
+    """One moment of one send. Numbers of tokens are the cautious edge of an estimate; `bands` has the whole of each.
+
+    What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is
+    what this attempt sends of the history, `trimming_removed` what it does not of what was predicted, of which
+    `preflight_trimmed_count` were taken out before the first attempt.
+    """
+
+    model: str
+    stage: Stage
+    budget: Budget
+    selection: tuple[Selected, ...]
+    predicted_message_count: int
+    predicted_history_tokens: int
+    predicted_total_tokens: int
+    attempt_history_tokens: int
+    attempt_total_tokens: int
+    aut: int = msgspec.field(name="AUT")
+    trimmed_count: int
+    attempts_used: int
+    chars_per_token: float
+    remaining_reserve: int
+    messages: tuple[Shown, ...]
+    sent_count: int
+    visible_count: int
+    user_request_allowance: int
+    assistant_response_allowance: int
+    max_trim_attempts: int
+    system_tokens: int
+    tool_tokens: int
+    preflight_trimmed_count: int
+    trimming_removed: tuple[Selected, ...]
+    trimming_removed_tokens: int
+    bands: dict[str, Band]
+    last_error_message: str | None = None
+    overflow_matched: bool | None = None
+    final_delivered_tokens: int | None = None
+    reported_input_tokens: int | None = None
+    wait_seconds: float | None = None
+
+
+def shown(messages: tuple[Message, ...]) -> tuple[Shown, ...]:
+    """The messages in short; what is not words is named in brackets."""
+    return tuple(Shown(message.role, "".join(map(_words, message.parts))) for message in messages)
+
+
+def _words(part: msgspec.Struct) -> str:
+    return part.text if isinstance(part, Text) else f"[{type(part).__name__}]"

@@ -1,0 +1,160 @@
+"""The tree of topics, and what a topic has from those above it."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from sightline.errors import Code, Fault
+
+ROOT = ""
+"""The topic that holds all others; it has no name and cannot be changed into another's child."""
+
+_DEEPEST = 32
+
+
+class Parameters(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """How models are asked in a topic; None is as above it."""
+
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    effort: str | None = None
+    verbosity: str | None = None
+
+    def over(self, above: "Parameters") -> "Parameters":
+        """These, and what they leave open as it is above."""
+        told = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        return msgspec.structs.replace(above, **told)
+
+
+class Topic(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """One topic. Of `system_prompt`, `model` and `style_directives`, None is as above it; an empty text is none."""
+
+    id: str
+    name: str = ""
+    parent: str = ROOT
+    system_prompt: str | None = None
+    model: str | None = None
+    style_directives: tuple[str, ...] | None = None
+    parameters: Parameters = Parameters()
+
+
+class Inherited(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What holds in a topic, whoever of those above it said so."""
+
+    system_prompt: str = ""
+    model: str = ""
+    style_directives: tuple[str, ...] = ()
+    parameters: Parameters = Parameters()
+
+
+class Topics:
+    """All topics. Names are unique among the children of one topic, in small letters."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, Topic] = {ROOT: Topic(id=ROOT)}
+        self._children: dict[str, dict[str, str]] = {ROOT: {}}
+
+    def copied(self) -> "Topics":
+        """The same topics, which can be changed on their own."""
+        other = Topics()
+        other._topics = dict(self._topics)
+        other._children = {topic: dict(children) for topic, children in self._children.items()}
+        return other
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._topics
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._topics.values())
+
+    def get(self, topic: str) -> Topic:
+        """The topic with this id."""
+        found = self._topics.get(topic)
+        if found is None:
+            raise Fault(Code.USAGE, f"there is no topic {topic!r}", hint="Choose one that is in the tree.")
+        return found
+
+    def add(self, topic: Topic) -> None:
+        """One more."""
+        if topic.id in self._topics:
+            raise Fault(Code.USAGE, f"there is a topic {topic.id!r} already", hint="Give it another id.")
+        self._check_name(topic)
+        if len(self.path(topic.parent)) >= _DEEPEST:
+            raise Fault(Code.USAGE, "the tree of topics is too deep", hint=f"{_DEEPEST} levels are the most.")
+        self._topics[topic.id] = topic
+        self._children[topic.id] = {}
+        self._children[topic.parent][topic.name.strip().lower()] = topic.id
+
+    def change(self, topic: Topic) -> None:
+        """The topic with this id is so from now on, also where it stands."""
+        before = self.get(topic.id)
+        if topic.id == ROOT:
+            self._check_root(topic)
+        else:
+            self._check_name(topic)
+            if topic.id in self._above(topic.parent):
+                message = f"{before.name!r} cannot be moved below itself"
+                raise Fault(Code.USAGE, message, hint="Choose a topic outside of it.")
+            del self._children[before.parent][before.name.strip().lower()]
+            self._children[topic.parent][topic.name.strip().lower()] = topic.id
+        self._topics[topic.id] = topic
+
+    def remove(self, topic: str) -> None:
+        """One less; whether pairs are in it is for the history to know."""
+        found = self.get(topic)
+        if topic == ROOT or self._children[topic]:
+            what = "the topic of all topics" if topic == ROOT else f"{found.name!r}, which has topics below it,"
+            raise Fault(Code.USAGE, f"{what} cannot be removed", hint="Remove or move those below it first.")
+        del self._children[found.parent][found.name.strip().lower()]
+        del self._children[topic], self._topics[topic]
+
+    def path(self, topic: str) -> tuple[str, ...]:
+        """The names from the top down to it."""
+        return tuple(self._topics[each].name for each in reversed(self._above(topic)))
+
+    def at(self, path: tuple[str, ...]) -> str | None:
+        """The id of the topic with these names from the top down."""
+        topic: str | None = ROOT
+        for name in path:
+            topic = self._children[topic].get(name.strip().lower()) if topic is not None else None
+        return topic
+
+    def below(self, topic: str) -> list[str]:
+        """The ids of all that stand below it."""
+        children = self._children[self.get(topic).id].values()
+        return [each for child in children for each in (child, *self.below(child))]
+
+    def inherited(self, topic: str) -> Inherited:
+        """What holds in it."""
+        told = Inherited()
+        for each in (self._topics[ROOT], *(self._topics[above] for above in reversed(self._above(topic)))):
+            told = Inherited(
+                system_prompt=told.system_prompt if each.system_prompt is None else each.system_prompt,
+                model=told.model if each.model is None else each.model,
+                style_directives=told.style_directives if each.style_directives is None else each.style_directives,
+                parameters=each.parameters.over(told.parameters),
+            )
+        return told
+
+    def _above(self, topic: str) -> list[str]:
+        """It and all above it but the root, from the bottom up."""
+        found: list[str] = []
+        while topic != ROOT:
+            found.append(topic)
+            topic = self.get(topic).parent
+        return found
+
+    def _check_name(self, topic: Topic) -> None:
+        name = topic.name.strip()
+        if not name:
+            raise Fault(Code.USAGE, "a topic needs a name", hint="Write one.")
+        self.get(topic.parent)
+        if self._children[topic.parent].get(name.lower(), topic.id) != topic.id:
+            raise Fault(Code.USAGE, f"there is a topic {name!r} here already", hint="Choose another name.")
+
+    def _check_root(self, topic: Topic) -> None:
+        if topic.parent != ROOT or topic.name:
+            message = "the topic of all topics has no name and stands below none"
+            raise Fault(Code.USAGE, message, hint="Change another topic.")

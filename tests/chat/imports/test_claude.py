@@ -1,0 +1,65 @@
+from sightline.chat.assembly import messages_of
+from sightline.chat.imports.claude import is_claude, read_claude
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Document, PlainText
+
+
+def message(sender: str, content: Json = None, text: str = "", **more: Json) -> JsonObject:
+    return {"sender": sender, "text": text, "content": content, "created_at": "2023-11-14T22:13:20Z", **more}
+
+
+def conversation(*messages: Json) -> JsonObject:
+    return {"uuid": "k", "name": "Sky", "chat_messages": list(messages)}
+
+
+def test_messages_become_pairs() -> None:
+    talk = conversation(
+        message("human", text="Why?", uuid="m1"),
+        message("assistant", [{"type": "text", "text": "So."}, {"type": "text", "text": " "}]),
+        message("human", [{"type": "text", "text": "Well?"}]),
+        message("human", text=" "),
+    )
+    gathered = read_claude([talk, {"chat_messages": []}])
+    assert [(pair.user_text, pair.assistant_text) for pair in gathered.fact.pairs] == [("Why?", "So."), ("Well?", "")]
+    assert gathered.fact.pairs[0].at == 1_700_000_000.0
+    assert [topic.name for topic in gathered.fact.topics] == ["Claude", "Sky"]
+    assert gathered.notes == ()
+
+
+def test_thinking_tools_and_their_results_are_kept() -> None:
+    blocks: Json = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "tool_use", "id": "c1", "name": "web search", "input": {"q": "sky"}},
+        {"type": "tool_use", "name": "other", "input": None},
+        {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "blue"}, {"type": "image"}]},
+        {"type": "tool_result", "content": "said", "is_error": True},
+        {"type": "text", "text": "So."},
+        {"type": "tool_result", "content": "of nothing"},
+    ]
+    gathered = read_claude(conversation(message("human", text="Why?"), message("assistant", blocks)))
+    (pair,) = gathered.fact.pairs
+    assert pair.answer is not None
+    assert (pair.assistant_text, pair.answer.thinking, pair.answer.tools) == ("So.", "hm", ("web_search", "other"))
+    assert [each.role for each in messages_of(pair, "openai-chat")] == ["user", "assistant", "tool", "assistant"]
+    assert gathered.notes == ("1 blocks of an unknown kind were left out",)
+
+
+def test_an_answer_may_end_with_a_result() -> None:
+    blocks: Json = [{"type": "tool_use", "name": "search"}, {"type": "tool_result", "content": "found"}]
+    (pair,) = read_claude(conversation(message("human", text="Why?"), message("assistant", blocks))).fact.pairs
+    assert [each.role for each in messages_of(pair, "openai-chat")] == ["user", "assistant", "tool"]
+
+
+def test_files_whose_text_is_there_are_attached() -> None:
+    attached: Json = [{"file_name": "a.txt", "extracted_content": "words"}, {"file_name": "b.png"}]
+    talk = conversation(message("user", text="Read it", attachments=attached, files=[{"file_name": "c.png"}]))
+    gathered = read_claude(talk)
+    assert gathered.fact.pairs[0].attachments == (Document(PlainText("words"), title="a.txt"),)
+    assert gathered.notes == ("2 pictures and files are not in the export",)
+
+
+def test_what_looks_like_it() -> None:
+    assert is_claude([conversation()])
+    assert is_claude(conversation())
+    assert not is_claude([{"mapping": {}}])
+    assert not is_claude(None)

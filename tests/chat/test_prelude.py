@@ -1,0 +1,18 @@
+from sightline.chat.prelude import compose_system_prelude
+from sightline.chat.settings import ChatSettings
+from sightline.chat.topics import Inherited
+
+
+def test_without_anything_to_say_there_is_no_prelude() -> None:
+    assert compose_system_prelude(Inherited(), ChatSettings()) == ""
+    assert compose_system_prelude(Inherited(system_prompt=" \n"), ChatSettings(style_directives=(" ",))) == ""
+
+
+def test_the_system_prompt_comes_first_and_each_directive_once() -> None:
+    topic = Inherited(system_prompt="You help.\n", style_directives=("Be short.", "Be kind."))
+    settings = ChatSettings(style_directives=("Be kind. ", "No emojis."))
+    assert compose_system_prelude(topic, settings) == "You help.\n\nBe short.\nBe kind.\nNo emojis."
+
+
+def test_directives_stand_alone_where_there_is_no_system_prompt() -> None:
+    assert compose_system_prelude(Inherited(), ChatSettings(style_directives=("Be short.",))) == "Be short."
