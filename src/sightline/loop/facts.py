@@ -1,0 +1,84 @@
+"""A run as facts that are only ever added, and their form in a store.
+
+The answers that the loop was sent are facts themselves; beside them stand those that tell what was under way, because
+a process can end between a step and its answer.
+"""
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.loop.output import Outcome
+from sightline.loop.plan import Plan
+from sightline.loop.rounds import Why
+from sightline.loop.steps import Confirmed, Decided, Replied, Stopped, Used
+from sightline.model.request import Request
+from sightline.wire.jsontext import decode, encode
+
+
+class RunBegan(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_began"):
+    """The run was told all that it knows."""
+
+    request: Request
+    plan: Plan
+
+
+class RequestStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="request_started"):
+    """The request of a round was sent; `exchange` is where it is on record."""
+
+    round: int
+    exchange: str = ""
+
+
+class ToolStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="tool_started"):
+    """A tool was about to be run: from here on it may have had effects."""
+
+    key: str
+
+
+class ToolFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="tool_finished"):
+    """A tool has come to its end."""
+
+    key: str
+    outcome: Outcome
+
+
+class RunEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_ended"):
+    """Nothing more happens in this run."""
+
+    why: Why
+
+
+RunFact: TypeAlias = (
+    RunBegan | RequestStarted | ToolStarted | ToolFinished | RunEnded | Replied | Decided | Used | Confirmed | Stopped
+)
+
+
+def write(fact: RunFact) -> bytes:
+    """A fact as JSON."""
+    return encode(msgspec.to_builtins(fact, enc_hook=_fault_out))
+
+
+def read(data: bytes) -> RunFact:
+    """The fact that such JSON holds."""
+    try:
+        fact: RunFact = msgspec.convert(decode(data), RunFact, dec_hook=_fault_in)
+    except msgspec.ValidationError as error:
+        raise Fault(
+            Code.INVALID_REQUEST,
+            f"not a fact of a run: {error}",
+            hint="It was written by another version; a run is taken up by the version that began it.",
+        ) from None
+    return fact
+
+
+def _fault_out(value: Any) -> Any:
+    """A fault is the only thing in a fact that is no plain value."""
+    assert isinstance(value, Fault)
+    return {"code": value.code.value, "message": value.message, "hint": value.hint}
+
+
+def _fault_in(kind: type, value: Any) -> Any:
+    assert kind is Fault
+    return Fault(Code(value["code"]), value["message"], hint=value["hint"])

@@ -1,0 +1,118 @@
+"""How far a run may go, how far it has gone, and what happens when it gets there."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.errors import Code, Fault
+
+LimitName: TypeAlias = Literal["requests", "tool_calls", "tokens", "cost", "seconds", "repeats", "mistakes"]
+Behaviour: TypeAlias = Literal["stop", "confirm"]
+
+NAMES: tuple[LimitName, ...] = ("requests", "tool_calls", "tokens", "cost", "seconds", "repeats", "mistakes")
+BEFORE_ASK: tuple[LimitName, ...] = ("requests", "tokens", "cost", "seconds", "repeats", "mistakes")
+"""A tool limit that is used up exactly does not keep the model from answering with what it has."""
+
+BEFORE_USE: tuple[LimitName, ...] = ("requests", "tool_calls", "tokens", "cost", "seconds")
+"""Without a request left nobody would see what a tool answers, so it is not run."""
+
+_WORDS: dict[LimitName, str] = {
+    "requests": "model requests",
+    "tool_calls": "tool calls",
+    "tokens": "tokens",
+    "cost": "US dollars",
+    "seconds": "seconds",
+    "repeats": "identical calls with the same result",
+    "mistakes": "rounds in a row with a call that could not be run",
+}
+
+
+class Limits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The most of each; None means no limit, 0 means none at all. A limit of N requests means N requests.
+
+    `repeats` is how often the same call may bring the same result, `mistakes` how many rounds in a row may hold a call
+    that could not be run. With `confirm` somebody is asked whether a limit is to be raised by half.
+    """
+
+    requests: int | None = 50
+    tool_calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    repeats: int | None = 5
+    mistakes: int | None = 5
+    behaviour: Behaviour = "stop"
+
+    def check(self) -> None:
+        """Refuse limits that mean nothing."""
+        for name in NAMES:
+            most = self.most(name)
+            if most is not None and not most >= 0:
+                raise Fault(
+                    Code.USAGE, f"the limit of {_WORDS[name]} is {most}", hint="Give 0 or more, or leave it out."
+                )
+
+    def most(self, name: LimitName) -> float | None:
+        """The limit of this name."""
+        limit: float | None = getattr(self, name)
+        return limit
+
+    def raised(self, name: LimitName) -> "Limits":
+        """The limits with this one raised."""
+        most = self.most(name)
+        return self if most is None else msgspec.structs.replace(self, **{name: raised(most)})
+
+
+class Spent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a run has used. `unmeasured` are the counts that somebody did not tell, so that no limit of them holds."""
+
+    requests: int = 0
+    tool_calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    repeats: int = 0
+    mistakes: int = 0
+    unmeasured: tuple[LimitName, ...] = ()
+
+    def of(self, name: LimitName) -> float:
+        """What was used of this."""
+        spent: float = getattr(self, name)
+        return spent
+
+
+class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A limit that has been reached. `raised` is what it would be raised to, None where nobody can raise it."""
+
+    name: LimitName
+    limit: float
+    spent: float
+    raised: float | None = None
+    is_unmeasured: bool = False
+
+    @property
+    def words(self) -> str:
+        """The limit in words."""
+        if self.is_unmeasured:
+            return f"the limit of {self.limit:g} {_WORDS[self.name]} cannot be held: the provider does not tell"
+        return f"the limit of {self.limit:g} {_WORDS[self.name]} is reached"
+
+
+def raised(limit: float) -> float:
+    """Half as much again; whole numbers are rounded, a half up."""
+    return (3 * limit + 1) // 2 if isinstance(limit, int) else limit * 1.5
+
+
+def reached(limits: Limits, spent: Spent, names: tuple[LimitName, ...]) -> Reached | None:
+    """The first of these limits that has been reached."""
+    for name in names:
+        most = limits.most(name)
+        if most is None:
+            continue
+        if name in spent.unmeasured:
+            return Reached(name, most, spent.of(name), is_unmeasured=True)
+        if spent.of(name) >= most:
+            more = raised(most)
+            can_grow = limits.behaviour == "confirm" and more > most
+            return Reached(name, most, spent.of(name), more if can_grow else None)
+    return None

@@ -1,0 +1,87 @@
+"""One call of a reply on its way to a result."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from sightline.loop.limits import Reached
+from sightline.loop.output import Cap, Outcome, capped, said
+from sightline.loop.rounds import CallRecord, Fate
+from sightline.loop.steps import Call
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import ToolCall
+from sightline.wire.jsontext import encode
+
+CANCELLED: Final = "The user cancelled the tool call."
+DENIED: Final = "The user does not allow this call."
+
+
+@dataclass(slots=True)
+class Pending:
+    """A call as the model wrote it, what can be run of it, and, once it is settled, what came of it."""
+
+    key: str
+    call: ToolCall
+    sent_id: str
+    ready: Call | None = None
+    fate: Fate | None = None
+    outcome: Outcome | None = None
+    is_edited: bool = False
+
+    def settle(self, fate: Fate, outcome: Outcome, cap: Cap) -> None:
+        """This is what came of it."""
+        self.fate, self.outcome = fate, capped(outcome, cap)
+
+    def cancel(self, cap: Cap) -> None:
+        """It was not run, or not to its end, because a person stopped it."""
+        self.settle("cancelled", said(CANCELLED, is_error=True), cap)
+
+    def exceed(self, reached: Reached, cap: Cap) -> None:
+        """It is not run because of a limit."""
+        self.settle("limit", said(f"This call was not run: {reached.words}.", is_error=True), cap)
+
+    def deny(self, reason: str, cap: Cap) -> None:
+        """It is not run because somebody does not want it."""
+        self.settle("denied", said(f"{DENIED} {reason}".strip(), is_error=True), cap)
+
+    def edit(self, arguments: JsonObject | str) -> None:
+        """Somebody wrote other arguments: these run, and these are what the model will see that it asked for."""
+        assert self.ready is not None  # only a call that can be run is shown to anybody
+        self.ready = msgspec.structs.replace(self.ready, arguments=arguments, repairs=())
+        self.is_edited = True
+
+    @property
+    def echo(self) -> ToolCall:
+        """The call as it goes back to the model."""
+        call = msgspec.structs.replace(self.call, id=self.sent_id)
+        if not self.is_edited or self.ready is None:
+            return call
+        return msgspec.structs.replace(call, arguments=_written(self.ready.arguments))
+
+    @property
+    def meaning(self) -> Json:
+        """What was asked for, by which the same call is known again."""
+        return self.call.arguments if self.ready is None else self.ready.arguments
+
+    @property
+    def record(self) -> CallRecord:
+        """What is kept of it."""
+        assert self.fate is not None  # every call of a round is settled before the round is
+        ready = self.ready
+        return CallRecord(
+            key=self.key,
+            id=self.call.id,
+            name=self.call.name,
+            arguments=self.call.arguments,
+            fate=self.fate,
+            outcome=self.outcome,
+            ran=ready.arguments if ready is not None and self.fate == "ran" else None,
+            sent_id=self.sent_id if self.sent_id != self.call.id else None,
+            is_edited=self.is_edited,
+            repairs=() if ready is None else ready.repairs,
+        )
+
+
+def _written(arguments: JsonObject | str) -> str:
+    return arguments if isinstance(arguments, str) else encode(arguments).decode()

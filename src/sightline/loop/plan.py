@@ -1,0 +1,32 @@
+"""All that a run is told before it begins, as one value that can be kept and read again."""
+
+import msgspec
+
+from sightline.catalog.facts import Prices
+from sightline.errors import Code, Fault
+from sightline.loop.approval import Policy
+from sightline.loop.limits import Limits
+from sightline.loop.output import Cap
+from sightline.loop.tool import Toolbox
+
+
+class Plan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`dialect` is the one that the provider speaks, to which every request will be written."""
+
+    dialect: str
+    toolbox: Toolbox = Toolbox()
+    policy: Policy = Policy()
+    limits: Limits = Limits()
+    cap: Cap = Cap()
+    prices: Prices | None = None
+
+    def check(self) -> None:
+        """Refuse a plan that could not be kept."""
+        self.toolbox.check()
+        self.limits.check()
+        if self.limits.cost is not None and self.prices is None:
+            raise Fault(
+                Code.USAGE,
+                "there is a limit of cost, and the prices of this model are not known",
+                hint="Limit the tokens instead, or tell the prices in [models].",
+            )

@@ -1,0 +1,292 @@
+"""The loop itself: a generator from one step to the next until the run has ended.
+
+It decides and remembers; whoever drives it sends, shows, runs and waits. Sent the same answers it always asks for the
+same steps, which is what makes a run something that can be taken up again.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.loop import reading as replies
+from sightline.loop.account import Repeats, charged, usage_of
+from sightline.loop.arguments import Refused
+from sightline.loop.arguments import read as read_arguments
+from sightline.loop.deciding import Deciding
+from sightline.loop.history import History
+from sightline.loop.limits import BEFORE_ASK, BEFORE_USE, LimitName, Reached, Spent, raised, reached
+from sightline.loop.output import Outcome, said
+from sightline.loop.pending import Pending
+from sightline.loop.plan import Plan
+from sightline.loop.reading import Reading
+from sightline.loop.rounds import CallRecord, Ended, Round, Why
+from sightline.loop.steps import (
+    Answer,
+    Approve,
+    Ask,
+    Call,
+    Confirm,
+    Confirmed,
+    Decided,
+    Replied,
+    Step,
+    Stopped,
+    Use,
+    Used,
+    unfit,
+)
+from sightline.loop.tool import Definition
+from sightline.model.parts import Part, ToolCall
+from sightline.model.request import Request
+
+Loop: TypeAlias = Generator[Step, Answer, Ended]
+
+
+def run(request: Request, plan: Plan) -> Loop:
+    """The run that begins with this request."""
+    plan.check()
+    return _Run(request, plan).steps()
+
+
+class _Run:
+    def __init__(self, request: Request, plan: Plan) -> None:
+        self._plan = plan
+        self._limits = plan.limits
+        self._spent = Spent()
+        self._history = History(
+            msgspec.structs.replace(request, tools=plan.toolbox.offered(request.tools)), plan.dialect
+        )
+        self._deciding = Deciding(plan.policy, plan.cap)
+        self._repeats = Repeats()
+        self._rounds: list[Round] = []
+        self._reached: Reached | None = None
+        self._complete: Mapping[str, Outcome] = {}
+
+    def steps(self) -> Loop:
+        """Every step of the run."""
+        first = self._history.taken()
+        why: Why | None = None
+        while why is None:
+            try:
+                why = yield from self._next()
+            except Fault as fault:
+                why = _cancelled(fault)
+        last = self._history.taken()
+        return Ended(
+            why=why,
+            request=self._history.request,
+            rounds=tuple(self._rounds),
+            spent=self._spent,
+            reached=self._reached if why == "limit" else None,
+            amendments=(*first, *(each for done in self._rounds for each in done.amendments), *last),
+        )
+
+    def _next(self) -> Generator[Step, Answer, Why | None]:
+        """One round; why the run ends with it, if it does."""
+        if (yield from self._held_back(BEFORE_ASK)) is not None:
+            return "limit"
+        number = len(self._rounds) + 1
+        self._spent = msgspec.structs.replace(self._spent, requests=self._spent.requests + 1)
+        step = Ask(number, self._history.request)
+        answer = self._heard((yield step))
+        if not isinstance(answer, Replied):
+            raise unfit(step, answer)
+        if answer.sent is not None:
+            self._history.replace(answer.sent)
+        usage = usage_of(answer.reply.usage, answer.estimate)
+        self._spent, cost = charged(self._spent, usage, self._plan.prices)
+        told = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
+        reading = replies.read(answer.reply, self._history.request.dialect)
+        if reading.then == "use":
+            return (yield from self._use(told, reading))
+        self._keep(told, reading)
+        return None if reading.then == "pause" else reading.why
+
+    def _heard(self, answer: Answer) -> Answer:
+        """An answer, with the time that it brings."""
+        self._spent = msgspec.structs.replace(self._spent, seconds=max(self._spent.seconds, answer.elapsed))
+        if isinstance(answer, Stopped):
+            self._complete = answer.outcomes
+            raise Fault(Code.CANCELLED, "the run was stopped")
+        return answer
+
+    # --- limits ---------------------------------------------------------------------------------------
+
+    def _held_back(self, names: tuple[LimitName, ...]) -> Generator[Step, Answer, Reached | None]:
+        """The limit that ends the run here; None if there is none, or somebody has raised it."""
+        while (found := reached(self._limits, self._spent, names)) is not None:
+            if not (yield from self._confirmed(found)):
+                return found
+        return None
+
+    def _held_short(self, count: int) -> Generator[Step, Answer, Reached | None]:
+        """The limit of calls, where so many more do not fit under it."""
+        while (most := self._limits.tool_calls) is not None and self._spent.tool_calls + count > most:
+            more = raised(most) if self._limits.behaviour == "confirm" else None
+            found = Reached("tool_calls", most, self._spent.tool_calls, more)
+            if not (yield from self._confirmed(found)):
+                return found
+        return None
+
+    def _confirmed(self, found: Reached) -> Generator[Step, Answer, bool]:
+        goes_on = False
+        if found.raised is not None:
+            step = Confirm(len(self._rounds), found)
+            answer = self._heard((yield step))
+            if not isinstance(answer, Confirmed):
+                raise unfit(step, answer)
+            goes_on = answer.goes_on
+        if goes_on:
+            self._limits = self._limits.raised(found.name)
+        else:
+            self._reached = found
+        return goes_on
+
+    # --- replies that are not acted on ----------------------------------------------------------------
+
+    def _keep(self, told: Round, reading: Reading) -> None:
+        """What of such a reply goes into the conversation, and what is only recorded."""
+        cut = tuple(
+            CallRecord(key=f"{told.number}.{n}", id=call.id, name=call.name, arguments=call.arguments, fate="cut")
+            for n, call in enumerate(told.reply.choice.tool_calls, 1)
+        )
+        for call in cut:
+            self._history.amend("call_left_out", f"call of {call.name!r}", "the reply that held it is not whole")
+        if reading.is_cut and not reading.parts and told.reply.choice.parts:
+            self._history.amend("reply_left_out", "the reply", "nothing of it can be sent back")
+        self._history.add_turn(reading.parts, is_open=reading.then == "pause")
+        self._close(told, cut)
+
+    def _close(self, told: Round, calls: tuple[CallRecord, ...], *, mistakes: int = 0, context: str = "") -> None:
+        self._spent = msgspec.structs.replace(self._spent, mistakes=mistakes)
+        amendments = self._history.taken()
+        self._rounds.append(
+            msgspec.structs.replace(told, calls=calls, mistakes=mistakes, context=context, amendments=amendments)
+        )
+
+    # --- replies with calls ---------------------------------------------------------------------------
+
+    def _use(self, told: Round, reading: Reading) -> Generator[Step, Answer, Why | None]:
+        """A round with calls: whatever happens, each of them gets its result."""
+        pending = self._opened(told.number, reading.parts)
+        context = ""
+        why: Why | None = None
+        try:
+            found, context = yield from self._worked_off(told.number, pending)
+            why = None if found is None else "limit"
+        except Fault as fault:
+            why = _cancelled(fault)
+            self._finish(pending, {})
+        self._settle(told, reading.parts, pending, context)
+        return why
+
+    def _opened(self, number: int, parts: tuple[Part, ...]) -> list[Pending]:
+        calls = [part for part in parts if isinstance(part, ToolCall)]
+        ids = self._history.spelled(calls)
+        pending = [Pending(f"{number}.{n}", call, ids[n - 1]) for n, call in enumerate(calls, 1)]
+        for each in pending:
+            read = read_arguments(each.call, self._plan.toolbox)
+            if isinstance(read, Refused):
+                each.settle("refused", said(read.text + self._attempt(), is_error=True), self._plan.cap)
+            else:
+                each.ready = Call(
+                    key=each.key,
+                    id=each.call.id,
+                    name=each.call.name,
+                    arguments=read.arguments,
+                    repairs=read.repairs,
+                    is_parallel=self._definition(each.call.name).is_parallel,
+                )
+        return pending
+
+    def _attempt(self) -> str:
+        most = self._limits.mistakes
+        return "" if most is None else f"\n(Attempt {self._spent.mistakes + 1} of {most}.)"
+
+    def _definition(self, name: str) -> Definition:
+        return next(each for each in self._plan.toolbox.definitions if each.name == name)
+
+    def _worked_off(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, tuple[Reached | None, str]]:
+        """Run what may run; the limit that ended it, and what else the model is to be told."""
+        found: Reached | None = None
+        context = ""
+        if _open(pending):
+            found = yield from self._held_back(BEFORE_USE)
+        if found is None:
+            yield from self._decide(number, pending)
+        if found is None and _open(pending):  # people take their time
+            found = yield from self._held_back(BEFORE_USE)
+        if found is None:
+            found = yield from self._held_short(len(_open(pending)))
+            context = yield from self._run(number, pending, found)
+        if found is not None:
+            for each, _ in _open(pending):
+                each.exceed(found, self._plan.cap)
+        return found, context
+
+    def _decide(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, None]:
+        """Settle what may not run, and ask about what nobody has decided beforehand."""
+        waiting = [(each, call) for each, call in _open(pending) if self._deciding.asks(each, call)]
+        objections: dict[str, str] = {}
+        while waiting:
+            step = Approve(number, tuple(call for _, call in waiting), objections)
+            answer = self._heard((yield step))
+            if not isinstance(answer, Decided):
+                raise unfit(step, answer)
+            told = {
+                each.key: self._deciding.decide(each, answer.decisions.get(each.key), self._definition(call.name))
+                for each, call in waiting
+            }
+            objections = {key: objection for key, objection in told.items() if objection}
+            waiting = [(each, call) for each, call in waiting if each.key in objections]
+
+    def _run(self, number: int, pending: list[Pending], short: Reached | None) -> Generator[Step, Answer, str]:
+        """Have the calls run for which there is room; what else the model is to be told."""
+        room = None if short is None else int(short.limit) - self._spent.tool_calls
+        chosen = _open(pending)[:room]
+        if not chosen:
+            return ""
+        self._spent = msgspec.structs.replace(self._spent, tool_calls=self._spent.tool_calls + len(chosen))
+        step = Use(number, tuple(call for _, call in chosen))
+        try:
+            answer = self._heard((yield step))
+        except Fault:
+            self._finish([each for each, _ in chosen], self._complete)
+            raise
+        if not isinstance(answer, Used):
+            raise unfit(step, answer)
+        self._finish([each for each, _ in chosen], answer.outcomes)
+        return answer.context
+
+    def _finish(self, pending: list[Pending], outcomes: Mapping[str, Outcome]) -> None:
+        for each, _ in _open(pending):
+            if each.key in outcomes:
+                each.settle("ran", outcomes[each.key], self._plan.cap)
+            else:
+                each.cancel(self._plan.cap)
+
+    def _settle(self, told: Round, parts: tuple[Part, ...], pending: list[Pending], context: str) -> None:
+        """Every call has its result: put the round into the conversation."""
+        echoes = iter(each.echo for each in pending)
+        echoed = tuple(next(echoes) if isinstance(part, ToolCall) else part for part in parts)
+        outcomes = [(each, outcome) for each in pending if (outcome := each.outcome) is not None]
+        results = tuple(self._history.result_for(each.call, each.sent_id, outcome) for each, outcome in outcomes)
+        self._history.add_calls(echoed, results, context)
+        counts = [self._repeats.add(each.call.name, each.meaning, outcome) for each, outcome in outcomes]
+        self._spent = msgspec.structs.replace(self._spent, repeats=max(counts))
+        is_mistaken = any(each.fate == "refused" for each in pending)
+        mistakes = self._spent.mistakes + 1 if is_mistaken else 0
+        self._close(told, tuple(each.record for each in pending), mistakes=mistakes, context=context)
+
+
+def _open(pending: list[Pending]) -> list[tuple[Pending, Call]]:
+    """The calls that are not settled yet, all of which can be run."""
+    return [(each, each.ready) for each in pending if each.fate is None and each.ready is not None]
+
+
+def _cancelled(fault: Fault) -> Why:
+    if fault.code is not Code.CANCELLED:
+        raise fault
+    return "cancelled"

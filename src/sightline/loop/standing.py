@@ -1,0 +1,94 @@
+"""Where a run stands, as a fold over its facts: the loop is sent again what it was sent, and nothing is done twice."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sightline.errors import Code, Fault
+from sightline.loop.facts import RequestStarted, RunBegan, RunEnded, RunFact, ToolFinished, ToolStarted
+from sightline.loop.output import Outcome
+from sightline.loop.rounds import Ended
+from sightline.loop.run import Loop, run
+from sightline.loop.steps import Answer, Call, Step, Use
+
+
+@dataclass(slots=True)
+class Standing:
+    """A run that waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer.
+
+    Of the calls in a `Use`, those in `finished` have their outcome, those in `mid_flight` had been started and may have
+    had effects, and only those in `untouched` can be run without asking anybody. `exchange` is where a request that may
+    have been answered is on record.
+    """
+
+    loop: Loop
+    step: Step | None = None
+    ended: Ended | None = None
+    finished: dict[str, Outcome] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
+    exchange: str = ""
+
+    @property
+    def mid_flight(self) -> tuple[Call, ...]:
+        """The calls that were running."""
+        return tuple(call for call in self._calls if call.key in self.started and call.key not in self.finished)
+
+    @property
+    def untouched(self) -> tuple[Call, ...]:
+        """The calls that had not been started."""
+        return tuple(call for call in self._calls if call.key not in self.started)
+
+    @property
+    def _calls(self) -> tuple[Call, ...]:
+        return self.step.calls if isinstance(self.step, Use) else ()
+
+    def answer(self, answer: Answer) -> None:
+        """Send the loop an answer, after which it stands elsewhere."""
+        self.finished, self.started, self.exchange = {}, set(), ""
+        try:
+            self.step = self.loop.send(answer)
+        except StopIteration as stop:
+            self.step, self.ended = None, stop.value
+
+
+def begun(fact: RunBegan) -> Standing:
+    """A run at its first step."""
+    standing = Standing(run(fact.request, fact.plan))
+    try:
+        standing.step = next(standing.loop)
+    except StopIteration as stop:
+        standing.ended = stop.value
+    return standing
+
+
+def stand(facts: Iterable[RunFact]) -> Standing:
+    """Where the run of these facts stands."""
+    standing: Standing | None = None
+    for fact in facts:
+        if standing is None:
+            if not isinstance(fact, RunBegan):
+                break
+            standing = begun(fact)
+        else:
+            _add(standing, fact)
+    if standing is None:
+        raise Fault(
+            Code.INVALID_REQUEST, "the facts of this run have no beginning", hint="Name a run that is on record whole."
+        )
+    return standing
+
+
+def _add(standing: Standing, fact: RunFact) -> None:
+    match fact:
+        case RunBegan():
+            raise Fault(Code.INVALID_REQUEST, "a run began twice", hint="Read the facts of one run only.")
+        case RequestStarted(exchange=exchange):
+            standing.exchange = exchange
+        case ToolStarted(key):
+            standing.started.add(key)
+        case ToolFinished(key, outcome):
+            standing.started.add(key)
+            standing.finished[key] = outcome
+        case RunEnded():
+            pass
+        case answer:
+            standing.answer(answer)

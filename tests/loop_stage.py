@@ -1,0 +1,158 @@
+"""A stage for the tool loop: replies as values, a driver that plays a script, and the judge of what would be sent."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sightline.dialects.dialect import Target
+from sightline.dialects.registry import dialect
+from sightline.dialects.translate import write_request
+from sightline.loop.approval import Decision, Policy
+from sightline.loop.limits import Limits
+from sightline.loop.output import Outcome, said
+from sightline.loop.plan import Plan
+from sightline.loop.rounds import Ended
+from sightline.loop.run import run
+from sightline.loop.steps import Answer, Approve, Ask, Call, Confirm, Confirmed, Decided, Replied, Step, Use, Used
+from sightline.loop.tool import Definition, Toolbox
+from sightline.model.message import Message
+from sightline.model.options import Options
+from sightline.model.parts import Part, Text, ToolCall
+from sightline.model.reply import Choice, Finish, Reply
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.model.usage import Usage
+from sightline.wire.jsontext import decode
+
+EDIT = Definition(
+    name="edit_file",
+    description="Edit a file in repo",
+    schema={
+        "type": "object",
+        "properties": {"filePath": {"type": "string"}, "code": {"type": "string"}},
+        "required": ["filePath"],
+    },
+)
+COUNT = Definition(
+    name="count",
+    schema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+    is_parallel=True,
+)
+SHELL = Definition(name="shell", kind="custom")
+OFF = Definition(name="format_disk", is_enabled=False)
+TOOLBOX = Toolbox((EDIT, COUNT, SHELL, OFF))
+ANYTHING = Policy(otherwise="allow")
+USAGE = Usage(input_tokens=10, output_tokens=5)
+
+
+def question(spoken: str = "", text: str = "Do it.") -> Request:
+    """A request that a person might begin with; `spoken` is the dialect that it was read from."""
+    return Request("m-large", (Message("user", (Text(text),)),), options=Options(max_tokens=1000), dialect=spoken)
+
+
+def plan(spoken: str = "openai-chat", **fields: object) -> Plan:
+    return Plan(**{"dialect": spoken, "toolbox": TOOLBOX, "policy": ANYTHING, **fields})  # type: ignore[arg-type]
+
+
+def limited(**fields: object) -> Plan:
+    return plan(limits=Limits(**fields))  # type: ignore[arg-type]
+
+
+def reply(*parts: Part, finish: Finish | None = None, usage: Usage | None = USAGE, spoken: str = "") -> Reply:
+    """A reply of these parts; it ends as such a reply does unless something else is said."""
+    calls = any(isinstance(part, ToolCall) for part in parts)
+    return Reply(
+        choices=(Choice(parts=parts, finish=finish or ("tool_calls" if calls else "stop")),),
+        usage=usage,
+        dialect=spoken,
+        id="r_1",
+    )
+
+
+def says(text: str = "Done.") -> Reply:
+    return reply(Text(text))
+
+
+def calls(*calls: ToolCall) -> Reply:
+    return reply(*calls)
+
+
+def count(n: object, call_id: str = "c1") -> ToolCall:
+    return ToolCall(call_id, "count", f'{{"n": {n}}}')
+
+
+def ran(call: Call) -> Outcome:
+    """What every tool on this stage answers, different for each call."""
+    return said(f"{call.name} {call.key} did it")
+
+
+@dataclass
+class Driver:
+    """Plays the model's replies one after the other, decides, runs and confirms as told, and remembers every step."""
+
+    replies: list[Reply]
+    tool: Callable[[Call], Outcome | None] = ran
+    decisions: list[Mapping[str, Decision]] = field(default_factory=list)
+    confirmations: list[bool] = field(default_factory=list)
+    seconds_a_step: float = 0.0
+    steps: list[Step] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    clock: float = 0.0
+
+    def play(self, request: Request, plan: Plan) -> Ended:
+        loop = run(request, plan)
+        try:
+            step = next(loop)
+            while True:
+                self.steps.append(step)
+                self.clock += self.seconds_a_step
+                self.answers.append(self.answer(step))
+                step = loop.send(self.answers[-1])
+        except StopIteration as stop:
+            ended: Ended = stop.value
+            return ended
+
+    def answer(self, step: Step) -> Answer:
+        match step:
+            case Ask():
+                return Replied(self.replies.pop(0) if self.replies else says(), self.clock)
+            case Approve():
+                return Decided(dict(self.decisions.pop(0)), self.clock)
+            case Use(_, calls):
+                outcomes = {call.key: outcome for call in calls if (outcome := self.tool(call)) is not None}
+                return Used(outcomes, self.clock)
+            case Confirm():
+                return Confirmed(self.confirmations.pop(0), self.clock)
+
+    @property
+    def asked(self) -> list[Request]:
+        return [step.request for step in self.steps if isinstance(step, Ask)]
+
+    @property
+    def used(self) -> list[Call]:
+        return [call for step in self.steps if isinstance(step, Use) for call in step.calls]
+
+
+def sent(request: Request, spoken: str) -> Request:
+    """What a provider of this dialect reads when the request is sent to it."""
+    return dialect(spoken).read_request(decode(write_request(request, spoken, Target(), Report(), with_url=True)))
+
+
+def errors(request: Request, spoken: str) -> list[str]:
+    """What a provider of this dialect would refuse."""
+    read = sent(request, spoken)
+    return [each.message for each in dialect(spoken).problems(read) if each.severity == "error"]
+
+
+def continued(ended: Ended) -> Request:
+    """The request of a person who goes on after the run."""
+    messages = (*ended.request.messages, Message("user", (Text("Go on."),)))
+    request = ended.request
+    return Request(
+        request.model,
+        messages,
+        request.tools,
+        request.tool_choice,
+        options=request.options,
+        dialect=request.dialect,
+        extras=request.extras,
+    )
