@@ -1,6 +1,8 @@
-"""The first bytes of picture files of any size, base64-coded: enough for whoever only asks how large they are."""
+"""The first bytes of picture files of any size, base64-coded: enough for whoever only asks how large they are. And one
+picture that can be looked at."""
 
 import base64
+import zlib
 
 
 def _coded(data: bytes) -> str:
@@ -36,3 +38,17 @@ def webp(width: int, height: int, *, kind: bytes = b"VP8X") -> str:
         b"VP8 ": b"\x00\x00\x00\x9d\x01\x2a" + width.to_bytes(2, "little") + height.to_bytes(2, "little"),
     }.get(kind, bytes(10))
     return _coded(b"RIFF" + bytes(4) + b"WEBP" + kind + bytes(4) + body)
+
+
+def gradient(width: int, height: int) -> str:
+    """A whole picture: from blue on the left to orange on the right."""
+
+    def block(kind: bytes, data: bytes) -> bytes:
+        return len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
+
+    row = b"\0" + b"".join(
+        bytes([40 + 200 * x // width, 90 + 60 * x // width, 220 - 180 * x // width]) for x in range(width)
+    )
+    head = width.to_bytes(4) + height.to_bytes(4) + b"\x08\x02\x00\x00\x00"
+    blocks = block(b"IHDR", head) + block(b"IDAT", zlib.compress(row * height)) + block(b"IEND", b"")
+    return _coded(b"\x89PNG\r\n\x1a\n" + blocks)

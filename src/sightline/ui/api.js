@@ -1,0 +1,94 @@
+// @ts-check
+/** What the server says and is told: JSON by request, and every fact as it becomes true. */
+
+import { begun } from "./events.js";
+
+export { connect, connection, onFact, onReconnect, retry } from "./events.js";
+/** @typedef {import("./events.js").Fact} Fact */
+
+/** A refusal with the server's own words; `hint` says what to do next. */
+export class ApiError extends Error {
+  /**
+   * @param {string} code
+   * @param {string} message
+   * @param {string} hint
+   * @param {number} status 0 where no answer came
+   */
+  constructor(code, message, hint = "", status = 0) {
+    super(message);
+    this.name = "ApiError";
+    this.code = code;
+    this.hint = hint;
+    this.status = status;
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {{ signal?: AbortSignal }} [options]
+ * @returns {Promise<any>}
+ */
+export async function get(path, options = {}) {
+  return (await asked(path, { signal: options.signal })).json();
+}
+
+/**
+ * @param {string} path
+ * @param {unknown} body
+ * @param {{ signal?: AbortSignal }} [options]
+ * @returns {Promise<any>}
+ */
+export async function post(path, body, options = {}) {
+  return sent("POST", path, body, options);
+}
+
+/**
+ * @param {string} path
+ * @param {unknown} body
+ * @param {{ signal?: AbortSignal }} [options]
+ * @returns {Promise<any>}
+ */
+export async function put(path, body, options = {}) {
+  return sent("PUT", path, body, options);
+}
+
+/**
+ * The exact bytes of a body.
+ * @param {string} path
+ * @param {{ signal?: AbortSignal }} [options]
+ * @returns {Promise<Uint8Array>}
+ */
+export async function bytes(path, options = {}) {
+  return new Uint8Array(await (await asked(path, { signal: options.signal })).arrayBuffer());
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {unknown} body
+ * @param {{ signal?: AbortSignal }} options
+ */
+async function sent(method, path, body, options) {
+  const headers = { "content-type": "application/json" };
+  const answer = await asked(path, { method, headers, body: JSON.stringify(body), signal: options.signal });
+  const text = await answer.text();
+  return text ? JSON.parse(text) : null;
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} options
+ */
+async function asked(path, options) {
+  await begun; // nothing is asked for before facts flow, or fail to, so that nothing can happen in between
+  let answer;
+  try {
+    answer = await fetch(path, { ...options, cache: "no-store", redirect: "error" });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError("unreachable", "Sightline does not answer.", "Check that it is still running.");
+  }
+  if (answer.ok) return answer;
+  const told = await answer.json().then((said) => said?.error, () => null);
+  throw new ApiError(told?.code ?? "http", told?.message ?? `HTTP ${answer.status}`, told?.hint ?? "", answer.status);
+}

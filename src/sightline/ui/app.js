@@ -1,0 +1,28 @@
+// @ts-check
+/** The page begins here: the list is followed, keys are heard, and the frame is drawn. */
+
+import { learn } from "./about.js";
+import { connect, onReconnect } from "./api.js";
+import { follow } from "./feed.js";
+import { followHolding } from "./holding.js";
+import { listen } from "./keyboard.js";
+import { h, render } from "./vendor/preact.js";
+import { Shell } from "./views/shell.js";
+import { toast } from "./widgets/toast.js";
+
+const root = document.getElementById("app");
+if (root) render(h(Shell, {}), root);
+listen();
+follow();
+followHolding();
+connect();
+void learn();
+
+// A server that was started anew may bring another page along.
+onReconnect(async () => {
+  const [, own] = /(\/ui\/[^/]+)\//.exec(import.meta.url) ?? [];
+  const page = await fetch("/", { cache: "no-store" }).then((answer) => (answer.ok ? answer.text() : ""), () => "");
+  if (own && page && !page.includes(own)) {
+    toast("Sightline was updated.", { hint: "Load the page again to use the new one.", action: { label: "Load", run: () => location.reload() } });
+  }
+});

@@ -1,0 +1,50 @@
+// @ts-check
+/** Where the page is. Views read `route` and go elsewhere by `go`. */
+
+import { hashOf, routeOf } from "./state/routes.js";
+import { signal } from "./vendor/preact.js";
+
+/** @import { Route } from "./state/routes.js" */
+
+/** @type {import("./vendor/preact.js").Signal<Route>} */
+export const route = signal(routeOf(location.hash));
+
+/** The exchange that was open last, and the filter that the list had: the ways back. */
+export const lastOpened = signal("");
+export const lastFilter = signal("");
+
+addEventListener("hashchange", arrive);
+arrive();
+
+function arrive() {
+  const at = routeOf(location.hash);
+  if (at.view === "request") lastOpened.value = at.id;
+  if (at.view === "traffic") lastFilter.value = at.filter;
+  route.value = at;
+}
+
+/**
+ * @param {Route} to
+ * @param {{ isReplacing?: boolean }} [options] without a step in the history, as for letters of a filter
+ */
+export function go(to, { isReplacing = false } = {}) {
+  const hash = hashOf(to);
+  if (hash === location.hash) return;
+  if (isReplacing) {
+    history.replaceState(null, "", hash);
+    arrive();
+  } else location.hash = hash;
+}
+
+/** Back to the list as it was. */
+export function toTraffic() {
+  go({ view: "traffic", filter: lastFilter.value });
+}
+
+/**
+ * @param {string} id
+ * @param {string} [tab]
+ */
+export function toExchange(id, tab = "sections") {
+  go({ view: "request", id, tab });
+}

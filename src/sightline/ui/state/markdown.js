@@ -1,0 +1,366 @@
+// @ts-check
+/**
+ * Markdown read into a tree of harmless nodes: a closed set of tags, text that stays text, and addresses that are only
+ * ever http, https or mailto. HTML in the source is text like any other. The work is linear in the length of the text.
+ */
+
+/** @typedef {string | Element} Node */
+/**
+ * @typedef {object} Element
+ * @property {Tag} tag
+ * @property {Node[]} children
+ * @property {string} [href]
+ * @property {string} [src]
+ * @property {string} [language]
+ * @property {number} [start]
+ * @property {boolean} [checked]
+ * @property {"left" | "center" | "right"} [align]
+ */
+/** @typedef {"p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "hr" | "blockquote" | "ul" | "ol" | "li" | "pre" | "table" | "thead" | "tbody" | "tr" | "th" | "td" | "code" | "strong" | "em" | "del" | "a" | "img" | "remote" | "markup"} Tag */
+
+const DEEPEST = 8;
+/** A paragraph that is longer than this is shown as it is: nobody reads emphasis in it. */
+const LONGEST_INLINE = 40_000;
+
+/** @param {string} text @returns {Element[]} */
+export function parse(text) {
+  return blocks(text.replaceAll("\r\n", "\n").split("\n"), 0);
+}
+
+/**
+ * An address that may stand in a link; null for everything that could run, phone home by itself or lie about its kind.
+ * @param {string} text
+ * @returns {string | null}
+ */
+export function safeAddress(text) {
+  const address = text.trim();
+  // Browsers skip control signs and white space inside a scheme; an address that has any is not one.
+  if (/[\u0000-\u0020\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(address)) return null;
+  return /^(?:https?:\/\/[^/\\]|mailto:[^/\\?])/i.test(address) ? address : null;
+}
+
+/** An image that is in the text itself, and of a kind that cannot hold a script. @param {string} text @returns {string | null} */
+export function safeImage(text) {
+  return /^data:image\/(?:png|jpe?g|gif|webp|avif|bmp);base64,[A-Za-z0-9+/=]+$/i.test(text.trim()) ? text.trim() : null;
+}
+
+// No pattern has two repetitions side by side that take the same sign: one of them would be tried again for each sign.
+const FENCE = /^ {0,3}(`{3,}|~{3,}(?!~))([^`]*)$/;
+const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*)$/;
+const RULE = /^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
+const QUOTE = /^ {0,3}> ?/;
+const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|[ \t]*)$/;
+const TABLE_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$/;
+const MARKUP_LINE = /^ {0,3}<\/?[A-Za-z][\w.:-]*(?:\s[^<>]{0,400})?\/?>[ \t]*$/;
+
+/** @param {string[]} lines @param {number} depth @returns {Element[]} */
+function blocks(lines, depth) {
+  /** @type {Element[]} */
+  const found = [];
+  let at = 0;
+  while (at < lines.length) {
+    const line = lines[at];
+    if (!line.trim()) {
+      at++;
+      continue;
+    }
+    const read = fenced(lines, at) ?? headed(line, at) ?? (depth < DEEPEST ? quoted(lines, at, depth) ?? listed(lines, at, depth) : null) ?? tabled(lines, at);
+    if (read) {
+      found.push(read.element);
+      at = read.next;
+      continue;
+    }
+    const from = at++;
+    while (at < lines.length && lines[at].trim() && !interrupts(lines, at, depth)) at++;
+    found.push({ tag: "p", children: inline(lines.slice(from, at).join("\n")) });
+  }
+  return found;
+}
+
+/** @param {string[]} lines @param {number} at @param {number} depth */
+function interrupts(lines, at, depth) {
+  const line = lines[at];
+  const first = line.trimStart()[0];
+  if (first === "<" || lines[at - 1].trimStart()[0] === "<") return MARKUP_LINE.test(line) || MARKUP_LINE.test(lines[at - 1]);
+  if (!"`~#-*_>+0123456789|".includes(first)) return false;
+  if (FENCE.test(line) || HEADING.test(line) || RULE.test(line)) return true;
+  if (depth >= DEEPEST) return false;
+  return QUOTE.test(line) || /^ {0,3}(?:[-*+]|1[.)])[ \t]+\S/.test(line);
+}
+
+/** @typedef {{ element: Element, next: number }} Read */
+
+/** @param {string[]} lines @param {number} at @returns {Read | null} */
+function fenced(lines, at) {
+  const opening = FENCE.exec(lines[at]);
+  if (!opening) return null;
+  const [, fence, info] = opening;
+  let end = at + 1;
+  while (end < lines.length) {
+    const line = lines[end].trim();
+    if (line.length >= fence.length && line[0] === fence[0] && line === fence[0].repeat(line.length)) break;
+    end++;
+  }
+  const language = info.trim().split(/\s/)[0].slice(0, 30);
+  return { element: { tag: "pre", language, children: [lines.slice(at + 1, end).join("\n")] }, next: end + 1 };
+}
+
+/** @param {string} line @param {number} at @returns {Read | null} */
+function headed(line, at) {
+  if (RULE.test(line)) return { element: { tag: "hr", children: [] }, next: at + 1 };
+  const heading = HEADING.exec(line);
+  if (!heading) return null;
+  const tag = /** @type {Tag} */ (`h${heading[1].length}`);
+  const words = heading[2].trim().replace(/(?:^|[ \t])#+$/, "").trimEnd();
+  return { element: { tag, children: inline(words) }, next: at + 1 };
+}
+
+/** @param {string[]} lines @param {number} at @param {number} depth @returns {Read | null} */
+function quoted(lines, at, depth) {
+  if (!QUOTE.test(lines[at])) return null;
+  let end = at;
+  while (end < lines.length && QUOTE.test(lines[end])) end++;
+  const inner = lines.slice(at, end).map((line) => line.replace(QUOTE, ""));
+  return { element: { tag: "blockquote", children: blocks(inner, depth + 1) }, next: end };
+}
+
+/** @param {string[]} lines @param {number} at @param {number} depth @returns {Read | null} */
+function listed(lines, at, depth) {
+  const first = ITEM.exec(lines[at]);
+  if (!first) return null;
+  const isOrdered = /\d/.test(first[2]);
+  /** @type {Element[]} */
+  const items = [];
+  let next = at;
+  while (next < lines.length) {
+    const begun = ITEM.exec(lines[next]);
+    if (!begun || /\d/.test(begun[2]) !== isOrdered || RULE.test(lines[next])) break;
+    const width = begun[1].length + begun[2].length + 1;
+    const inner = [begun[3] ?? ""];
+    next++;
+    while (next < lines.length) {
+      const line = lines[next];
+      const isBlank = !line.trim();
+      const indent = line.length - line.trimStart().length;
+      if (!isBlank && indent < Math.min(width, 2) && (!lines[next - 1].trim() || ITEM.test(line) || interrupts(lines, next, depth))) break;
+      // Two blank lines, or one before something that is not indented, end the item.
+      if (isBlank && !/^\s{2,}\S/.test(lines[next + 1] ?? "") && !ITEM.test(lines[next + 1] ?? "")) break;
+      inner.push(line.slice(Math.min(indent, width)));
+      next++;
+    }
+    items.push(item(inner, depth));
+    while (next < lines.length && !lines[next].trim() && ITEM.test(lines[next + 1] ?? "")) next++;
+  }
+  /** @type {Element} */
+  const element = { tag: isOrdered ? "ol" : "ul", children: items };
+  if (isOrdered && Number.parseInt(first[2], 10) !== 1) element.start = Number.parseInt(first[2], 10);
+  return { element, next };
+}
+
+/** @param {string[]} inner @param {number} depth @returns {Element} */
+function item(inner, depth) {
+  const task = /^\[([ xX])\][ \t]+/.exec(inner[0]);
+  if (task) inner[0] = inner[0].slice(task[0].length);
+  const children = blocks(inner, depth + 1);
+  // A tight item is a line, not a paragraph.
+  /** @type {Node[]} */
+  const tight = children[0]?.tag === "p" ? [...children[0].children, ...children.slice(1)] : children;
+  return { tag: "li", children: tight, ...(task ? { checked: task[1] !== " " } : {}) };
+}
+
+/** @param {string[]} lines @param {number} at @returns {Read | null} */
+function tabled(lines, at) {
+  if (!lines[at].includes("|") || !TABLE_RULE.test(lines[at + 1] ?? "") || !lines[at + 1].includes("-")) return null;
+  const head = cells(lines[at]);
+  const rules = cells(lines[at + 1]);
+  if (head.length !== rules.length) return null;
+  /** @type {(Element["align"])[]} */
+  const aligns = rules.map((rule) => (/^:-+:$/.test(rule) ? "center" : rule.endsWith(":") ? "right" : "left"));
+  /** @param {string} line @param {"th" | "td"} tag @returns {Element} */
+  const row = (line, tag) => {
+    // A row that lacks cells gets none: else a few short rows under a wide head would be more than a browser can draw.
+    const said = cells(line).slice(0, aligns.length);
+    return { tag: "tr", children: said.map((cell, column) => ({ tag, align: aligns[column], children: inline(cell) })) };
+  };
+  let end = at + 2;
+  while (end < lines.length && lines[end].trim() && lines[end].includes("|")) end++;
+  const body = lines.slice(at + 2, end).map((line) => row(line, "td"));
+  const children = [{ tag: /** @type {Tag} */ ("thead"), children: [row(lines[at], "th")] }, { tag: /** @type {Tag} */ ("tbody"), children: body }];
+  return { element: { tag: "table", children }, next: end };
+}
+
+/** @param {string} line @returns {string[]} */
+function cells(line) {
+  const inner = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
+  return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+}
+
+const SPECIAL = /[\\`*_~[!<]|https?:\/\//g;
+const PUNCTUATION = /[!-/:-@[-`{-~]/;
+
+/**
+ * What stands inside a block. Every sign that could open something looks ahead for its end with one search; a search
+ * that found nothing is not made again.
+ * @param {string} text
+ * @param {number} [depth]
+ * @returns {Node[]}
+ */
+export function inline(text, depth = 0) {
+  if (text.length > LONGEST_INLINE || depth > DEEPEST) return text ? [text] : [];
+  /** @type {Node[]} */
+  const found = [];
+  /** @type {Set<string>} */
+  const missing = new Set();
+  let plain = 0;
+  let at = 0;
+  while (at < text.length) {
+    SPECIAL.lastIndex = at;
+    const match = SPECIAL.exec(text);
+    if (!match) break;
+    const read = opened(text, match.index, match[0], missing, depth);
+    if (!read) {
+      at = match.index + match[0].length;
+      continue;
+    }
+    if (match.index > plain) found.push(text.slice(plain, match.index));
+    found.push(...read.nodes);
+    plain = at = read.next;
+  }
+  if (plain < text.length) found.push(text.slice(plain));
+  return found;
+}
+
+/** @typedef {{ nodes: Node[], next: number }} Piece */
+
+/**
+ * @param {string} text
+ * @param {number} at
+ * @param {string} sign
+ * @param {Set<string>} missing
+ * @param {number} depth
+ * @returns {Piece | null}
+ */
+function opened(text, at, sign, missing, depth) {
+  switch (sign) {
+    case "\\":
+      return PUNCTUATION.test(text[at + 1] ?? "") ? { nodes: [text[at + 1]], next: at + 2 } : null;
+    case "`":
+      return codeSpan(text, at, missing);
+    case "*":
+    case "_":
+    case "~":
+      return emphasis(text, at, missing, depth);
+    case "!":
+      return text[at + 1] === "[" ? linked(text, at + 1, missing, depth, true) : null;
+    case "[":
+      return linked(text, at, missing, depth, false);
+    case "<":
+      return markup(text, at);
+    default:
+      return bare(text, at);
+  }
+}
+
+/** @param {string} text @param {number} at @param {Set<string>} missing @returns {Piece | null} */
+function codeSpan(text, at, missing) {
+  let ticks = 1;
+  while (text[at + ticks] === "`") ticks++;
+  const fence = "`".repeat(ticks);
+  if (missing.has(fence)) return { nodes: [fence], next: at + ticks };
+  let end = text.indexOf(fence, at + ticks);
+  while (end >= 0 && text[end + ticks] === "`") {
+    let run = end;
+    while (text[run] === "`") run++;
+    end = text.indexOf(fence, run);
+  }
+  if (end < 0) {
+    missing.add(fence);
+    return { nodes: [fence], next: at + ticks };
+  }
+  const inner = text.slice(at + ticks, end);
+  const trimmed = inner.startsWith(" ") && inner.endsWith(" ") && inner.trim() ? inner.slice(1, -1) : inner;
+  return { nodes: [{ tag: "code", children: [trimmed] }], next: end + ticks };
+}
+
+/** @param {string} text @param {number} at @param {Set<string>} missing @param {number} depth @returns {Piece | null} */
+function emphasis(text, at, missing, depth) {
+  const sign = text[at];
+  const isDouble = text[at + 1] === sign;
+  if (sign === "~" && !isDouble) return null;
+  const mark = isDouble ? sign + sign : sign;
+  const from = at + mark.length;
+  if (missing.has(mark) || !text[from] || /\s/.test(text[from]) || (sign === "_" && /[\p{L}\p{N}]/u.test(text[at - 1] ?? ""))) return null;
+  let end = text.indexOf(mark, from + 1);
+  for (let tries = 0; end >= 0; end = text.indexOf(mark, end + mark.length)) {
+    const isInside = /\s/.test(text[end - 1]) || text[end - 1] === "\\" || (sign === "_" && /[\p{L}\p{N}]/u.test(text[end + mark.length] ?? ""));
+    const isLonger = !isDouble && (text[end + 1] === sign || text[end - 1] === sign);
+    if (!isInside && !isLonger) break;
+    if (++tries > 50) return null;
+  }
+  if (end < 0) {
+    missing.add(mark);
+    return null;
+  }
+  const tag = sign === "~" ? "del" : isDouble ? "strong" : "em";
+  return { nodes: [{ tag, children: inline(text.slice(from, end), depth + 1) }], next: end + mark.length };
+}
+
+const DESTINATION = /\]\(\s{0,3}<?([^\s<>()]{0,2000}(?:\([^\s<>()]{0,500}\)[^\s<>()]{0,500})?|data:[^\s<>()]+)>?(?:\s+"[^"]{0,300}")?\s{0,3}\)/y;
+
+/**
+ * @param {string} text
+ * @param {number} at where the bracket stands
+ * @param {Set<string>} missing
+ * @param {number} depth
+ * @param {boolean} isImage
+ * @returns {Piece | null}
+ */
+function linked(text, at, missing, depth, isImage) {
+  if (missing.has("](")) return null;
+  const close = text.indexOf("](", at);
+  if (close < 0) {
+    missing.add("](");
+    return null;
+  }
+  if (close - at > 1000 || text.slice(at + 1, close).includes("[")) return null;
+  DESTINATION.lastIndex = close;
+  const match = DESTINATION.exec(text);
+  if (!match) return null;
+  const label = text.slice(at + 1, close);
+  const next = close + match[0].length;
+  if (isImage) {
+    const src = safeImage(match[1]);
+    if (src) return { nodes: [{ tag: "img", src, children: [label] }], next };
+    const href = safeAddress(match[1]);
+    return href ? { nodes: [{ tag: "remote", href, children: [label || href] }], next } : null;
+  }
+  const href = safeAddress(match[1]);
+  // An address that is not safe stays what it is: text that a person can read.
+  return href ? { nodes: [{ tag: "a", href, children: inline(label, depth + 1) }], next } : null;
+}
+
+const MARKUP = /<(?:\/?[A-Za-z][\w.:-]{0,60}(?:\s[^<>]{0,400})?\/?|!--[^<>]{0,400}--)>/y;
+
+/** Tags are shown as the text that they are, only quieter. @param {string} text @param {number} at @returns {Piece | null} */
+function markup(text, at) {
+  MARKUP.lastIndex = at;
+  const match = MARKUP.exec(text);
+  if (match) return { nodes: [{ tag: "markup", children: [match[0]] }], next: at + match[0].length };
+  const auto = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/y;
+  auto.lastIndex = at;
+  const link = auto.exec(text);
+  const href = link ? safeAddress(link[1]) : null;
+  return link && href ? { nodes: [{ tag: "a", href, children: [link[1]] }], next: at + link[0].length } : null;
+}
+
+/** @param {string} text @param {number} at @returns {Piece | null} */
+function bare(text, at) {
+  const pattern = /https?:\/\/[^\s<>"'`\\|^{}]{1,2000}/y;
+  pattern.lastIndex = at;
+  const match = pattern.exec(text);
+  if (!match || /[\p{L}\p{N}]/u.test(text[at - 1] ?? "")) return null;
+  let address = match[0].replace(/[.,;:!?*_~\]]+$/, "");
+  if (address.endsWith(")") && !address.includes("(")) address = address.slice(0, -1);
+  const href = safeAddress(address);
+  return href ? { nodes: [{ tag: "a", href, children: [address] }], next: at + address.length } : null;
+}

@@ -1,0 +1,11 @@
+export * from "@codemirror/state";
+export * from "@codemirror/view";
+export * from "@codemirror/commands";
+export * from "@codemirror/language";
+export * from "@codemirror/search";
+export * from "@codemirror/autocomplete";
+export * from "@codemirror/lint";
+export * from "@codemirror/merge";
+export * from "@codemirror/lang-json";
+export * from "@codemirror/lang-markdown";
+export { tags, tagHighlighter, highlightTree, classHighlighter } from "@lezer/highlight";

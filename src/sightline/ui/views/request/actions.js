@@ -1,0 +1,36 @@
+// @ts-check
+/** What several places of the view do the same way. */
+
+import { placeOf } from "../../state/exchange.js";
+import { toast } from "../../widgets/toast.js";
+import { wireDialect } from "./desk.js";
+import { message } from "../../state/messages.js";
+
+/** @import { Section } from "../../state/exchange.js" */
+/** @import { Desk } from "./desk.js" */
+
+/** @param {string} text */
+export async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast("Copied.");
+  } catch {
+    toast("The browser did not allow copying.", { hint: "Select the text and copy it by hand.", tone: "bad" });
+  }
+}
+
+/**
+ * A new message below a section, open for writing.
+ * @param {Desk} desk
+ * @param {Section} section
+ * @param {"user" | "assistant"} role
+ */
+export async function insert(desk, section, role) {
+  const place = placeOf(section);
+  if (!place) return;
+  const before = new Set(desk.sections.peek().map((each) => each.id));
+  const value = message(wireDialect(desk.view.peek()), role, "New message");
+  if (!(await desk.apply({ op: "insert", pointer: `${place.list}/${place.index + 1}`, value }))) return;
+  const made = desk.sections.peek().find((each) => !before.has(each.id));
+  if (made) desk.edit({ section: made.id });
+}

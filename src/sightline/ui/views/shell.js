@@ -1,0 +1,118 @@
+// @ts-check
+/** The frame around every view: places, what is held, and what is wrong with the connection. */
+
+import { about } from "../about.js";
+import { connection, retry } from "../api.js";
+import { held, heldCount } from "../feed.js";
+import { shortcuts, useShortcuts } from "../keyboard.js";
+import { lastFilter, lastOpened, route, toExchange, toTraffic } from "../navigation.js";
+import { notifies, theme, toggleNotifications } from "../preferences.js";
+import { hashOf } from "../state/routes.js";
+import { h, html, useEffect, useState } from "../vendor/preact.js";
+import { Icon } from "../widgets/icon.js";
+import { KeyCaps } from "../widgets/keycaps.js";
+import { Menu } from "../widgets/menu.js";
+import { Toasts } from "../widgets/toast.js";
+import { Connect } from "./connect.js";
+import { Interception } from "./interception.js";
+import { Palette } from "./palette.js";
+import { RequestView } from "./request/request.js";
+import { Rules } from "./rules.js";
+import { Shortcuts } from "./shortcuts.js";
+import { Traffic } from "./traffic.js";
+
+/** @typedef {"" | "palette" | "connect" | "shortcuts" | "rules"} Panel */
+
+export function Shell() {
+  const [panel, setPanel] = useState(/** @type {Panel} */ (""));
+  const at = route.value;
+  useTitle();
+  useShortcuts([
+    { keys: "ctrl+k", label: "Find a command", group: "Everywhere", run: () => setPanel("palette"), whileTyping: true, isHidden: true },
+    { keys: "?", label: "Show shortcuts", group: "Everywhere", run: () => setPanel("shortcuts") },
+    { keys: "g t", label: "Go to traffic", group: "Everywhere", run: toTraffic },
+    { keys: "g h", label: "Go to the first held request", group: "Everywhere", run: () => held.value[0] && toExchange(held.value[0].id) },
+    { keys: "g c", label: "Connect a client", group: "Everywhere", run: () => setPanel("connect") },
+    { keys: "g r", label: "Edit the rules that hold requests", group: "Everywhere", run: () => setPanel("rules") },
+    { keys: "", label: "Theme: like the system", group: "Everywhere", run: () => (theme.value = "") },
+    { keys: "", label: "Theme: light", group: "Everywhere", run: () => (theme.value = "light") },
+    { keys: "", label: "Theme: dark", group: "Everywhere", run: () => (theme.value = "dark") },
+  ]);
+  const close = () => setPanel("");
+  const panels = {
+    "": () => null,
+    palette: () => h(Palette, { onClose: close }),
+    connect: () => h(Connect, { onClose: close }),
+    shortcuts: () => h(Shortcuts, { onClose: close, shortcuts: shortcuts.value }),
+    rules: () => h(Rules, { onClose: close }),
+  };
+  return html`<div class="shell">
+    ${h(Header, { onPanel: setPanel })}
+    ${h(Banner, {})}
+    <div class="shell-view">
+      ${at.view === "request" ? h(RequestView, { key: at.id, id: at.id, tab: at.tab }) : null}
+      ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
+    </div>
+    ${panels[panel]()}
+    ${h(Toasts, {})}
+  </div>`;
+}
+
+/** @param {{ onPanel: (panel: Panel) => void }} props */
+function Header({ onPanel }) {
+  const count = heldCount.value;
+  return html`<header class="shell-header">
+    <a class="brand" href="#/traffic" aria-label="Sightline">
+      <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M1.5 10h17" /><circle cx="10" cy="10" r="4.5" /></svg>
+      <span class="brand-name">Sightline</span>
+    </a>
+    ${h(Places, {})}
+    <span class="shell-gap"></span>
+    ${count ? html`<button type="button" class="held-chip" title="Open the first held request" onClick=${() => toExchange(held.value[0].id)}>${h(Icon, { name: "pause" })}${count} held</button>` : null}
+    ${h(Interception, { onRules: () => onPanel("rules") })}
+    <button type="button" class="button quiet find" aria-label="Find a command" onClick=${() => onPanel("palette")}>${h(Icon, { name: "search" })}<span class="find-keys">${h(KeyCaps, { keys: "ctrl+k" })}</span></button>
+    <button type="button" class="button connect-button" aria-label="Connect a client" onClick=${() => onPanel("connect")}>${h(Icon, { name: "plug" })}<span>Connect</span></button>
+    ${h(Menu, {
+      label: "More",
+      choices: [
+        { label: "Theme: like the system", isChosen: theme.value === "", run: () => (theme.value = "") },
+        { label: "Theme: light", isChosen: theme.value === "light", run: () => (theme.value = "light") },
+        { label: "Theme: dark", isChosen: theme.value === "dark", run: () => (theme.value = "dark") },
+        "line",
+        { label: "Notify me of held requests", isChosen: notifies.value, run: toggleNotifications },
+        { label: "Connect a client", run: () => onPanel("connect"), keys: h(KeyCaps, { keys: "g c" }) },
+        { label: "Keyboard shortcuts", run: () => onPanel("shortcuts"), keys: h(KeyCaps, { keys: "?" }) },
+      ],
+    })}
+  </header>`;
+}
+
+function Places() {
+  const view = route.value.view;
+  const places = [{ view: "traffic", label: "Traffic", href: hashOf({ view: "traffic", filter: lastFilter.value }) }];
+  if (lastOpened.value) places.push({ view: "request", label: "Request", href: hashOf({ view: "request", id: lastOpened.value, tab: "sections" }) });
+  for (const place of about.value.places ?? []) {
+    if (place === "chat" || place === "evals") places.push({ view: place, label: place === "chat" ? "Chat" : "Evals", href: hashOf({ view: place }) });
+  }
+  return html`<nav class="places" aria-label="Places">
+    ${places.map((each) => html`<a key=${each.view} href=${each.href} aria-current=${each.view === view ? "page" : null}>${each.label}</a>`)}
+  </nav>`;
+}
+
+function Banner() {
+  const state = connection.value;
+  if (state === "refused") {
+    return html`<div class="banner bad" role="alert">${h(Icon, { name: "warn" })}<span>This page is not known here any more. Open the link again that Sightline printed when it started.</span></div>`;
+  }
+  if (state !== "lost") return null;
+  return html`<div class="banner" role="alert">${h(Icon, { name: "warn" })}<span>Sightline does not answer. What you see may be old; the page keeps trying.</span><button type="button" class="button" onClick=${retry}>Try now</button></div>`;
+}
+
+function useTitle() {
+  const at = route.value;
+  const count = heldCount.value;
+  const place = at.view === "request" ? `${at.id} · ` : "";
+  useEffect(() => {
+    document.title = `${count ? `(${count} held) ` : ""}${place}Sightline`;
+  }, [count, place]);
+}

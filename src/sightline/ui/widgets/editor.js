@@ -1,0 +1,149 @@
+// @ts-check
+/** CodeMirror, loaded when the first editor opens; until then, and where it cannot be had, a plain text field does. */
+
+import { withLineEnds } from "../state/edits.js";
+import { core } from "../state/textdiff.js";
+import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+
+/** @import { EditorView } from "../vendor/codemirror.js" */
+/** @typedef {typeof import("../vendor/codemirror.js")} CodeMirror */
+
+/** @type {CodeMirror | null} */
+let loaded = null;
+/** @type {Promise<CodeMirror> | null} */
+let loading = null;
+
+/** Load it ahead of time, for instance when a request is held. @returns {Promise<CodeMirror>} */
+export function loadEditor() {
+  loading ??= import("../vendor/codemirror.js").then((module) => (loaded = module), (error) => {
+    loading = null;
+    throw error;
+  });
+  return loading;
+}
+
+/**
+ * @typedef {object} EditorProps
+ * @property {string} value taken when it opens; a later value replaces the text only if it is not what was typed
+ * @property {string} label
+ * @property {"markdown" | "json" | "text"} [language]
+ * @property {string | null} [original] with it, what differs is marked and can be taken back piece by piece
+ * @property {boolean} [isReadOnly]
+ * @property {boolean} [isFocused] take the focus when it opens
+ * @property {(text: string) => void} [onChange]
+ * @property {() => void} [onDone] Escape, or Ctrl+Enter where nothing else takes it
+ * @property {string} [key]
+ */
+
+/** @param {EditorProps} props */
+export function Editor(props) {
+  const [module, setModule] = useState(loaded);
+  useEffect(() => {
+    let isThere = true;
+    if (!module) loadEditor().then((code) => isThere && setModule(code), () => {});
+    return () => void (isThere = false);
+  }, []);
+  /** What was typed into the plain field is carried over when the real one comes. */
+  const typed = useRef(/** @type {string | null} */ (null));
+  const onChange = (/** @type {string} */ text) => {
+    typed.current = text;
+    props.onChange?.(text);
+  };
+  return module ? h(Rich, { ...props, value: typed.current ?? props.value, onChange: props.onChange, module }) : h(Plain, { ...props, onChange });
+}
+
+/** @param {EditorProps} props */
+function Plain({ value, label, isReadOnly, onChange, onDone }) {
+  return html`<textarea class="editor-plain mono" aria-label=${label} readonly=${isReadOnly} defaultValue=${value} spellcheck=${false}
+    onInput=${(/** @type {InputEvent} */ event) => onChange?.(withLineEnds(/** @type {HTMLTextAreaElement} */ (event.target).value, value))}
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && (event.preventDefault(), event.stopPropagation(), onDone?.())}></textarea>`;
+}
+
+/** @param {EditorProps & { module: CodeMirror }} props */
+function Rich(props) {
+  const host = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const editor = useRef(/** @type {EditorView | null} */ (null));
+  const latest = useRef(props);
+  /** What was typed or taken last: an answer that says the same must not move the cursor. */
+  const known = useRef(props.value);
+  latest.current = props;
+  const hasMerge = typeof props.original === "string";
+
+  useLayoutEffect(() => {
+    const { module, isFocused } = latest.current;
+    const before = editor.current?.state;
+    const text = before ? before.doc.toString() : latest.current.value;
+    const view = new module.EditorView({
+      doc: text,
+      selection: before?.selection ?? { anchor: isFocused ? text.length : 0 },
+      extensions: extensions(module, latest, known),
+      parent: /** @type {HTMLElement} */ (host.current),
+    });
+    editor.current = view;
+    if (isFocused) view.focus();
+    return () => view.destroy();
+  }, [props.module, hasMerge, props.language, props.isReadOnly]);
+
+  useEffect(() => {
+    const view = editor.current;
+    if (!view || props.value === known.current) return;
+    known.current = props.value;
+    const [from, to, end] = core(view.state.doc.toString(), props.value);
+    // Only what differs, so that the cursor stays where it is.
+    if (from < to || from < end) view.dispatch({ changes: { from, to, insert: props.value.slice(from, end) } });
+  }, [props.value]);
+
+  return html`<div class="editor" ref=${host}></div>`;
+}
+
+/**
+ * @param {CodeMirror} module
+ * @param {{ current: EditorProps }} latest
+ * @param {{ current: string }} known
+ */
+function extensions(module, latest, known) {
+  const { EditorView, EditorState, keymap, Prec } = module;
+  const { label, language, original, isReadOnly } = latest.current;
+  const done = () => (latest.current.onDone?.(), true);
+  const list = [
+    Prec.high(keymap.of([{ key: "Escape", run: (view) => (module.searchPanelOpen(view.state) ? module.closeSearchPanel(view) : done()) }])),
+    module.history(),
+    module.drawSelection(),
+    module.highlightSpecialChars(),
+    module.bracketMatching(),
+    module.search({ top: true }),
+    module.highlightSelectionMatches(),
+    EditorView.lineWrapping,
+    EditorView.perLineTextDirection.of(true),
+    keymap.of([...module.defaultKeymap.filter((binding) => binding.key !== "Mod-Enter"), ...module.historyKeymap, ...module.searchKeymap]),
+    module.syntaxHighlighting(module.classHighlighter),
+    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", autocorrect: "off", autocapitalize: "off" }),
+    EditorView.domEventHandlers({ beforeinput: (event, view) => replaced(event, view) }),
+    EditorView.updateListener.of((update) => {
+      if (!update.docChanged) return;
+      const text = update.state.doc.toString();
+      if (text === known.current) return;
+      known.current = text;
+      latest.current.onChange?.(text);
+    }),
+  ];
+  // A line break is what the text has: a document with \r\n would otherwise come back changed.
+  list.push(EditorState.lineSeparator.of("\n"));
+  if (isReadOnly) list.push(EditorState.readOnly.of(true));
+  if (language === "json") list.push(module.json());
+  if (language === "markdown") list.push(module.markdown());
+  if (typeof original === "string") list.push(module.unifiedMergeView({ original: module.Text.of(original.split("\n")), mergeControls: !isReadOnly, highlightChanges: true, gutter: true, collapseUnchanged: { margin: 3, minSize: 8 } }));
+  return list;
+}
+
+/**
+ * A browser that replaces a selection by itself keeps its colours in a style attribute, which this page forbids.
+ * @param {InputEvent} event
+ * @param {EditorView} view
+ */
+function replaced(event, view) {
+  const { state } = view;
+  if (event.inputType !== "insertText" || event.data === null || event.isComposing || state.readOnly || state.selection.main.empty) return false;
+  view.dispatch(state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+  return true;
+}

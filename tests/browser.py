@@ -1,0 +1,126 @@
+"""A real browser for the tests of the page: Debian's Chromium, driven by Playwright."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
+
+from tests.gateway_server import Served
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
+WIDE, NARROW = (1280, 800), (390, 844)
+PATIENCE_MS = 20_000
+
+
+def program() -> str:
+    """Where the browser is; brought by Debian's own tool where this process may ask for that, else a visible skip."""
+    found = _found()
+    if found is None:
+        _install()
+        found = _found()
+    if found is None:
+        pytest.skip("Chromium is not installed, and could not be (Debian, as root: apt-get install chromium)")
+    return found
+
+
+def _found() -> str | None:
+    return next((path for name in NAMES if (path := shutil.which(name)) is not None), None)
+
+
+def _install() -> None:
+    apt = shutil.which("apt-get")
+    if apt is None or os.geteuid() != 0:
+        return
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for step in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
+        subprocess.run([apt, "-qq", *step], env=quiet, check=False, capture_output=True, timeout=900)
+
+
+@dataclass
+class Shown:
+    """A page that somebody looks at. `complaints` are what its scripts said went wrong; those that hold one of the
+    `expected` words belong to the story."""
+
+    page: Page
+    context: BrowserContext
+    complaints: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def picture(self, folder: Path, name: str) -> None:
+        """What it looks like, for people."""
+        self.page.screenshot(path=folder / f"{name}.png", animations="disabled")
+
+    @property
+    def surprises(self) -> list[str]:
+        """What went wrong and should not have."""
+        return [said for said in self.complaints if not any(words in said for words in self.expected)]
+
+
+@contextmanager
+def browsing() -> Iterator[Browser]:
+    """A browser that shows nothing yet."""
+    executable = program()
+    expect.set_options(timeout=PATIENCE_MS)
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=executable, args=list(FLAGS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def looking(browser: Browser, server: Served, *, size: tuple[int, int] = WIDE, dark: bool = False) -> Iterator[Shown]:
+    """The page of this server for one person, opened by the link that it prints; whatever its scripts complain of fails
+    the test."""
+    scheme = "dark" if dark else "light"
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    try:
+        context.set_default_timeout(PATIENCE_MS)
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
+        opened = Shown(context.new_page(), context)
+        watch(opened.page, opened.complaints)
+        opened.page.goto(f"{server.url}/?token={server.token}")
+        yield opened
+        assert not opened.surprises, opened.surprises
+    finally:
+        context.close()
+
+
+@contextmanager
+def shown(server: Served, *, size: tuple[int, int] = WIDE, dark: bool = False) -> Iterator[Shown]:
+    """The page of this server in a browser of its own."""
+    with browsing() as browser, looking(browser, server, size=size, dark=dark) as opened:
+        yield opened
+
+
+def watch(page: Page, complaints: list[str]) -> None:
+    """Note what goes wrong on this page."""
+
+    def heard(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            complaints.append(f"{message.type}: {message.text}")
+
+    def asked(dialog: Dialog) -> None:
+        complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("console", heard)
+    page.on("pageerror", lambda error: complaints.append(f"uncaught: {error}"))
+    page.on("dialog", asked)

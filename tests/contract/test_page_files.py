@@ -1,0 +1,57 @@
+"""The page's files: other people's are those of the manifest, and ours keep the rules that make them safe."""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sightline.server.workbench.static import FOLDER
+
+VENDOR = FOLDER / "vendor"
+MANIFEST = tomllib.loads((VENDOR / "VENDOR.toml").read_text("utf-8"))
+OWN = sorted(path for path in FOLDER.rglob("*.js") if VENDOR not in path.parents)
+TESTS = Path(__file__).resolve().parent.parent / "ui"
+MOST_LINES = 500
+
+
+def test_the_vendored_files_are_those_of_the_manifest() -> None:
+    assert {path.name for path in VENDOR.glob("*.js")} == set(MANIFEST)
+    for name, told in MANIFEST.items():
+        assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == told["sha256"], "run tools/vendor.py"
+
+
+def test_every_vendored_package_comes_with_its_licence() -> None:
+    for told in MANIFEST.values():
+        licences = (VENDOR / told["licences"]).read_text("utf-8")
+        for package in told["packages"]:
+            assert f"{package['name']} {package['version']} ({package['licence']})" in licences
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_our_modules_keep_the_rules(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert text.startswith("// @ts-check\n/**"), "types are checked, and the module says what it is for"
+    assert "<${" not in text, "components go through h(), so that their props are checked"
+    assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|eval)\b", text)
+    assert len(text.splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER / "state").glob("*.js")), ids=lambda path: path.name)
+def test_state_is_pure(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert not re.search(r"\b(document|window|fetch|localStorage|Date\.now|Math\.random)\b\s*[.(]", text)
+    assert not re.search(r'from "\.\./(?!vendor/)', text), "state knows nothing of views, widgets or the server"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_the_states_own_tests_pass() -> None:
+    node = shutil.which("node")
+    assert node is not None
+    done = subprocess.run(
+        [node, "--test", *sorted(map(str, TESTS.glob("*.test.js")))], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout.decode()[-4000:]

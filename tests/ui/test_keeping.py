@@ -1,0 +1,72 @@
+"""An edit that is kept is made again on later turns, by itself."""
+
+import json
+
+from playwright.sync_api import expect
+
+from tests.page_stage import PageStage, card, chat, proof, system, user, write
+
+FIRST = (system("You are brief."), user("What is two and two?"))
+SECOND = (*FIRST, {"role": "assistant", "content": "Four."}, user("And three and three?"))
+
+
+def test_an_edit_kept_for_the_session_is_made_again_on_the_next_turn(stage: PageStage) -> None:
+    exchange, first = stage.client(chat(*FIRST), session="sums@school")
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        page.get_by_role("button", name="How long edits are kept").click()
+        page.get_by_role("menuitemradio", name="Keep for this session").click()
+        write(page, "System", " And kind.")
+        page.get_by_role("button", name="Send").first.click()
+        expect(proof(page)).to_contain_text("sent = shown")
+        first.result(30)
+        page.get_by_role("button", name="Back to traffic").click()
+
+        again, second = stage.client(chat(*SECOND), session="sums@school")
+        page.get_by_role("row", name="And three and three?").click()
+        expect(card(page, "System")).to_contain_text("You are brief. And kind.")
+        expect(card(page, "System")).to_contain_text("edited")
+        page.get_by_role("button", name="How long edits are kept").click()
+        page.get_by_role("menuitem", name="Show all kept edits").click()
+        kept = page.get_by_role("region", name="Kept edits")
+        expect(kept.get_by_role("listitem")).to_contain_text("applied here")
+        kept.get_by_role("button", name="Close", exact=True).click()
+        page.get_by_role("button", name="Send").first.click()
+        expect(proof(page)).to_contain_text("sent = shown")
+        second.result(30)
+
+        other, third = stage.client(chat(*FIRST), session="elsewhere")
+        stage.open(page, other)
+        expect(card(page, "System")).to_contain_text("You are brief.")
+        expect(card(page, "System")).not_to_contain_text("kind")
+        page.get_by_role("button", name="Send").first.click()
+        third.result(30)
+    said = [json.loads(sent)["messages"][0]["content"] for sent in stage.desk.sent[-3:]]
+    assert said == ["You are brief. And kind.", "You are brief. And kind.", "You are brief."]
+    assert stage.person.view(again)["masks"][0]["outcome"] == "applied"
+
+
+def test_a_kept_edit_is_stopped_by_one_click_and_that_is_taken_back_by_another(stage: PageStage) -> None:
+    exchange, answer = stage.client(chat(*FIRST))
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        page.get_by_role("button", name="How long edits are kept").click()
+        page.get_by_role("menuitemradio", name="Keep everywhere").click()
+        card(page, "System").get_by_role("button", name="Delete System").click()
+        expect(card(page, "System")).to_contain_text("deleted")
+        page.get_by_role("button", name="How long edits are kept").click()
+        page.get_by_role("menuitem", name="Show all kept edits").click()
+        kept = page.get_by_role("region", name="Kept edits").get_by_role("listitem")
+        expect(kept).to_have_count(1)
+        page.get_by_role("button", name="Stop: delete a system section").click()
+        expect(kept).to_have_count(0)
+        page.get_by_role("status").get_by_role("button", name="Undo").click()
+        expect(kept).to_have_count(1)
+        page.get_by_role("combobox", name="What").select_option("all thinking")
+        page.get_by_role("button", name="Keep", exact=True).click()
+        expect(kept).to_have_count(2)
+    assert [mask["kind"] for mask in stage.person.get("/api/masks")] == ["delete", "strip"]
+    stage.person.release(exchange)
+    answer.result(30)

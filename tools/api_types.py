@@ -1,0 +1,182 @@
+"""Write the page's types of the API from the values that the server answers with: `python tools/api_types.py`.
+
+With `--check` nothing is written, and the status says whether the file is what it would be.
+"""
+
+import sys
+from pathlib import Path
+
+import msgspec
+from msgspec import inspect
+
+from sightline.edit.masks import Mask
+from sightline.edit.operations import AnyOperation
+from sightline.engine.expanding import Expand
+from sightline.intercept.rules import Rule
+from sightline.model.exchange import Fact
+from sightline.server.workbench import shapes
+from sightline.server.workbench.views import ALWAYS
+from sightline.store.summary import Summary
+
+FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
+ANSWERS = (
+    shapes.Changed,
+    shapes.Told,
+    shapes.ReplyShown,
+    shapes.Diff,
+    shapes.FilterShown,
+    shapes.Intercepting,
+    shapes.Decided,
+    shapes.About,
+)
+SUFFIXES = {
+    "sightline.model.exchange": "Fact",
+    "sightline.edit.operations": "Operation",
+    "sightline.engine.expanding": "Operation",
+}
+"""What is told apart by its module in Python is told apart by its name in the page."""
+
+NAMES = {"Summary": "Line"}
+FIELDS = {
+    ("Told", "facts"): "NotedFact[]",
+    ("Line", "status"): "number | null",
+}
+HEAD = """\
+// Written by tools/api_types.py from the values that the server answers with. Do not edit it by hand.
+
+/** Any JSON. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+"""
+TAIL = """\
+/** A fact with its number and time. The `data` of a frame is in base64, and left out where `frames=0` was asked for. */
+export type NotedFact = Fact & { n: number; at: number; exchange?: string; size?: number; fault?: FaultShown };
+
+/** One exchange as the page opens it. */
+export type View = Omit<Line, keyof Changed | keyof Told> &
+  Changed &
+  Required<Omit<Told, "fault">> &
+  Pick<Told, "fault">;
+
+/** What every refusal is. */
+export interface Refusal {
+  error: { code: string; message: string; hint: string };
+}
+"""
+
+
+def written() -> str:
+    """The whole file."""
+    kinds = inspect.multi_type_info([*ANSWERS, Summary, Rule, Mask, AnyOperation | Expand, Fact])
+    found: dict[str, inspect.StructType] = {}
+    for kind in kinds:
+        _collect(kind, found)
+    pieces = [HEAD, *(_interface(name, found[name]) for name in sorted(found))]
+    for name, union in (("Operation", kinds[-2]), ("Fact", kinds[-1])):
+        pieces.append(f"export type {name} = {_type(union)};\n")
+    return "\n".join([*pieces, TAIL])
+
+
+def _collect(kind: inspect.Type, found: dict[str, inspect.StructType]) -> None:
+    match kind:
+        case inspect.StructType():
+            name = _name(kind.cls)
+            if name in found:
+                if found[name].cls is not kind.cls:
+                    raise SystemExit(f"two values are called {name}: name one of them otherwise")
+                return
+            found[name] = kind
+            for field in kind.fields:
+                _collect(field.type, found)
+        case inspect.UnionType(types=types):
+            for each in types:
+                _collect(each, found)
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            _collect(item, found)
+        case inspect.TupleType(item_types=items):
+            for each in items:
+                _collect(each, found)
+        case inspect.DictType(value_type=value):
+            _collect(value, found)
+        case _:
+            pass
+
+
+def _name(cls: type) -> str:
+    name = NAMES.get(cls.__name__, cls.__name__)
+    suffix = SUFFIXES.get(cls.__module__, "")
+    return name if name.endswith(suffix) else f"{name}{suffix}"
+
+
+def _interface(name: str, struct: inspect.StructType) -> str:
+    lines = [f"export interface {name} {{"]
+    if struct.tag is not None:
+        lines.append(f"  {struct.tag_field}: {msgspec.json.encode(struct.tag).decode()};")
+    lines += [f"  {_field(name, struct.cls, each)}" for each in struct.fields]
+    words = " ".join((struct.cls.__doc__ or "").split())
+    return "\n".join([f"/** {words} */", *lines, "}", ""])
+
+
+def _field(name: str, cls: type, field: inspect.Field) -> str:
+    config = cls.__struct_config__  # type: ignore[attr-defined] # every struct has one
+    # What may be left out: by the server where it is as usual, and by whoever asks where it has a default.
+    is_optional = not field.required and (config.omit_defaults or config.forbid_unknown_fields)
+    if name == "Line":
+        is_optional = field.name not in (*ALWAYS, "status")
+    is_optional = is_optional or isinstance(field.type, inspect.BytesType)
+    kind = FIELDS.get((name, field.name)) or _type(field.type)
+    if is_optional and not config.forbid_unknown_fields:
+        kind = kind.removesuffix(" | null")
+    return f"{field.encode_name}{'?' if is_optional else ''}: {kind};"
+
+
+def _type(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.StructType(cls=cls):
+            return _name(cls)
+        case inspect.StrType() | inspect.BytesType():
+            return "string"
+        case inspect.IntType() | inspect.FloatType():
+            return "number"
+        case inspect.BoolType():
+            return "boolean"
+        case inspect.NoneType():
+            return "null"
+        case inspect.LiteralType(values=values):
+            return " | ".join(msgspec.json.encode(value).decode() for value in sorted(values, key=str))
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            return f"{_bracketed(_type(item))}[]"
+        case inspect.TupleType(item_types=items):
+            return f"[{', '.join(map(_type, items))}]"
+        case inspect.DictType(value_type=value):
+            return f"{{ [key: string]: {_type(value)} }}"
+        case inspect.UnionType(types=types):
+            return _union(types)
+        case _:
+            return "Json"
+
+
+def _union(types: tuple[inspect.Type, ...]) -> str:
+    if any(isinstance(each, inspect.DictType | inspect.AnyType) for each in types) and len(types) > 2:
+        return "Json"
+    named = sorted((_type(each) for each in types), key=lambda word: word == "null")
+    return " | ".join(dict.fromkeys(named))
+
+
+def _bracketed(word: str) -> str:
+    return f"({word})" if " | " in word else word
+
+
+def main() -> int:
+    """Write it, or look whether it is as it should be."""
+    text = written()
+    if "--check" not in sys.argv[1:]:
+        FILE.write_text(text, "utf-8")
+        return 0
+    is_fresh = FILE.exists() and FILE.read_text("utf-8") == text
+    if not is_fresh:
+        sys.stderr.write(f"{FILE.name} is not what the server answers with: run python tools/api_types.py\n")
+    return 0 if is_fresh else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
