@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench import codecs, estimates, startup, store, transport
+from bench import chat, codecs, edits, estimates, page, startup, store, transport
 from bench.peers import report as gateways
 
 REPORTS: dict[str, Callable[[], str]] = {
@@ -16,7 +16,10 @@ REPORTS: dict[str, Callable[[], str]] = {
     "startup": startup.report,
     "transport": transport.report,
     "estimates": estimates.report,
+    "edits": edits.report,
     "store": store.report,
+    "page": page.report,
+    "chat": chat.report,
     "peers": gateways.peers,
     "memory": gateways.memory,
 }

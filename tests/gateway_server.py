@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sightline.build import configuration, open_server
+from sightline.build.configured import configuration
+from sightline.build.serving import open_server
 from sightline.server.listening import Listening, bound, new_loop
 
 
@@ -51,8 +52,8 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, config: str) -> Iterator[Served]:
-    """Sightline with this configuration, and its data in this folder."""
+def served(folder: Path, config: str, port: int = 0) -> Iterator[Served]:
+    """Sightline with this configuration, and its data in this folder; on any free port if none is named."""
     file = folder / "sightline.toml"
     file.write_text(config)
     loaded = configuration(str(file))
@@ -60,9 +61,9 @@ def served(folder: Path, config: str) -> Iterator[Served]:
     made: list[Served] = []
 
     async def serve() -> None:
-        sockets = bound("127.0.0.1", 0)
-        port = sockets[0].getsockname()[1]
-        async with open_server(loaded, str(folder / "data"), host="127.0.0.1", port=port) as (listening, link):
+        sockets = bound("127.0.0.1", port)
+        own = sockets[0].getsockname()[1]
+        async with open_server(loaded, str(folder / "data"), host="127.0.0.1", port=own) as (listening, link):
             parts = urlsplit(link)
             made.append(Served(f"http://{parts.netloc}", parse_qs(parts.query)["token"][0], listening))
             ready.set()

@@ -248,7 +248,6 @@ def test_codex_signed_in_with_chatgpt_finds_a_server_that_knows_where_to_go(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--hold", "--", "true"], "--hold is not there yet"),
         ([], "there is no command"),
         (["--"], "there is no command"),
         (["--", "no-such-command-here"], "'no-such-command-here' cannot be found"),

@@ -1,11 +1,14 @@
 """What the README tells a newcomer to type works as it stands."""
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +29,42 @@ def run(line: str, data: Path) -> subprocess.CompletedProcess[str]:
     command = [str(folder / word.removeprefix(BIN)) if word.startswith(BIN) else word for word in words]
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
     environment = {**kept, "SIGHTLINE_DATA": str(data), "SIGHTLINE_SERVER_PORT": "0"}
+    if " --hold " in line:
+        return held(command, environment)
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False, env=environment)
+
+
+def held(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The same with a person, who opens the link and sends what is held."""
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        assert running.stderr is not None
+        try:
+            link = next(found for said in running.stderr if (found := re.search(r"(http\S+)/\?token=(\S+)", said)))
+            release(link[1], link[2])
+            out, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
+    return subprocess.CompletedProcess(command, running.returncode, out, err)
+
+
+def release(url: str, token: str) -> None:
+    """Send the first request that is held, as it stands."""
+
+    def api(path: str, body: bytes | None = None) -> Any:
+        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(url + path, body, headers), timeout=30) as answer:
+            return json.loads(answer.read())
+
+    listening = urllib.request.Request(f"{url}/api/events", headers={"authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(listening, timeout=60) as events:
+        waiting = api("/api/holds")
+        while not waiting:
+            events.readline()
+            waiting = api("/api/holds")
+    seen = api(f"/api/exchanges/{waiting[0]}")
+    assert api(f"/api/exchanges/{waiting[0]}/release", json.dumps({"body_sha256": seen["body_sha256"]}).encode())
 
 
 def test_the_readme_has_commands() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sightline.build import configuration
+from sightline.build.configured import configuration
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, StreamEvent, TextReceived

@@ -7,12 +7,17 @@ from sightline.engine.live import Live
 from sightline.engine.overheard import Overheard
 from sightline.errors import Code, Fault
 from sightline.model.exchange import (
+    Answered,
     AttemptStarted,
+    Dropped,
+    Edited,
     ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
     FrameArrived,
+    Held,
     Received,
+    Released,
     Translated,
 )
 from sightline.model.parts import Text
@@ -117,3 +122,78 @@ def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptu
     live = Live(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
     live.finished(Reply(usage=Usage(input_tokens=10**30)))
     assert "x_1 could not be recorded" in caplog.text
+
+
+def facts_in(kept: list[Entry]) -> list[object]:
+    return [each.fact for each in kept if isinstance(each, Noted)]
+
+
+def test_what_a_person_does_is_on_record_at_once() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.held(Held())
+    assert facts_in(kept)[1:] == [Held()]
+    live.edited("set", live.sha256, "aa", b"{1}")
+    assert kept[-2:] == [Kept("aa", b"{1}", "s-7"), Noted("x_1", 2, 100.0, Edited("set", live.sha256, "aa"))]
+    live.released("aa")
+    assert facts_in(kept)[-1] == Released("aa")
+    live.replied(Reply(choices=(Choice(parts=(Text("the configured-key"),), finish="stop"),)))
+    body, answered = kept[-2:]
+    assert isinstance(body, Kept)
+    assert isinstance(answered, Noted)
+    assert answered.fact == Answered(body.sha256)
+    assert body.data == b'{"role":"assistant","parts":[{"type":"text","text":"the ***"}],"finish":"stop"}'
+    live.dropped("no")
+    live.cancelled()
+    assert facts_in(kept)[-1] == Dropped("no")
+
+
+def test_an_end_that_was_postponed_is_made_up_for() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.postpone()
+    live.came(b"a reply")
+    live.finished(Reply(choices=(Choice(parts=(Text("hi"),), finish="stop"),)))
+    assert live.is_over
+    assert not kept
+    live.reopen()
+    live.held(Held("tool_calls"))
+    live.conclude()
+    assert [type(fact) for fact in facts_in(kept)] == [Received, FrameArrived, Held, ExchangeFinished]
+
+
+def test_another_end_may_come_in_the_place_of_the_postponed_one() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.postpone()
+    live.finished(Reply())
+    live.reopen()
+    live.dropped("no")
+    live.conclude()
+    assert [type(fact) for fact in facts_in(kept)] == [Received, Dropped]
+
+
+def test_where_nothing_has_ended_there_is_nothing_to_conclude() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.postpone()
+    live.conclude()
+    assert not kept
+    live.cancelled()
+    assert [type(fact) for fact in facts_in(kept)] == [Received, ExchangeCancelled]
+
+
+def test_a_secret_that_came_in_pieces_is_hidden_before_a_hold_is_written_down() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.postpone()
+    for piece in (b"data: configu", b"data: red-key"):
+        live.came(piece)
+    live.finished(Reply(choices=(Choice(parts=(Text("configured-key"),), finish="tool_calls"),)))
+    live.reopen()
+    live.held(Held("tool_calls"))
+    live.conclude()
+    frames = [fact.data for fact in facts_in(kept) if isinstance(fact, FrameArrived)]
+    assert len(frames) == 1
+    assert b"***" in frames[0]
+    assert [each.n for each in kept if isinstance(each, Noted)] == [0, 1, 2, 3]

@@ -8,21 +8,21 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.engine.asked import Asked
 from sightline.engine.hub import Hub
+from sightline.engine.memory import Memory
 from sightline.errors import Fault
 from sightline.server.app import App
 from sightline.server.gateway.gateway import Gateway
 from sightline.server.guard import Guard
 from sightline.server.listening import Listening, bound, new_loop
 from sightline.server.workbench.access import Access
-from sightline.server.workbench.exchanges import Exchanges
-from sightline.server.workbench.replays import Replays
-from sightline.server.workbench.workbench import Workbench
+from sightline.server.workbench.assembling import Parts, assembled
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.store.folding import summary_of
 from sightline.store.summary import Summary
@@ -187,12 +187,25 @@ def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: Guard | None =
         await listening.run_on(sockets)
 
     clock = iter(float(number) for number in range(10**9))
-    exchanges = Exchanges(store, lambda: 1_760_000_000.0, lambda _provider, _model: None)  # type: ignore[arg-type]
-    app = App(
-        guard or Guard(port),
-        Gateway(relay, catalog, has_key, lambda: next(clock)),  # type: ignore[arg-type]
-        Workbench(Access(TOKEN, port), exchanges, hub, f"http://127.0.0.1:{port}", Replays(exchanges, None)),
+
+    def now() -> float:
+        return 1_760_000_000.0
+
+    workbench = assembled(
+        Parts(
+            access=Access(TOKEN, port),
+            hub=hub,
+            store=store,  # type: ignore[arg-type]
+            memory=Memory(Path("/nonexistent"), now),
+            catalog=catalog,
+            has_key=has_key,
+            address=f"http://127.0.0.1:{port}",
+            now=now,
+            prices=lambda _provider, _model: None,
+        )
     )
+    gateway = Gateway(relay, catalog, has_key, lambda: next(clock))  # type: ignore[arg-type]
+    app = App(guard or Guard(port), gateway, workbench)
 
     async def ending() -> None:
         hub.close()

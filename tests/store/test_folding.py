@@ -2,6 +2,7 @@ import pytest
 
 from sightline.catalog.facts import Prices
 from sightline.model.exchange import (
+    Answered,
     AttemptStarted,
     Dropped,
     Edited,
@@ -50,6 +51,7 @@ def test_what_was_asked_is_in_the_summary_at_once() -> None:
         ((Held(), Released("aa")), "sending"),
         ((AttemptStarted(1, "acme", "aa"), FrameArrived(b"x")), "sending"),
         ((Held(), Dropped("no")), "dropped"),
+        ((Held(), Answered("cc")), "sending"),
         ((AttemptStarted(1, "acme", "aa"), ExchangeFinished("stop")), "finished"),
         ((ExchangeFailed("network", "gone"),), "failed"),
         ((Held(), ExchangeCancelled()), "cancelled"),
@@ -113,6 +115,7 @@ def test_what_the_request_tells_is_added() -> None:
         (Translated("gemini", "bb", 0), ("bb",)),
         (Edited("set", "aa", "bb"), ("aa", "bb")),
         (Released("cc"), ("cc",)),
+        (Answered("cc"), ("cc",)),
         (AttemptStarted(1, "acme", "dd"), ("dd",)),
         (ExchangeFinished("stop", sha256="ee"), ()),
         (FrameArrived(b""), ()),

@@ -10,7 +10,7 @@ from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.budget.estimate import Estimate
-    from sightline.build import Configuration
+    from sightline.build.configured import Configuration
     from sightline.catalog.choose import Choice
     from sightline.catalog.compose import Prompt
     from sightline.engine.engine import Engine
@@ -69,7 +69,7 @@ def _number(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     """Ask, or show what would be asked."""
     _refuse_half_characters(arguments)
-    from sightline.build import configuration
+    from sightline.build.configured import configuration
     from sightline.engine.preparing import prepared
 
     loaded = configuration(arguments.config)
@@ -168,7 +168,7 @@ def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configurati
 
 
 def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> None:
-    from sightline.build import counter
+    from sightline.build.opening import counter
     from sightline.cli.answer import band
 
     if arguments.count:
@@ -182,7 +182,7 @@ def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configu
 def _counted(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> "Estimate":
     import asyncio
 
-    from sightline.build import open_engine
+    from sightline.build.opening import open_engine
     from sightline.cli.answer import AnswerView
 
     async def counted() -> "Estimate":
@@ -195,7 +195,7 @@ def _counted(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configur
 def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
     import asyncio
 
-    from sightline.build import open_engine
+    from sightline.build.opening import open_engine
 
     async def ask() -> "Reply":
         async with open_engine(loaded, arguments.data) as engine:

@@ -13,44 +13,10 @@ from pathlib import Path, PurePath
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, FURTHER_BASE_URLS
 from sightline.engine.routing import PLACEHOLDER
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
-
-BASE_URLS: Final = (
-    ("OPENAI_BASE_URL", "openai", "/v1"),
-    ("OPENAI_API_BASE", "openai", "/v1"),
-    ("ANTHROPIC_BASE_URL", "anthropic", ""),
-    ("ANTHROPIC_API_BASE", "anthropic", ""),
-    ("GOOGLE_GEMINI_BASE_URL", "gemini", ""),
-    ("GEMINI_API_BASE", "gemini", "/v1beta"),
-)
-"""What SDKs and programs read: the variable, whose API it is, and what that API's own base URL ends in."""
-
-FURTHER_BASE_URLS: Final = (
-    ("OPENROUTER_API_BASE", "openrouter", "OPENROUTER_API_KEY"),
-    ("GROQ_API_BASE", "groq", "GROQ_API_KEY"),
-    ("MISTRAL_API_BASE", "mistral", "MISTRAL_API_KEY"),
-    ("DEEPSEEK_API_BASE", "deepseek", "DEEPSEEK_API_KEY"),
-    ("XAI_API_BASE", "xai", "XAI_API_KEY"),
-    ("FIREWORKS_API_BASE", "fireworks", "FIREWORKS_API_KEY"),
-    ("CEREBRAS_API_BASE", "cerebras", "CEREBRAS_API_KEY"),
-)
-"""Of vendors with the same API as others the base URL has to name the vendor; it is set where the key is."""
-
-CREDENTIALS: Final = {
-    "openai": ("OPENAI_API_KEY", "CODEX_API_KEY"),
-    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
-}
-"""Variables that hold a credential of each."""
-
-DEMANDED: Final = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
-}
-"""Variables without which clients do not even start."""
 
 CHATGPT: Final = "chatgpt"
 CHATGPT_SETTINGS: Final = {

@@ -9,7 +9,7 @@ from sightline.cli.terminal import say, write
 from sightline.errors import Fault
 
 if TYPE_CHECKING:
-    from sightline.build import Configuration
+    from sightline.build.configured import Configuration
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -31,7 +31,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _path(arguments: argparse.Namespace) -> int:
-    from sightline.build import config_file, config_home
+    from sightline.build.configured import config_file, config_home
 
     found = config_file(arguments.config)
     if found is None:
@@ -41,7 +41,7 @@ def _path(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from sightline.build import examined
+    from sightline.build.configured import examined
     from sightline.cli.program import EXIT_USAGE
 
     loaded = examined(arguments.config)
@@ -82,7 +82,7 @@ def _unusable(loaded: "Configuration") -> list[Fault]:
 def _show(arguments: argparse.Namespace) -> int:
     import msgspec
 
-    from sightline.build import configuration
+    from sightline.build.configured import configuration
 
     loaded = configuration(arguments.config)
     document = {**msgspec.to_builtins(loaded.settings), **msgspec.to_builtins(loaded.catalog)}

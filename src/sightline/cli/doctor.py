@@ -8,7 +8,7 @@ from sightline.cli.terminal import write
 from sightline.errors import Fault
 
 if TYPE_CHECKING:
-    from sightline.build import Configuration
+    from sightline.build.configured import Configuration
     from sightline.transport.embedded.diagnosis import Finding
 
 _MARKS = {True: "ok", False: "NO", None: "--"}
@@ -27,7 +27,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def run(arguments: argparse.Namespace) -> int:
     """Say what was found; the exit code says whether anything is broken."""
-    from sightline.build import examined
+    from sightline.build.configured import examined
     from sightline.cli.program import EXIT_FAILED
 
     loaded = examined(arguments.config)
@@ -54,7 +54,7 @@ def _line(finding: "Finding") -> str:
 def _configuration(loaded: "Configuration", data: str | None) -> list["Finding"]:
     import platform
 
-    from sightline.build import data_folder
+    from sightline.build.configured import data_folder
     from sightline.transport.embedded.diagnosis import Finding
 
     file = str(loaded.path) if loaded.path else "none; the built-in catalogue alone"
@@ -122,6 +122,6 @@ def _tokenizer() -> list["Finding"]:
 def _embedded(loaded: "Configuration") -> list["Finding"]:
     import asyncio
 
-    from sightline.build import diagnosed
+    from sightline.build.parts import diagnosed
 
     return asyncio.run(diagnosed(loaded))

@@ -8,7 +8,7 @@ from sightline.cli.terminal import say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.build import Configuration
+    from sightline.build.configured import Configuration
     from sightline.cli.answer import AnswerView
     from sightline.engine.overheard import Telling
     from sightline.engine.recording.recorded import Recorded
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay it."""
     import asyncio
 
-    from sightline.build import configuration
+    from sightline.build.configured import configuration
 
     if arguments.offline and arguments.to:
         raise Fault(Code.USAGE, "--offline asks no model, so --to has no meaning", hint="Leave one of them out.")
@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> int:
-    from sightline.build import SystemClock, open_record
+    from sightline.build.machine import SystemClock
+    from sightline.build.opening import open_record
     from sightline.cli.answer import AnswerView
     from sightline.dialects.hearing import Hearing
     from sightline.dialects.registry import dialect
@@ -88,7 +89,8 @@ async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> in
 async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int:
     from dataclasses import replace
 
-    from sightline.build import SystemClock, open_relay
+    from sightline.build.machine import SystemClock
+    from sightline.build.opening import open_relay
     from sightline.cli.answer import AnswerView
     from sightline.engine.heard import heard
     from sightline.engine.recording.recorded import recorded, resolved

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     import subprocess
     from types import FrameType
 
-    from sightline.build import Configuration
+    from sightline.build.configured import Configuration
     from sightline.cli.clients import Outfit
 
 _LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _EPOCH: Final = 1_700_000_000
 _LONGEST: Final = 100
+_LONGEST_PROJECT: Final = 40
 _KILLED: Final = 128
 """What shells add to the number of a signal that ended a program."""
 
@@ -34,9 +35,11 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "status is the command's.",
         usage="sightline run [--hold] [--session NAME] [--config FILE] [--data DIR] [--log-level L] -- COMMAND …",
     )
-    command.add_argument("--hold", action="store_true", help="hold each request for a person (not there yet)")
+    command.add_argument("--hold", action="store_true", help="hold each of its requests for a person")
     command.add_argument(
-        "--session", metavar="NAME", help="the label of its traffic (default: the client's name and a short id)"
+        "--session",
+        metavar="NAME",
+        help="the label of its traffic (default: the client's name, a short id and this folder's)",
     )
     add_shared(command)
     command.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="what to start, and its arguments")
@@ -47,11 +50,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Find or start a server, fit the command out, let it run, and end as it ends."""
     import os
     import sys
+    from contextlib import nullcontext
     from tempfile import TemporaryDirectory
 
     _refuse_without_locks()
-    from sightline.build import SystemClock, configuration, data_folder
+    from sightline.build.configured import configuration, data_folder
+    from sightline.build.machine import SystemClock
     from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
+    from sightline.cli.holding import held_session
     from sightline.cli.shared_server import shared_server
 
     words = _command(arguments)
@@ -60,10 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = configuration(arguments.config)
     at = loaded.settings.server
     upstreams = own_upstreams(os.environ, frozenset((name, at.port) for name in ("127.0.0.1", "localhost", "::1")))
+    folder = data_folder(arguments.data).absolute()
     serving = shared_server(
         at.host,
         at.port,
-        data_folder(arguments.data).absolute(),
+        folder,
         options=["--log-level", arguments.log_level, *_config_option(loaded)],
         environment={**CHATGPT_SETTINGS, **_kept(upstreams), **os.environ},
     )
@@ -81,10 +88,11 @@ def run(arguments: argparse.Namespace) -> int:
         _put(fitted)
         for note in (*fitted.notes, *([] if server.is_new else _overruled(upstreams))):
             say(note)
-        if is_terminal(sys.stderr):
+        if arguments.hold or is_terminal(sys.stderr):
             say(f"Sightline records this as session {session}: {server.link}")
         behind = place + 1
-        return _passed_through([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
+        with held_session(server.url, server.token, session, folder) if arguments.hold else nullcontext():
+            return _passed_through([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
 
 
 def _refuse_without_locks() -> None:
@@ -113,9 +121,6 @@ def _command(arguments: argparse.Namespace) -> list[str]:
 
     words: list[str] = arguments.words
     words = words[1:] if words[:1] == ["--"] else words
-    if arguments.hold:
-        hint = "Leave --hold out: the traffic is recorded all the same, and can be replayed."
-        raise Fault(Code.USAGE, "--hold is not there yet: requests cannot be held in this version", hint=hint)
     if not words:
         raise Fault(Code.USAGE, "there is no command to run", hint="Put it behind `--`: sightline run -- claude.")
     if shutil.which(words[0]) is None:
@@ -126,7 +131,8 @@ def _command(arguments: argparse.Namespace) -> list[str]:
 
 def _session(named: str | None, client: str, now: float) -> str:
     if named is None:
-        return f"{client}-{_short(int(now) - _EPOCH)}"
+        project = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in Path.cwd().name)
+        return f"{client}-{_short(int(now) - _EPOCH)}" + (f"@{project[:_LONGEST_PROJECT]}" if project else "")
     # URLs are tidied up on their way: `.` and `..` would be taken for steps of the path.
     if not named.strip() or named.strip(".") == "" or not named.isprintable() or len(named) > _LONGEST:
         hint = f"Give it a printable name of 1 to {_LONGEST} letters."

@@ -9,7 +9,7 @@ from sightline.cli.terminal import is_terminal, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.build import Configuration
+    from sightline.build.configured import Configuration
     from sightline.filter.expression import Expression
 
 _INTERRUPTED = 130
@@ -38,7 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
     import signal
 
-    from sightline.build import configuration, open_server
+    from sightline.build.configured import configuration
+    from sightline.build.serving import open_server
     from sightline.server.listening import allow_many_files, bound, is_loopback, new_loop, settle_down
 
     async def serve() -> int:

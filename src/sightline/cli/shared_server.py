@@ -57,8 +57,8 @@ def shared_server(
     started: subprocess.Popen[bytes] | None = None
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     try:
-        with _locked(folder / _IN_USE, fcntl.LOCK_SH):
-            with _locked(folder / _STARTING, fcntl.LOCK_EX):
+        with locked(folder / _IN_USE, fcntl.LOCK_SH):
+            with locked(folder / _STARTING, fcntl.LOCK_EX):
                 answer = _asked(reachable, port, token) if port else None
                 if not answer:
                     free = 0 if answer is False else port
@@ -139,15 +139,16 @@ def _not_started(log: Path) -> Fault:
 
 def _is_unused(path: Path) -> bool:
     """Whether no other run is left: then the server gets the lock, or has it already."""
-    with contextlib.suppress(BlockingIOError), _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB):
+    with contextlib.suppress(BlockingIOError), locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB):
         return True
-    with contextlib.suppress(BlockingIOError), _locked(path, fcntl.LOCK_SH | fcntl.LOCK_NB):
+    with contextlib.suppress(BlockingIOError), locked(path, fcntl.LOCK_SH | fcntl.LOCK_NB):
         return False
     return True
 
 
 @contextmanager
-def _locked(path: Path, how: int) -> Iterator[None]:
+def locked(path: Path, how: int) -> Iterator[None]:
+    """Hold a lock of the data folder, for which every process that wants it waits its turn."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, how)

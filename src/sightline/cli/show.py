@@ -32,7 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Show it."""
     import asyncio
 
-    from sightline.build import SystemClock, configuration, open_record
+    from sightline.build.configured import configuration
+    from sightline.build.machine import SystemClock
+    from sightline.build.opening import open_record
     from sightline.engine.recording.recorded import recorded, resolved
 
     loaded = configuration(arguments.config)

@@ -48,14 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
     """List them."""
     import asyncio
 
-    from sightline.build import configuration
+    from sightline.build.configured import configuration
 
     wanted = wanted_in(arguments.filter)
     loaded = configuration(arguments.config)
     limit = _USUAL if arguments.limit is None else arguments.limit
 
     async def listed() -> int:
-        from sightline.build import SystemClock, open_record
+        from sightline.build.machine import SystemClock
+        from sightline.build.opening import open_record
 
         table = _Table(_width(), has_colours=is_terminal(sys.stdout))
         count = 0

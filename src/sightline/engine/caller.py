@@ -7,7 +7,7 @@ import msgspec
 from sightline.engine.asked import TextHeaders
 from sightline.engine.redaction import Redaction, secrets_of
 
-_SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")
+SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")
 """Headers by which clients say which of their requests belong together."""
 
 
@@ -33,7 +33,7 @@ def introduced(headers: TextHeaders, path: str, query: str, secrets: tuple[str, 
         redaction,
         program,
         redaction.text(program),
-        next((named[name] for name in _SESSIONS if named.get(name)), ""),
+        next((named[name] for name in SESSIONS if named.get(name)), ""),
         redaction.address(path, query),
         redaction.headers(headers),
     )

@@ -30,20 +30,25 @@ class Counter:
 
     def estimate(self, choice: Choice, request: Request) -> Estimate:
         """The tokens of a request at this provider."""
-        return self._estimator(choice, request).request(request)
+        return self._calibrated(choice, request).request(request)
 
     def uncorrected(self, choice: Choice, request: Request) -> Estimate:
         """The same without what was learned, from which more can be learned."""
-        return self._estimator(choice, request).uncorrected(request)
+        return self._calibrated(choice, request).uncorrected(request)
 
-    def _estimator(self, choice: Choice, request: Request) -> Estimator:
+    def _calibrated(self, choice: Choice, request: Request) -> Estimator:
+        estimator = self.estimator(choice)
+        ratio = self.memory.ratio(choice.provider_name, choice.model, tools=bool(request.tools))
+        estimator.calibrate(ratio)
+        return estimator
+
+    def estimator(self, choice: Choice) -> Estimator:
         """The one for this model, which remembers what it has counted."""
         key = choice.provider_name, choice.model, choice.dialect
         estimator = self._estimators.pop(key, None) or Estimator(choice.facts, dialect=choice.dialect)
         self._estimators[key] = estimator  # at the end: the one at the front was left alone for longest
         if len(self._estimators) > MOST_ESTIMATORS:
             del self._estimators[next(iter(self._estimators))]
-        estimator.calibrate(self.memory.ratio(key[0], key[1], tools=bool(request.tools)))
         return estimator
 
     def at_once(self, choice: Choice, request: Request, size: int) -> int:

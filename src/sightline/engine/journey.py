@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import cached_property
 
 from sightline.catalog.choose import Choice
 from sightline.engine.answers import refusal
@@ -9,6 +10,7 @@ from sightline.engine.asked import Asked
 from sightline.engine.live import Live
 from sightline.engine.overheard import Telling
 from sightline.engine.passing import Passing
+from sightline.engine.patience import Patience
 from sightline.engine.relayed import Headers, Relayed
 from sightline.errors import Fault
 from sightline.transport.clock import Clock
@@ -16,7 +18,8 @@ from sightline.transport.clock import Clock
 
 class Journey:
     """`secrets` are those of the providers' settings; `reason` is why it was cut off here; `losses` is how much of the
-    request its provider does not get. `noted` is told what happens on its way."""
+    request its provider does not get. `noted` is told what happens on its way. `is_stopped` says that its answer is
+    looked at here before it goes on."""
 
     def __init__(
         self,
@@ -35,11 +38,18 @@ class Journey:
         self.secrets = secrets
         self.losses = 0
         self.reason: Fault | None = None
+        self.is_stopped = False
         self.task = asyncio.current_task()
         self._clock = clock
         self._waited = self._since = 0.0
+        self._depth = 0
         self._passing: Passing | None = None
         self._ended = ended
+
+    @cached_property
+    def patience(self) -> Patience:
+        """Whether somebody is waited for; most journeys never need to know."""
+        return Patience()
 
     @property
     def chosen(self) -> Choice:
@@ -50,7 +60,7 @@ class Journey:
     @property
     def is_passing(self) -> bool:
         """Whether its answer streams to the client now."""
-        return self._passing is not None
+        return self._passing is not None and not self.is_stopped
 
     def passes(self, passing: Passing) -> None:
         """Its answer begins to stream."""
@@ -58,11 +68,12 @@ class Journey:
 
     def is_done(self) -> None:
         """Its answer has ended, one way or the other."""
-        self._ended(self)
+        if not self.is_stopped:
+            self._ended(self)
 
     async def cut(self, reason: Fault) -> None:
         """End it now; its client is told why."""
-        if self._passing is not None:
+        if self._passing is not None and not self.is_stopped:
             await self._passing.cut(reason)
         elif self.task is not None:
             self.reason = reason
@@ -73,14 +84,20 @@ class Journey:
         return self
 
     def __enter__(self) -> None:
-        self._since = self._clock.elapsed()
+        if not self._depth:
+            self._since = self._clock.elapsed()
+        self._depth += 1
 
     def __exit__(self, *_: object) -> None:
-        self._waited += self._clock.elapsed() - self._since
+        self._depth -= 1
+        if not self._depth:  # else it is within a wait that is longer
+            self._waited += self._clock.elapsed() - self._since
 
     def own_headers(self) -> Headers:
         """The headers that every answer of an exchange gets from us."""
-        overhead = max(0.0, self._clock.elapsed() - self.asked.received - self._waited) * 1000
+        now = self._clock.elapsed()
+        waiting = now - self._since if self._depth else 0.0
+        overhead = max(0.0, now - self.asked.received - self._waited - waiting) * 1000
         headers: Headers = [
             (b"x-sightline-exchange", self.exchange.encode()),
             (b"x-sightline-overhead-ms", f"{overhead:.3f}".encode()),

@@ -9,15 +9,20 @@ from msgspec.structs import replace
 from sightline.engine.asked import Asked, TextHeaders
 from sightline.engine.caller import introduced
 from sightline.engine.hub import Hub
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.model.exchange import (
+    Answered,
     AttemptStarted,
+    Dropped,
+    Edited,
     ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
     Fact,
     FrameArrived,
+    Held,
     Received,
+    Released,
     Translated,
 )
 from sightline.model.parts import Text, Thinking
@@ -52,6 +57,8 @@ class Live:
         self._first_byte = 0.0
         self._status = 0
         self._headers: TextHeaders = ()
+        self._is_settled = self._is_postponed = False
+        self._postponed: tuple[Callable[[], Fact], Reply | None] | None = None
         self.keep(self.sha256, asked.body)
         self._note(
             Received(
@@ -112,7 +119,69 @@ class Live:
         if self._hub.is_watched:
             self._hub.show(noted)
 
+    # --- what a person does ---
+
+    def held(self, held: Held) -> None:
+        """It waits for a person; whoever looks at it now finds it on record."""
+        self._note(held)
+        self.commit()
+
+    def shown(self, digest: str, data: bytes) -> None:
+        """A document that was made of a reply. One that repeats a secret is not kept: its hash says what was shown."""
+        masking = self.redaction.masking()
+        masking.feed(data)
+        if not masking.has_found:
+            self.keep(digest, data)
+
+    def edited(self, operation: str, before: str, after: str, data: bytes, *, of_reply: bool = False) -> None:
+        """The body is another one, which is on record before anybody is told; a fault if it cannot be written down, and
+        then nothing has happened."""
+        waiting, count = self._waiting[:], self._count
+        (self.shown if of_reply else self.keep)(after, data)
+        self._note(Edited(operation, before, after))
+        if (trouble := self._written()) is not None:
+            self._waiting, self._count = waiting, count
+            raise _unrecorded(trouble)
+
+    def masked(self, before: str, after: str, data: bytes) -> None:
+        """Masks made another body of it, which goes out whether or not it can be written down."""
+        self.keep(after, data)
+        self._note(Edited("mask", before, after))
+        self.commit()
+
+    def released(self, digest: str) -> None:
+        """A person let it go, having seen the body with this hash."""
+        self._note(Released(digest))
+        self.commit()
+
+    def replied(self, reply: Reply) -> None:
+        """The client gets a reply that a person wrote or changed."""
+        self._note(Answered(self.rewritten(self.redaction.text(encode(folded(reply)).decode()).encode())))
+        self.commit()
+
+    def dropped(self, reason: str) -> None:
+        """A person, or a rule, refused it."""
+        self._end(lambda: Dropped(self.redaction.text(reason)))
+
     # --- how it ends ---
+
+    def postpone(self) -> None:
+        """The end of the answer is not yet the end of the exchange: a person may have to look at it first."""
+        self._is_postponed = True
+
+    def reopen(self) -> None:
+        """The answer is here, and the exchange goes on. What came is settled and can be written down."""
+        if self._is_postponed:
+            self._is_postponed = self.is_over = False
+            if self._postponed is not None:
+                self._settle(self._postponed[1])
+
+    def conclude(self) -> None:
+        """It ends as its answer did, after all."""
+        self.reopen()
+        ending, self._postponed = self._postponed, None
+        if ending is not None:
+            self._end(*ending)
 
     def finished(self, reply: Reply, *, warning: str = "") -> None:
         """The answer is whole."""
@@ -158,12 +227,22 @@ class Live:
         if self.is_over:
             return
         self.is_over = True
+        if self._is_postponed:
+            self._postponed = make, reply
+            return
+        self._settle(reply)
+        self._note(make())
+        self.commit()
+
+    def _settle(self, reply: Reply | None) -> None:
+        """Nothing more comes: what was held back is shown, and what must not be is hidden."""
+        if self._is_settled:
+            return
+        self._is_settled = True
         if held := self._masking.close():
             self._frame(held)
         if reply is not None and self._frames > 1:
             self._hide_what_came_in_pieces(reply)
-        self._note(make())
-        self.commit()
 
     def _hide_what_came_in_pieces(self, reply: Reply) -> None:
         """A secret that is said bit by bit is in no frame; the reply as a whole, without it, stands in their place."""
@@ -188,16 +267,27 @@ class Live:
 
     # --- the record ---
 
+    @property
+    def unwritten(self) -> list[Noted]:
+        """Facts that are not on record yet: the pieces of the answer, as long as it comes."""
+        return [entry for entry in self._waiting if isinstance(entry, Noted)]
+
     def commit(self) -> None:
         """Write down all that waits. A record that cannot be written is told in the log and disturbs nobody."""
+        self._written()
+
+    def _written(self) -> Exception | None:
+        """Write down all that waits; what kept it from being written, if anything did."""
         entries, self._waiting = self._waiting, []
         self._hub.written(self)
         if not entries:
-            return
+            return None
         try:
             self._hub.record(entries)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, the client is served
             _LOG.error("exchange %s could not be recorded: %r", self.exchange, error)
+            return error
+        return None
 
     def _note(self, fact: Fact) -> Noted:
         noted = Noted(self.exchange, self._count, self._clock.now(), fact)
@@ -213,3 +303,9 @@ def _bare(usage: Usage | None) -> Usage | None:
     """The counts that can be; the provider's finer ones are in the raw reply."""
     told = possible(usage)
     return None if told is None else replace(told, extras={})
+
+
+def _unrecorded(trouble: Exception) -> Fault:
+    why = trouble.message if isinstance(trouble, Fault) else str(trouble)
+    hint = "Make the record writable again, or release the request as it stands."
+    return Fault(Code.CONFIG, f"the edit is not made, because it could not be recorded: {why}", hint=hint, status=503)

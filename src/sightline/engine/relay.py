@@ -9,6 +9,9 @@ from sightline.catalog.choose import Choice
 from sightline.catalog.provider import Provider
 from sightline.engine.asked import Asked
 from sightline.engine.counting import Counter
+from sightline.engine.gate import Gate, carrying
+from sightline.engine.hold import Let
+from sightline.engine.holds import Holds
 from sightline.engine.homecoming import Homecoming
 from sightline.engine.hub import Hub
 from sightline.engine.journey import Journey
@@ -16,9 +19,11 @@ from sightline.engine.live import Live
 from sightline.engine.memory import Memory
 from sightline.engine.outbound import Outbound, PassingOn, configured_secrets, translated
 from sightline.engine.overheard import Overheard, Telling
+from sightline.engine.patience import can_tick, kept_alive
 from sightline.engine.relayed import Relayed
 from sightline.engine.routing import has_credential, routed
 from sightline.errors import Code, Fault
+from sightline.store.entries import Noted
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE, EmbeddedModel
 from sightline.transport.http.target import target
@@ -32,7 +37,7 @@ _ANYWHERE = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
 
 class Relay:
     """Passes requests on. `own` are the addresses, host and port, at which this server listens; whoever starts to
-    listen later sets them then."""
+    listen later sets them then. `holds` is what is stopped on the way, and what will be."""
 
     def __init__(
         self,
@@ -46,8 +51,11 @@ class Relay:
         clock: Clock,
         make_id: Callable[[], str],
         own: frozenset[tuple[str, int]] = frozenset(),
+        holds: Holds | None = None,
     ) -> None:
         self.own = own
+        self.holds = holds or Holds(memory, clock.now)
+        self._gate = Gate(self.holds, clock)
         self._catalog = catalog
         self._environment = environment
         self._sender = sender
@@ -76,6 +84,12 @@ class Relay:
         on record.
         """
         journey = Journey(asked, self._make_id(), self._clock, self._secrets, self._forget, noted)
+        if self.holds.is_idle or not can_tick(asked):
+            return await self._started(journey)
+        return await kept_alive(journey, self._started(journey), self._clock)
+
+    async def _started(self, journey: Journey) -> Relayed:
+        journey.task = asyncio.current_task()
         try:
             return await self._relayed(journey)
         except Fault as fault:
@@ -92,9 +106,15 @@ class Relay:
             if not journey.is_passing:
                 self._forget(journey)
 
+    def unwritten(self, exchange: str) -> list[Noted]:
+        """Facts of an exchange under way that are not on record yet."""
+        lives = (journey.live for journey in self._active if journey.exchange == exchange)
+        return next((live.unwritten for live in lives if live is not None), [])
+
     async def close(self, grace: float) -> None:
         """Let what is under way end within so many seconds; then cut it off, so that each client is told."""
         self._is_closing = True
+        self.holds.close()
         await self._emptied(grace)
         for journey in list(self._active):
             await journey.cut(_closing())
@@ -131,17 +151,30 @@ class Relay:
         live = self._live(journey)
         if asked.counts and choice.dialect != asked.dialect:
             return self._home.estimated(journey, live)
+        make = self._passing.on if choice.dialect == asked.dialect else translated
+        shown: Outbound | None = None
+        let: Let | None = None
+        if not self.holds.is_idle and not asked.counts:
+            # Before the embedded model's turn, which nobody shall lose because another one's request is held.
+            shown = make(asked, choice, self._stand_ins(choice.provider))
+            stopped = await self._gate.request(journey, live, shown, self._noted(journey, live, shown))
+            if isinstance(stopped, Relayed):
+                return stopped
+            let = stopped
         async with AsyncExitStack() as stack:
             variables = await self._placed(journey, choice.provider, live, stack)
-            make = self._passing.on if choice.dialect == asked.dialect else translated
-            outbound = make(asked, choice, variables)
+            # What was shown is what goes out, but for the address of the embedded model, which is known only now.
+            outbound = make(asked, choice, variables) if shown is None or choice.provider.embedded else shown
             self._refuse_itself(outbound.request.url)
-            answer = await self._sent(journey, live, outbound)
+            digest = self._noted(journey, live, outbound) if let is None else let.sha256
+            answer = await self._sent(journey, live, outbound if let is None else carrying(outbound, let), digest)
             live.answered(*_head_of(answer))
             if isinstance(answer, Refused):
+                journey.is_stopped = False
                 return self._home.turned_down(journey, live, answer)
             stack.push_async_callback(answer.response.close)
-            return await self._home.answered(journey, live, answer, outbound, stack)
+            coming = self._home.answered(journey, live, answer, outbound, stack)
+            return await (self._gate.reply(journey, live, coming) if journey.is_stopped else coming)
 
     def _routed(self, asked: Asked) -> Choice:
         key = asked.dialect, asked.provider, asked.model, has_credential(asked)
@@ -186,14 +219,25 @@ class Relay:
                 )
         self._other = url, self.own
 
-    async def _sent(self, journey: Journey, live: Live, outbound: Outbound) -> Answer:
+    def _stand_ins(self, provider: Provider) -> Mapping[str, str]:
+        """The variables for a request that is only shown: the embedded model need not run for that."""
+        if not provider.embedded:
+            return self._environment
+        return {**self._environment, URL_VARIABLE: "http://127.0.0.1", KEY_VARIABLE: "local"}
+
+    def _noted(self, journey: Journey, live: Live, outbound: Outbound) -> str:
+        """The hash of the body, which is on record with what it lost on its way into another dialect."""
+        if outbound.body is journey.asked.body:
+            return live.sha256
+        digest = live.rewritten(outbound.body)
+        if outbound.report is not None:
+            live.translated(journey.chosen.dialect, digest, outbound.report)
+            journey.losses = len(outbound.report.losses)
+        return digest
+
+    async def _sent(self, journey: Journey, live: Live, outbound: Outbound, digest: str) -> Answer:
         choice, asked = journey.chosen, journey.asked
-        provider, digest = choice.provider, live.sha256
-        if outbound.body is not asked.body:
-            digest = live.rewritten(outbound.body)
-            if outbound.report is not None:
-                live.translated(choice.dialect, digest, outbound.report)
-                journey.losses = len(outbound.report.losses)
+        provider = choice.provider
         outgoing = Outgoing(
             request=outbound.request,
             provider=choice.provider_name,

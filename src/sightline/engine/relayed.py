@@ -1,6 +1,7 @@
 """The answer to a client while it is under way: its head, and its body as it comes."""
 
 from collections.abc import AsyncIterator
+from copy import copy
 from typing import Protocol, Self
 
 from sightline.engine.asked import Asked
@@ -56,7 +57,13 @@ class Relayed:
         self.status = status
         self.headers = headers
         self.fault = fault
-        self._body = body
+        self._body: Body = body
+
+    def with_body(self, data: bytes) -> "Relayed":
+        """The same answer, whose body has been read meanwhile."""
+        again = copy(self)
+        again._body = Whole(data)
+        return again
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._body.__aiter__()

@@ -8,6 +8,7 @@ import msgspec
 from sightline.budget.cost import cost_of
 from sightline.catalog.facts import Prices
 from sightline.model.exchange import (
+    Answered,
     AttemptStarted,
     Dropped,
     Edited,
@@ -48,7 +49,7 @@ def digested(summary: Summary, digest: Digest) -> Summary:
 def bodies_of(fact: Fact) -> tuple[str, ...]:
     """The hashes of the request bodies that a fact names. A reply is its frames and is no body."""
     match fact:
-        case Received() | Translated() | Released() | AttemptStarted():
+        case Received() | Translated() | Released() | Answered() | AttemptStarted():
             return (fact.sha256,) if fact.sha256 else ()
         case Edited():
             return tuple(sha256 for sha256 in (fact.before, fact.after) if sha256)
@@ -69,7 +70,7 @@ def _step(summary: Summary, noted: Noted, sent: str, prices: PriceList) -> Summa
             return msgspec.structs.replace(summary, losses=summary.losses + fact.losses)
         case Held():
             return msgspec.structs.replace(summary, state="held")
-        case Released():
+        case Released() | Answered():
             return msgspec.structs.replace(summary, state="sending")
         case AttemptStarted() as fact:
             attempts = max(summary.attempts, fact.number)

@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from sightline.engine.recording.records import Records
 from sightline.errors import Code, Fault
 from sightline.filter.parsing import parse
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, FrameArrived, Received
@@ -31,7 +32,8 @@ def store() -> ListStore:
 
 
 def over(store: ListStore) -> Exchanges:
-    return Exchanges(store, lambda: 10.0, lambda _provider, _model: None)  # type: ignore[arg-type]
+    records = Records(store, lambda: 10.0, lambda _provider, _model: None)  # type: ignore[arg-type]
+    return Exchanges(records, lambda: 10.0)
 
 
 def listed(store: ListStore, query: str) -> list[str]:
@@ -75,18 +77,13 @@ def test_one_exchange_is_told_in_short(store: ListStore) -> None:
     assert caught.value.status == 404
 
 
-def test_one_exchange_is_shown_with_its_facts(store: ListStore) -> None:
-    shown = asyncio.run(over(store).shown("x_2"))
-    assert (shown["id"], shown["state"], shown["provider"]) == ("x_2", "finished", "acme")
-    assert len(json.loads(json.dumps(shown["facts"]))) == 5
-
-
 @pytest.mark.parametrize(
     ("query", "body"),
     [
         ("", b'{"model":"n"}'),
         ("of=sent", b'{"model":"n"}'),
         ("of=received", b'{"model": "m"}'),
+        ("of=original", b'{"model": "m"}'),
         ("of=reply", b"<b>ok</b>"),
     ],
 )
@@ -100,10 +97,16 @@ def test_a_body_that_nobody_knows_is_refused(store: ListStore) -> None:
     with pytest.raises(Fault) as caught:
         asyncio.run(over(store).body("x_1", "of=thoughts"))
     assert caught.value.code is Code.INVALID_REQUEST
-    for missing in (over(store).shown("x_9"), over(store).body("x_9", "")):
+    for query in ("", "of=held"):
         with pytest.raises(Fault) as caught:
-            asyncio.run(missing)
+            asyncio.run(over(store).body("x_9", query))
         assert caught.value.status == 404
+
+
+def test_what_is_not_held_has_no_held_body(store: ListStore) -> None:
+    with pytest.raises(Fault) as caught:
+        asyncio.run(over(store).body("x_1", "of=held"))
+    assert caught.value.status == 409
 
 
 def test_a_body_that_the_record_has_forgotten_is_not_found(store: ListStore) -> None:

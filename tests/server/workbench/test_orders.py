@@ -10,7 +10,7 @@ from sightline.server.workbench import orders
 from sightline.server.workbench.orders import order
 
 
-def ordered(*pieces: bytes, is_whole: bool = True) -> JsonObject:
+def ordered(*pieces: bytes, is_whole: bool = True, most: int = orders.MOST_BYTES) -> JsonObject:
     messages: Sequence[Heard] = [
         {"type": "http.request", "body": piece, "more_body": n + 1 < len(pieces) or not is_whole}
         for n, piece in enumerate(pieces)
@@ -20,7 +20,7 @@ def ordered(*pieces: bytes, is_whole: bool = True) -> JsonObject:
     async def receive() -> Heard:
         return next(coming)  # type: ignore[return-value]
 
-    return asyncio.run(order(receive))
+    return asyncio.run(order(receive, most))
 
 
 def test_an_order_is_one_json_object_and_none_is_an_empty_one() -> None:
@@ -43,8 +43,7 @@ def test_an_order_that_breaks_off_is_none() -> None:
     assert caught.value.code is Code.CANCELLED
 
 
-def test_one_that_is_too_long_is_heard_out_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orders, "MOST_BYTES", 4)
+def test_one_that_is_too_long_is_heard_out_and_refused() -> None:
     with pytest.raises(Fault) as caught:
-        ordered(b'{"a"', b":1", b"}")
+        ordered(b'{"a"', b":1", b"}", most=4)
     assert caught.value.status == 413

@@ -12,7 +12,7 @@ from sightline.model.exchange import (
 )
 from sightline.model.report import Loss
 from sightline.model.usage import Usage
-from sightline.server.workbench.views import body_sha256, line, reply_of, told, view
+from sightline.server.workbench.views import body_sha256, line, original_sha256, reply_of, told, view
 from sightline.store.entries import Noted
 from sightline.store.summary import Summary
 
@@ -39,7 +39,7 @@ def test_a_view_of_what_has_just_come() -> None:
     assert shown["hashes"] == {"received": "aa", "sent": None, "reply": None}
     assert shown["dirty"] is False
     assert shown["tokens"] == {}
-    assert shown["losses"] == []
+    assert not shown["losses"]
     assert shown["facts"][0]["kind"] == "received"  # type: ignore[index, call-overload]
     assert not {"sections", "validity", "fault"} & set(shown)
 
@@ -80,7 +80,23 @@ def test_the_body_is_the_one_that_was_last_on_its_way() -> None:
     assert body_sha256([RECEIVED, Edited("set", "aa", "dd"), Released("ee"), ExchangeCancelled()]) == "ee"
 
 
+def test_the_original_is_what_stood_before_the_first_edit() -> None:
+    translated = Translated("openai-chat", "bb", 0)
+    assert original_sha256([RECEIVED]) == "aa"
+    assert original_sha256([RECEIVED, translated, Edited("mask", "bb", "cc"), Released("cc")]) == "bb"
+    assert original_sha256([RECEIVED, AttemptStarted(1, "acme", "aa"), Translated("anthropic", "dd", 1)]) == "aa"
+
+
+def test_what_left_other_than_it_came_is_dirty() -> None:
+    facts = noted(RECEIVED, Edited("set_text", "aa", "dd"), Released("dd"), AttemptStarted(1, "acme", "dd"))
+    assert view(SUMMARY, facts)["dirty"] is True
+    assert view(SUMMARY, noted(RECEIVED, AttemptStarted(1, "acme", "aa")))["dirty"] is False
+
+
 def test_the_bytes_of_a_frame_are_told_in_base64() -> None:
     assert told(Noted("x_1", 2, 7.0, FrameArrived(b"hi", 0.5))) == {
-        "n": 2, "at": 7.0, "kind": "frame", "data": "aGk=", "after": 0.5,
+        "n": 2, "at": 7.0, "kind": "frame", "data": "aGk=", "after": 0.5, "size": 2,
+    }  # fmt: skip
+    assert told(Noted("x_1", 2, 7.0, FrameArrived(b"hi", 0.5)), has_data=False) == {
+        "n": 2, "at": 7.0, "kind": "frame", "after": 0.5, "size": 2,
     }  # fmt: skip

@@ -1,5 +1,6 @@
 import http.client
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -61,7 +62,11 @@ def test_the_printed_link_leaves_a_cookie_that_opens_the_page(server: Running) -
     status, headers, body = server.ask("GET", "/", None, cookie)
     assert status == 200
     assert "unsafe-inline" not in headers["content-security-policy"]
-    assert b"/api/exchanges/x_1" in body
+    named = re.search(rb'src="(/ui/[0-9a-f]+/app.js)"', body)
+    assert named is not None
+    status, headers, _ = server.ask("GET", named[1].decode())
+    assert (status, headers["content-type"]) == (200, "text/javascript; charset=utf-8")
+    assert server.ask("POST", named[1].decode(), b"")[0] == 405
     assert server.ask("GET", "/api/exchanges", None, cookie)[0] == 200
 
 
@@ -107,9 +112,9 @@ def test_lists_views_and_bodies(server: Running) -> None:
         ("GET", "/api", 404),
         ("GET", "/api/rules", 404),
         ("PUT", "/api/rules", 404),
-        ("POST", "/api/exchanges/x_1/edits", 404),
-        ("POST", "/api/exchanges/x_1/release", 404),
-        ("POST", "/api/exchanges/x_1/drop", 404),
+        ("POST", "/api/exchanges/x_1/edits", 409),
+        ("POST", "/api/exchanges/x_1/release", 409),
+        ("POST", "/api/exchanges/x_1/drop", 409),
         ("POST", "/api/exchanges/x_1/replay", 409),
         ("GET", "/api/exchanges/x_1/replay", 405),
         ("POST", "/api/exchanges", 405),

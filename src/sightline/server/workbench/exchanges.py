@@ -1,87 +1,90 @@
-"""The record as the API gives it out: lists, single exchanges, and the exact bytes of their bodies."""
+"""The record as the API gives it out: lists, and the exact bytes of bodies."""
 
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
+from sightline.engine.holds import Holds
+from sightline.engine.recording.records import Records
 from sightline.errors import Code, Fault
 from sightline.filter.parsing import parse
 from sightline.model.json import JsonObject
 from sightline.server.asgi import Answer
 from sightline.server.workbench import replies
-from sightline.server.workbench.views import body_sha256, line, reply_of, view
-from sightline.store.entries import Noted
-from sightline.store.folding import PriceList, summary_of
-from sightline.store.store import Store
+from sightline.server.workbench.views import body_sha256, line, original_sha256, reply_of
 from sightline.store.summary import Summary
 
 MOST, USUAL = 500, 100
+_BODIES = "of is sent, received, original, reply or held."
 
 
 class Exchanges:
-    """Reads the store. Every answer holds all that was recorded before it was asked for."""
+    """Reads the record. Every answer holds all that was recorded before it was asked for."""
 
-    def __init__(self, store: Store, now: Callable[[], float], prices: PriceList) -> None:
-        self._store = store
+    def __init__(self, records: Records, now: Callable[[], float], holds: Holds | None = None) -> None:
+        self._records = records
         self._now = now
-        self._prices = prices
+        self._holds = holds
 
     @property
     def trouble(self) -> str:
         """Why the record cannot be written at the moment; nothing if it can."""
-        fault = self._store.trouble
+        fault = self._records.store.trouble
         return "" if fault is None else fault.message
 
     async def newest(self, count: int) -> list[Summary]:
         """The last few."""
-        await self._store.settle()
-        return await self._store.find(parse(""), now=self._now(), limit=count)
+        await self._records.store.settle()
+        return await self._records.store.find(parse(""), now=self._now(), limit=count)
 
     async def listed(self, query: str) -> JsonObject:
         """Those that a filter takes, newest first."""
         told = parse_qs(query, keep_blank_values=True)
-        wanted = parse(_one(told, "filter"))
-        limit = _limit(_one(told, "limit"))
-        await self._store.settle()
-        found = await self._store.find(wanted, now=self._now(), before=_one(told, "before"), limit=limit)
+        wanted = parse(one(told, "filter"))
+        limit = _limit(one(told, "limit"))
+        await self._records.store.settle()
+        found = await self._records.store.find(wanted, now=self._now(), before=one(told, "before"), limit=limit)
         return {"exchanges": [line(summary) for summary in found]}
 
     async def summary(self, exchange: str) -> Summary:
         """One of them, in short."""
-        return summary_of(exchange, await self._facts(exchange), self._prices)
-
-    async def shown(self, exchange: str) -> JsonObject:
-        """All that is known of one."""
-        facts = await self._facts(exchange)
-        return view(summary_of(exchange, facts, self._prices), facts)
+        return await self._records.summary(exchange, await self._records.facts(exchange))
 
     async def body(self, exchange: str, query: str) -> Answer:
-        """The bytes that went out, `of=received` those of the client, `of=reply` those that came back."""
-        facts = await self._facts(exchange)
-        match _one(parse_qs(query, keep_blank_values=True), "of") or "sent":
+        """The bytes that will go out or went, `of=received` those of the client, `of=original` those before any edit,
+        `of=reply` those that came back, `of=held` the document under edit."""
+        named = one(parse_qs(query, keep_blank_values=True), "of") or "sent"
+        if named == "held":
+            return await self._held(exchange)
+        facts = await self._records.facts(exchange)
+        happened = [noted.fact for noted in facts]
+        match named:
             case "sent":
-                sha256 = body_sha256([noted.fact for noted in facts])
+                sha256 = body_sha256(happened)
             case "received":
-                sha256 = body_sha256([facts[0].fact])
+                sha256 = body_sha256(happened[:1])
+            case "original":
+                sha256 = original_sha256(happened)
             case "reply":
                 # A page among the answers must not become one of ours.
                 return replies.data(reply_of(facts), b"text/plain; charset=utf-8")
             case other:
-                hint = "of is sent, received or reply."
-                raise Fault(Code.INVALID_REQUEST, f"there is no body {other!r}", hint=hint, status=400)
-        body = await self._store.body(sha256)
+                raise Fault(Code.INVALID_REQUEST, f"there is no body {other[:40]!r}", hint=_BODIES, status=400)
+        body = await self._records.store.body(sha256)
         if body is None:
             raise replies.not_found(f"body of {exchange!r}: the record no longer holds it")
         return replies.data(body, b"application/json")
 
-    async def _facts(self, exchange: str) -> list[Noted]:
-        await self._store.settle()
-        facts = await self._store.facts(exchange)
-        if not facts:
-            raise replies.not_found(f"exchange {exchange!r}")
-        return facts
+    async def _held(self, exchange: str) -> Answer:
+        hold = None if self._holds is None else self._holds.find(exchange)
+        if hold is None:
+            await self._records.facts(exchange)  # one that is not there at all is another mistake
+            hint = "Leave `of` out for the body that was sent; GET /api/holds lists what is held."
+            raise Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is not held", hint=hint, status=409)
+        return replies.data(hold.draft.data, b"application/json")
 
 
-def _one(told: dict[str, list[str]], name: str) -> str:
+def one(told: dict[str, list[str]], name: str) -> str:
+    """The value of a query's parameter, empty where it is not there."""
     return told[name][-1] if name in told else ""
 
 

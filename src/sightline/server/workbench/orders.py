@@ -1,18 +1,27 @@
-"""What a call of the API wants to be done: the JSON object in its body."""
+"""What a call of the API wants to be done: the JSON in its body."""
 
 from typing import Final
 
 from sightline.errors import Code, Fault
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 from sightline.server.asgi import Receive
 from sightline.wire.jsontext import decode
 
-MOST_BYTES: Final = 128 * 1024 * 1024
-"""A request body of the most that the gateway takes, written as a JSON string."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_WITH_BODY: Final = 2 * MOST_BYTES
+"""For an order that holds a request body of the most that the gateway takes, written as a JSON string."""
 
 
-async def order(receive: Receive) -> JsonObject:
+async def order(receive: Receive, most: int = MOST_BYTES) -> JsonObject:
     """The object; none is an empty one."""
+    wanted = await ordered(receive, most)
+    if not isinstance(wanted, dict):
+        raise Fault(Code.INVALID_REQUEST, "the body is no JSON object", hint="Send one JSON object, or nothing.")
+    return wanted
+
+
+async def ordered(receive: Receive, most: int = MOST_BYTES) -> Json:
+    """The value, whatever it is; no body at all is an empty object."""
     pieces: list[bytes] = []
     size = 0
     while True:
@@ -21,15 +30,12 @@ async def order(receive: Receive) -> JsonObject:
             raise Fault(Code.CANCELLED, "the request broke off", hint="Send it again.")
         piece = message.get("body", b"")
         size += len(piece)
-        if size <= MOST_BYTES:  # the rest is heard all the same: most clients look for an answer only behind it
+        if size <= most:  # the rest is heard all the same: most clients look for an answer only behind it
             pieces.append(piece)
         if not message.get("more_body", False):
             break
-    if size > MOST_BYTES:
-        told = f"the body is larger than {MOST_BYTES >> 20} MiB"
+    if size > most:
+        told = f"the body is larger than {most >> 20} MiB"
         raise Fault(Code.REQUEST_TOO_LARGE, told, hint="Send less.", status=413)
     data = b"".join(pieces)
-    wanted = decode(data) if data.strip() else {}
-    if not isinstance(wanted, dict):
-        raise Fault(Code.INVALID_REQUEST, "the body is no JSON object", hint="Send one JSON object, or nothing.")
-    return wanted
+    return decode(data) if data.strip() else {}

@@ -7,7 +7,7 @@ from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.server.asgi import Receive
 from sightline.server.workbench.exchanges import Exchanges
-from sightline.server.workbench.orders import order
+from sightline.server.workbench.orders import MOST_WITH_BODY, order
 
 _KNOWN = ("model", "body")
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.MODEL_UNKNOWN: 422}
@@ -23,7 +23,7 @@ class Replays:
 
     async def start(self, exchange: str, receive: Receive) -> JsonObject:
         """Send it again; the answer names the new exchange, which is on record and under way."""
-        model, body = _wanted(await order(receive))
+        model, body = _wanted(await order(receive, MOST_WITH_BODY))
         if self._resending is None:
             message = "this server answers from the record and sends nothing"
             raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)

@@ -1,5 +1,7 @@
 """How the workbench answers: JSON that nobody keeps, errors in one shape, and pages that can do no harm."""
 
+import msgspec
+
 from sightline.dialects.faults import status_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
@@ -13,6 +15,7 @@ GUARDED: Headers = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+_ENCODER = msgspec.json.Encoder()
 _NOTHING = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox")
 
 
@@ -21,9 +24,16 @@ def data(body: bytes, media_type: bytes) -> Answer:
     return Answer(200, body, [(b"content-type", media_type), _NOTHING, *GUARDED])
 
 
-def json(value: Json, status: int = 200, headers: Headers | None = None) -> Answer:
-    """A value."""
-    return Answer(status, encode(value), [(b"content-type", b"application/json"), *GUARDED, *(headers or [])])
+def json(value: object, status: int = 200, headers: Headers | None = None) -> Answer:
+    """A value: JSON, or one of ours that can be written as such."""
+    return Answer(status, _written(value), [(b"content-type", b"application/json"), *GUARDED, *(headers or [])])
+
+
+def _written(value: object) -> bytes:
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:  # half a character, as clients send it
+        return encode(msgspec.to_builtins(value))
 
 
 def failure(fault: Fault, headers: Headers | None = None) -> Answer:

@@ -1,5 +1,6 @@
 """The workbench: `/`, and everything below `/api`, for whoever has the token."""
 
+from collections.abc import Callable
 from importlib.metadata import version
 
 from sightline.engine.hub import Hub
@@ -8,31 +9,28 @@ from sightline.model.json import JsonObject
 from sightline.server.asgi import Answer, Receive, Scope, Send
 from sightline.server.workbench import replies
 from sightline.server.workbench.access import Access
+from sightline.server.workbench.api import READING, Api
 from sightline.server.workbench.events import stream
-from sightline.server.workbench.exchanges import Exchanges
-from sightline.server.workbench.page import nothing, page
-from sightline.server.workbench.replays import Replays
-
-_READING = ("GET", "HEAD")
-_ON_THE_PAGE = 20
+from sightline.server.workbench.static import PREFIX, Static
 
 
 class Workbench:
-    """`address` is where this server is to be found, as a person would write it."""
+    """Shows the page, tells facts as they happen, and leaves the other calls to the API. `trouble` says what is wrong
+    with the record at the moment."""
 
-    def __init__(self, access: Access, exchanges: Exchanges, hub: Hub, address: str, replays: Replays) -> None:
+    def __init__(self, access: Access, api: Api, hub: Hub, trouble: Callable[[], str]) -> None:
         self._access = access
-        self._exchanges = exchanges
-        self._replays = replays
+        self._api = api
+        self._trouble = trouble
         self._hub = hub
-        self._address = address
         self._version = version("sightline")
+        self._static = Static()
 
     @staticmethod
     def serves(scope: Scope) -> bool:
         """Whether this path is the workbench's, exactly as it was written."""
         path = scope["raw_path"]
-        return path in (b"/", b"/api", b"/favicon.ico") or path.startswith(b"/api/")
+        return path in (b"/", b"/api", b"/favicon.ico") or path.startswith((b"/api/", PREFIX))
 
     @staticmethod
     def refusal(_scope: Scope, fault: Fault) -> Answer:
@@ -45,17 +43,25 @@ class Workbench:
         if path == b"/favicon.ico":
             await Answer(204, b"", list(replies.GUARDED)).to(send)
         elif path == b"/":
-            await (await self._root(scope)).to(send)
+            await self._root(scope).to(send)
+        elif path.startswith(PREFIX):
+            await self._file(scope).to(send)
         elif path == b"/api/health":
             await self._health(scope).to(send)
         elif not self._access.is_granted(scope["headers"]):
             await replies.no_token().to(send)
-        elif path == b"/api/events" and scope["method"] == "GET":
+        elif path == b"/api/events":
+            await self._events(scope, send)
+        else:
+            await (await self._api.answer(scope, receive)).to(send)
+
+    async def _events(self, scope: Scope, send: Send) -> None:
+        if scope["method"] == "GET":
             await stream(self._hub, send)
         else:
-            await (await self._api(scope, receive)).to(send)
+            await replies.wrong_method(scope["method"], "GET").to(send)
 
-    async def _root(self, scope: Scope) -> Answer:
+    def _root(self, scope: Scope) -> Answer:
         if scope["method"] == "HEAD":
             return Answer(200, b"", list(replies.GUARDED))  # how some clients ask whether anybody is there
         if scope["method"] != "GET":
@@ -63,40 +69,19 @@ class Workbench:
         if self._access.is_in(scope["query_string"].decode("latin-1")):
             return Answer(303, b"", [(b"location", b"/"), (b"set-cookie", self._access.cookie), *replies.GUARDED])
         if not self._access.is_granted(scope["headers"]):
-            return nothing()
-        return page(self._address, self._version, await self._exchanges.newest(_ON_THE_PAGE))
+            return self._static.nothing()
+        return self._static.page()
+
+    def _file(self, scope: Scope) -> Answer:
+        if scope["method"] not in READING:
+            return replies.wrong_method(scope["method"])
+        return self._static.file(scope["raw_path"])
 
     def _health(self, scope: Scope) -> Answer:
-        if scope["method"] not in _READING:
+        if scope["method"] not in READING:
             return replies.wrong_method(scope["method"])
         proof = self._access.proof(scope["query_string"].decode("latin-1"))
         health: JsonObject = {"status": "ok", "name": "sightline", "version": self._version}
-        if trouble := self._exchanges.trouble:
+        if trouble := self._trouble():
             health |= {"store": {"trouble": trouble}}
         return replies.json(health | {"proof": proof} if proof else health)
-
-    async def _api(self, scope: Scope, receive: Receive) -> Answer:
-        query = scope["query_string"].decode("latin-1")
-        segments = scope["raw_path"].decode("latin-1").removeprefix("/api").strip("/").split("/")
-        try:
-            match segments:
-                case ["events"]:
-                    return replies.wrong_method(scope["method"])
-                case ["exchanges", *rest] if scope["method"] not in _READING and len(rest) < 2:
-                    return replies.wrong_method(scope["method"])
-                case ["exchanges"]:
-                    return replies.json(await self._exchanges.listed(query))
-                case ["exchanges", exchange]:
-                    return replies.json(await self._exchanges.shown(exchange))
-                case ["exchanges", exchange, "body"] if scope["method"] in _READING:
-                    return await self._exchanges.body(exchange, query)
-                case ["exchanges", _, "body"]:
-                    return replies.wrong_method(scope["method"])
-                case ["exchanges", exchange, "replay"] if scope["method"] == "POST":
-                    return replies.json(await self._replays.start(exchange, receive))
-                case ["exchanges", _, "replay"]:
-                    return replies.wrong_method(scope["method"], "POST")
-                case _:
-                    raise replies.not_found(f"{scope['method']} {scope['raw_path'].decode('latin-1')}")
-        except Fault as fault:
-            return replies.failure(fault)

@@ -1,30 +1,9 @@
-import asyncio
-import os
 from pathlib import Path
 
 import pytest
 
-from sightline.build import (
-    Ids,
-    SystemClock,
-    config_file,
-    configuration,
-    counter,
-    data_folder,
-    embedded_model,
-    examined,
-    open_engine,
-)
+from sightline.build.configured import config_file, configuration, data_folder, examined
 from sightline.errors import Code, Fault
-
-
-@pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith("SIGHTLINE_"):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 def test_the_built_in_catalogue_is_sound() -> None:
@@ -66,57 +45,6 @@ def test_a_wrong_configuration_is_refused_or_looked_at(tmp_path: Path) -> None:
         configuration(None)
     assert caught.value.code is Code.CONFIG
     assert len(examined(None).problems) == 1
-
-
-def test_an_engine_opens_and_closes_without_starting_anything(tmp_path: Path) -> None:
-    async def open_and_close() -> None:
-        async with open_engine(configuration(None), str(tmp_path / "data"), is_recorded=False) as engine:
-            assert engine.clock.elapsed() <= engine.clock.elapsed()
-            assert engine.unrecorded is None
-
-    asyncio.run(open_and_close())
-    assert not (tmp_path / "data").exists()
-
-
-def test_an_engine_opens_its_record_or_says_why_it_cannot(tmp_path: Path) -> None:
-    async def opened(data: Path) -> Fault | None:
-        async with open_engine(configuration(None), str(data)) as engine:
-            return engine.unrecorded
-
-    assert asyncio.run(opened(tmp_path / "data")) is None
-    assert (tmp_path / "data" / "record.sqlite3").exists()
-    (tmp_path / "file").write_text("no folder")
-    fault = asyncio.run(opened(tmp_path / "file"))
-    assert fault is not None
-    assert fault.hint
-
-
-def test_what_estimates_needs_neither_an_engine_nor_a_record(tmp_path: Path) -> None:
-    assert counter(str(tmp_path / "data")).memory.trouble == ""
-    assert not (tmp_path / "data").exists()
-
-
-def test_the_embedded_model_is_as_it_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIGHTLINE_LOCAL_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("SIGHTLINE_LOCAL_KEY", "k")
-    model = embedded_model(configuration(None))
-    assert model.runs_elsewhere
-    running = asyncio.run(model.running())
-    assert (running.url, running.key) == ("http://127.0.0.1:9", "k")
-
-
-def test_the_clock_is_the_machines() -> None:
-    clock = SystemClock()
-    assert clock.now() > 1_700_000_000
-    asyncio.run(clock.sleep(0))
-
-
-def test_ids_sort_as_they_were_made() -> None:
-    times = iter([5_000, 5_000, 4_000, 9_000_000])
-    make = Ids(lambda: next(times), lambda: "abc")
-    made = [make() for _ in range(4)]
-    assert made == sorted(set(made))
-    assert all(each.startswith("x_") for each in made)
 
 
 def test_a_home_that_is_not_ours_holds_nothing_for_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,123 @@
+"""What is in force: the built-in catalogue, the user's file and the environment, read from where they are."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.loading import Loaded, load
+from sightline.catalog.problem import Problem
+from sightline.catalog.provider import Provider
+from sightline.catalog.toml import TomlText
+from sightline.errors import Code, Fault
+from sightline.settings import Settings
+
+FILE_NAME = "sightline.toml"
+_LONGEST_FILE = 4 << 20
+_BUILT_IN = ("providers.toml", "detections.toml", "families.toml", "models.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What is in force: the catalogue and the settings, the file that they came from, and the environment."""
+
+    catalog: Catalog
+    settings: Settings
+    path: Path | None
+    environment: Mapping[str, str]
+    problems: tuple[Problem, ...] = ()
+
+    def has_key(self, provider: Provider) -> bool:
+        """Whether the provider's key is in the environment, or it takes none."""
+        return not provider.key_env or bool(self.environment.get(provider.key_env, "").strip())
+
+
+def configuration(named: str | None) -> Configuration:
+    """The configuration, which must be sound."""
+    loaded, path = _loaded(named)
+    return _configuration(loaded.sound(), path)
+
+
+def examined(named: str | None) -> Configuration:
+    """The configuration with everything that is wrong with it."""
+    loaded, path = _loaded(named)
+    return _configuration(loaded, path)
+
+
+def config_file(named: str | None) -> Path | None:
+    """The file that is in use: the one that was named, else the one here, else the user's."""
+    named = named or os.environ.get("SIGHTLINE_CONFIG", "").strip()
+    if named:
+        return Path(named)
+    return next((path for path in (Path(FILE_NAME), config_home()) if _is_there(path)), None)
+
+
+def config_home() -> Path:
+    """Where the user's own file is looked for."""
+    return _home("XDG_CONFIG_HOME", ".config") / FILE_NAME
+
+
+def data_folder(named: str | None) -> Path:
+    """Where Sightline keeps what it learns."""
+    named = named or os.environ.get("SIGHTLINE_DATA", "").strip()
+    return Path(named) if named else _home("XDG_DATA_HOME", ".local/share")
+
+
+def _loaded(named: str | None) -> tuple[Loaded[Settings], Path | None]:
+    path = config_file(named)
+    folder = files("sightline.catalog") / "data"
+    documents = [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
+    if path is not None:
+        documents.append(TomlText(str(path), _text(path)))
+    return load(documents, os.environ, Settings), path
+
+
+def _configuration(loaded: Loaded[Settings], path: Path | None) -> Configuration:
+    catalog, window = loaded.catalog, loaded.settings.local.context_window
+    served = {provider.default_model for provider in catalog.providers.values() if provider.embedded}
+    models = {
+        name: msgspec.structs.replace(model, context_window=window) if name in served else model
+        for name, model in catalog.models.items()
+    }
+    catalog = msgspec.structs.replace(catalog, models=models)
+    return Configuration(catalog, loaded.settings, path, dict(os.environ), loaded.problems)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # somebody else's folder: there is nothing in it for us
+        return False
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_LONGEST_FILE + 1)
+        if len(text) > _LONGEST_FILE:
+            raise Fault(Code.CONFIG, f"{path}: too long for a configuration", hint="Is it another file?")
+        return text
+    except OSError as error:
+        hint = "Check the path, or leave --config out."
+        raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
+    except UnicodeDecodeError as error:
+        raise Fault(Code.CONFIG, f"{path}: not UTF-8 (byte {error.start})", hint="Save it as UTF-8.") from None
+
+
+def _home(variable: str, otherwise: str) -> Path:
+    """The user's folder for Sightline, by the desktop's convention."""
+    named = os.environ.get(variable, "").strip()
+    if named:
+        return Path(named) / "sightline"
+    try:
+        return Path.home() / otherwise / "sightline"
+    except RuntimeError:
+        raise Fault(
+            Code.CONFIG,
+            "this user has no home folder",
+            hint=f"Set HOME or {variable}, or name the file with --config and the folder with --data.",
+        ) from None

@@ -1,0 +1,71 @@
+"""What a command opens to send or to read: an engine, the record, or a relay without a server."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from sightline.build.configured import Configuration, data_folder
+from sightline.build.machine import SystemClock
+from sightline.build.parts import means_of, nowhere, opened_relay, opened_store
+from sightline.engine.counting import Counter
+from sightline.engine.memory import Memory
+from sightline.errors import Fault
+
+if TYPE_CHECKING:
+    from sightline.engine.engine import Engine
+    from sightline.engine.hub import Record
+    from sightline.engine.relay import Relay
+    from sightline.store.store import Store
+
+
+def counter(data: str | None) -> Counter:
+    """What estimates how many tokens a request has, with what was learned so far."""
+    return Counter(Memory(data_folder(data), SystemClock().now))
+
+
+@asynccontextmanager
+async def open_engine(loaded: Configuration, data: str | None, *, is_recorded: bool = True) -> AsyncIterator["Engine"]:
+    """An engine that is ready to send, and is closed with all that it started. A record that cannot be opened keeps
+    nobody from an answer: the engine says what is wrong with it."""
+    from sightline.engine.engine import Engine
+
+    clock, folder = SystemClock(), data_folder(data)
+    unrecorded: Fault | None = None
+    async with AsyncExitStack() as stack:
+        record: Record = nowhere
+        if is_recorded:
+            try:
+                store = await opened_store(loaded, folder, "", clock)
+            except Fault as fault:
+                unrecorded = fault
+            else:
+                stack.push_async_callback(store.close)
+                record = store.record
+        means = means_of(loaded, folder, stack)
+        aside, _ = await opened_relay(loaded, means, nowhere, stack)
+        relay, _ = await opened_relay(loaded, means, record, stack, is_told=is_recorded)
+        yield Engine(relay, aside, Counter(means.memory), means.memory, clock, unrecorded)
+
+
+@asynccontextmanager
+async def open_record(loaded: Configuration, data: str | None, store: str = "") -> AsyncIterator["Store"]:
+    """The record, also while a server writes to it. `store` is the URL of a database in place of the folder's own."""
+    record = await opened_store(loaded, data_folder(data), store, SystemClock())
+    try:
+        await record.settle()
+        yield record
+    finally:
+        await record.close()
+
+
+@asynccontextmanager
+async def open_relay(
+    loaded: Configuration, data: str | None, *, store: str = ""
+) -> AsyncIterator[tuple["Relay", "Store"]]:
+    """A relay without a server, and the record that it writes to."""
+    clock, folder = SystemClock(), data_folder(data)
+    async with AsyncExitStack() as stack:
+        record = await opened_store(loaded, folder, store, clock)
+        stack.push_async_callback(record.close)
+        relay, _ = await opened_relay(loaded, means_of(loaded, folder, stack), record.record, stack, is_told=True)
+        yield relay, record

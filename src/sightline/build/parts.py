@@ -1,0 +1,174 @@
+"""The parts that more than one way of running the program needs: what sends, what is sent through, what records."""
+
+import random
+import secrets
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sightline.build.configured import Configuration
+from sightline.build.machine import Ids, SystemClock, chance
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.facts import Prices
+from sightline.catalog.lookup import facts_of
+from sightline.engine.memory import Memory
+from sightline.transport.embedded.diagnosis import Finding, diagnose
+from sightline.transport.embedded.process import EmbeddedModel
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.proxies import Proxies
+from sightline.transport.http.timeouts import Timeouts
+from sightline.transport.http.trust import Trust
+from sightline.transport.sender import Sender
+from sightline.wire.call import HttpRequest
+
+if TYPE_CHECKING:
+    from sightline.engine.hub import Hub, Record
+    from sightline.engine.kept_interception import KeptInterception
+    from sightline.engine.relay import Relay
+    from sightline.store.entries import Entry
+    from sightline.store.folding import PriceList
+    from sightline.store.store import Store
+
+
+def embedded_model(loaded: Configuration) -> EmbeddedModel:
+    """The embedded model, not yet started."""
+    local = loaded.settings.local
+    return EmbeddedModel(
+        python=sys.executable,
+        environment=loaded.environment,
+        threads=local.threads,
+        context_window=local.context_window,
+        url=local.url,
+        make_key=lambda: secrets.token_urlsafe(24),
+    )
+
+
+async def diagnosed(loaded: Configuration) -> list[Finding]:
+    """What is right and wrong with the embedded model."""
+    model = embedded_model(loaded)
+    async with HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
+
+        async def post(request: HttpRequest) -> tuple[int, bytes]:
+            async with await client.send(request, Timeouts(), direct=True) as response:
+                return response.status, await response.read()
+
+        try:
+            return await diagnose(model, post)
+        finally:
+            await model.close()
+
+
+def http_client(loaded: Configuration) -> HttpClient:
+    network = loaded.settings.network
+    return HttpClient(
+        trust=Trust(ca_file=network.ca_file, environment=loaded.environment),
+        proxies=Proxies.of(loaded.environment),
+        max_connections=network.max_connections,
+    )
+
+
+async def opened_store(loaded: Configuration, folder: Path, url: str, clock: SystemClock) -> "Store":
+    prices = price_list(loaded.catalog)
+    url = url or loaded.settings.store.url
+    if not url:
+        from sightline.store.sqlite import open_store
+
+        return await open_store(folder, prices=prices, now=clock.now)
+    from sightline.store.postgres import open_postgres
+
+    return await open_postgres(url, folder, prices=prices, now=clock.now)
+
+
+def price_list(catalog: Catalog) -> "PriceList":
+    @lru_cache(maxsize=1024)
+    def prices(provider: str, model: str) -> Prices | None:
+        return facts_of(catalog, provider, model).prices
+
+    return prices
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What relays send with, which all of a program's relays share."""
+
+    memory: Memory
+    embedded: EmbeddedModel
+    client: HttpClient
+
+
+def means_of(loaded: Configuration, folder: Path, stack: AsyncExitStack) -> Means:
+    """They start nothing before they are needed; the stack closes them."""
+    means = Means(Memory(folder, SystemClock().now), embedded_model(loaded), http_client(loaded))
+    stack.callback(means.memory.save)
+    stack.push_async_callback(means.embedded.close)
+    stack.push_async_callback(means.client.close)
+    return means
+
+
+async def opened_relay(
+    loaded: Configuration,
+    means: Means,
+    record: "Record",
+    stack: AsyncExitStack,
+    *,
+    own: frozenset[tuple[str, int]] = frozenset(),
+    is_told: bool = False,
+    interception: "KeptInterception | None" = None,
+) -> tuple["Relay", "Hub"]:
+    """A relay to the providers, and the hub that tells what it does; what `is_told` goes to the collector too. The
+    rules and masks of `interception` hold where somebody can release what they stop."""
+    from sightline.engine.holds import Holds
+    from sightline.engine.hub import Hub
+    from sightline.engine.relay import Relay
+
+    if is_told and loaded.settings.telemetry.otlp_endpoint:
+        record = _also(record, await _telemetry(loaded, means.client, stack))
+    clock, hub = SystemClock(), Hub(record)
+    relay = Relay(
+        catalog=loaded.catalog,
+        environment=loaded.environment,
+        sender=Sender(means.client, clock, random.random, means.memory.ledger),
+        embedded=means.embedded,
+        memory=means.memory,
+        hub=hub,
+        clock=clock,
+        make_id=Ids(time.time_ns, chance()),
+        own=own,
+        holds=Holds(means.memory, clock.now, interception),
+    )
+    return relay, hub
+
+
+def _also(record: "Record", told: "Record") -> "Record":
+    """Recording, of which another hears once it is done."""
+
+    def recorded(entries: Sequence["Entry"]) -> None:
+        record(entries)
+        told(entries)
+
+    return recorded
+
+
+def nowhere(_entries: Sequence["Entry"]) -> None:
+    """For what is on no record."""
+
+
+async def _telemetry(loaded: Configuration, client: HttpClient, stack: AsyncExitStack) -> "Record":
+    """What tells a collector of everything that is recorded."""
+    from importlib.metadata import version
+
+    from sightline.engine.telemetry.exporter import Exporter
+
+    told = loaded.settings.telemetry
+    values = {name: loaded.environment.get(variable, "").strip() for name, variable in told.env_headers.items()}
+    headers = {name: value for name, value in values.items() if value}
+    exporter = Exporter(
+        client, told.otlp_endpoint, version=version("sightline"), headers=headers, with_content=told.content
+    )
+    await stack.enter_async_context(exporter)
+    return exporter.took

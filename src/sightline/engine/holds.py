@@ -1,0 +1,256 @@
+"""All that is held and what can be done to it, from a look to a release; and what will be held."""
+
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from sightline.budget.estimate import Estimate
+from sightline.budget.estimator import Estimator
+from sightline.catalog.choose import Choice
+from sightline.edit.draft import Draft
+from sightline.edit.masks import Mask, Outcome, mask_of, masked, meant_for, project_of, read_masks
+from sightline.edit.operations import AnyOperation, Keep, Redo, Undo
+from sightline.edit.validity import Validity, checked
+from sightline.engine.counting import Counter
+from sightline.engine.hold import ByHand, Drop, Ending, Hold, Let, not_held
+from sightline.engine.kept_interception import KeptInterception
+from sightline.engine.memory import Memory
+from sightline.engine.stopped import Stopped
+from sightline.errors import Code, Fault
+from sightline.filter.predicate import Subject
+from sightline.intercept.answering import hand_written
+from sightline.intercept.calls import CallsDraft
+from sightline.intercept.interception import Interception, Mode
+from sightline.intercept.rules import Phase, Rule, Rules
+from sightline.model.json import Json
+
+_LOG = logging.getLogger(__name__)
+
+MOST_OUTCOMES = 1000
+"""So many exchanges' masks are remembered, for whoever looks at them."""
+
+
+class Holds:
+    """The registry. `is_idle` says that nothing at all can be stopped or changed: then nobody need ask any further.
+
+    Every change of mode, rules and masks is kept before it holds. All of this runs in one loop, so that of several
+    decisions exactly one is first.
+    """
+
+    def __init__(self, memory: Memory, now: Callable[[], float], kept: KeptInterception | None = None) -> None:
+        self._counter = Counter(memory)
+        self._now = now
+        self._kept = kept
+        self._held: dict[str, Hold] = {}
+        self._outcomes: dict[str, tuple[Outcome, ...]] = {}
+        self._interception, self._masks = (Interception(), ()) if kept is None else kept.read()
+        self._is_closing = False
+        self.is_idle = True
+        self._notice()
+
+    # --- what will be held ---
+
+    @property
+    def mode(self) -> Mode:
+        """off, next, every or rules."""
+        return self._interception.mode
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that are in force."""
+        return self._interception.rules.rules
+
+    @property
+    def masks(self) -> tuple[Mask, ...]:
+        """The edits that are repeated on later requests."""
+        return self._masks
+
+    def set_mode(self, mode: str) -> None:
+        """Another mode; holds that are there stay."""
+        self._change(self._interception.with_mode(mode), self._masks)
+
+    def set_rules(self, value: Json) -> None:
+        """Other rules, all of them or none; holds that are there stay."""
+        self._change(self._interception.with_rules(Rules.of(value)), self._masks)
+
+    def set_masks(self, value: Json) -> None:
+        """Other masks, all of them or none."""
+        self._change(self._interception, read_masks(value))
+
+    def _change(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
+        if self._kept is not None:
+            self._kept.write(interception, masks)
+        self._interception, self._masks = interception, masks
+        self._notice()
+
+    def _notice(self) -> None:
+        self.is_idle = self._interception.is_idle and not self._masks
+
+    def decide(self, subject: Subject, phase: Phase) -> Rule | None:
+        """The rule for what is about to go on; one for a single time is used up by this."""
+        rule, after = self._interception.decide(subject, phase, now=self._now())
+        if after is not self._interception:
+            self._change_anyway(after, self._masks)  # no client is refused because that cannot be kept
+        return rule
+
+    def _change_anyway(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
+        """What cannot be kept holds for this run."""
+        if (interception, masks) == (self._interception, self._masks):
+            return
+        try:
+            self._change(interception, masks)
+        except Fault as fault:
+            _LOG.error("what is intercepted could not be kept: %s", fault.message)
+            self._interception, self._masks = interception, masks
+            self._notice()
+
+    def may_want_calls(self, subject: Stopped) -> bool:
+        """Whether the tool calls of the reply to this request may be stopped."""
+        return self._interception.may_want_calls(subject, now=self._now())
+
+    def has_masks_for(self, session: str) -> bool:
+        """Whether the requests of a session have to be read for their masks at all."""
+        return bool(self._masks) and bool(meant_for(self._masks, session=session, project=project_of(session)))
+
+    def masked(self, draft: Draft, exchange: str, session: str) -> tuple[Draft, tuple[Outcome, ...]]:
+        """The draft with the masks that are meant for it."""
+        after, outcomes = masked(draft, self._masks, session=session, project=project_of(session))
+        if outcomes:
+            self._outcomes[exchange] = outcomes
+            if len(self._outcomes) > MOST_OUTCOMES:
+                del self._outcomes[next(iter(self._outcomes))]
+        return after, outcomes
+
+    def outcomes(self, exchange: str) -> tuple[Outcome, ...]:
+        """What became of the masks on a request of this run."""
+        return self._outcomes.get(exchange, ())
+
+    # --- what is held ---
+
+    def add(self, hold: Hold) -> None:
+        """One more, behind all others; when the server ends there is nobody to wait for."""
+        self._held[hold.exchange] = hold
+        if self._is_closing:
+            hold.decide(Ending())
+
+    def forget(self, hold: Hold) -> None:
+        """It is no longer held."""
+        self._held.pop(hold.exchange, None)
+
+    @property
+    def waiting(self) -> tuple[Hold, ...]:
+        """What waits for a decision, in order of arrival."""
+        return tuple(hold for hold in self._held.values() if hold.is_open)
+
+    def find(self, exchange: str) -> Hold | None:
+        """The hold of an exchange, None if it is not held."""
+        hold = self._held.get(exchange)
+        return hold if hold is not None and hold.is_open else None
+
+    def held(self, exchange: str) -> Hold:
+        """The hold of an exchange; a fault if it is not held."""
+        hold = self.find(exchange)
+        if hold is None:
+            raise not_held(exchange)
+        return hold
+
+    def queue(self, hold: Hold) -> int:
+        """Its place among all that are held, from 1."""
+        return self.waiting.index(hold) + 1
+
+    def estimator(self, choice: Choice) -> Estimator:
+        """Counts for the model that a hold is meant for; it remembers what it has counted."""
+        return self._counter.estimator(choice)
+
+    def estimate(self, hold: Hold) -> Estimate | None:
+        """How many tokens the request on screen has; None where it cannot be read, or is no request."""
+        request = hold.draft.request
+        return None if request is None else self._counter.estimate(hold.choice, request)
+
+    def validity(self, hold: Hold) -> Validity:
+        """What is wrong with the document on screen; errors keep it from being sent."""
+        draft = hold.draft
+        if isinstance(draft, CallsDraft):
+            return draft.validity
+        return checked(draft, facts=hold.choice.facts, estimate=self.estimate(hold))
+
+    # --- what a person does ---
+
+    def edit(self, exchange: str, operation: AnyOperation, *, word: str = "") -> Hold:
+        """Change the document; the new body is on record when this returns. A fault leaves everything as it was.
+
+        `word` is what the record calls it, where that is not the operation's own name.
+        """
+        hold = self.held(exchange)
+        before = hold.draft
+        mask = None if operation.keep is None else self._mask(hold, operation, operation.keep)
+        editing = hold.editing.copied()
+        after = editing.apply(operation)
+        masks = self._masks
+        if mask is not None:
+            self._change(self._interception, (*(each for each in masks if each.id != mask.id), mask))
+        if after.sha256 != before.sha256:
+            name, of_reply = word or _word(operation), hold.phase == "tool_calls"
+            try:
+                hold.live.edited(name, before.sha256, after.sha256, after.data, of_reply=of_reply)
+            except Fault:
+                self._change_anyway(self._interception, masks)
+                raise
+        hold.editing = editing
+        return hold
+
+    def release(self, exchange: str, sha256: str | None) -> None:
+        """Send exactly what is on screen; `sha256` says what that is."""
+        if not sha256:
+            hint = "Give the body_sha256 of what is on screen."
+            raise Fault(Code.INVALID_REQUEST, "nothing says which body is to be sent", hint=hint, status=422)
+        hold = self.held(exchange)
+        draft = hold.draft
+        if draft.sha256 != sha256:
+            hint = "Look at it again: somebody has changed it since."
+            raise Fault(Code.INVALID_REQUEST, "that is not the body as it stands now", hint=hint, status=409)
+        if not (validity := self.validity(hold)).ok:
+            wrong = next(each for each in validity.problems if each.severity == "error")
+            hint = "Correct it, or undo what caused it; it is still held."
+            raise Fault(Code.INVALID_REQUEST, wrong.message, hint=hint, pointer=wrong.pointer, status=422)
+        hold.live.released(draft.sha256)
+        hold.decide(Let(draft.data, draft.sha256))
+
+    def drop(self, exchange: str, reason: str = "") -> None:
+        """Refuse it; its client gets an error of its dialect."""
+        hold = self.held(exchange)
+        decision = Drop(reason or "a person dropped it")
+        hold.live.dropped(decision.reason)
+        hold.decide(decision)
+
+    def answer(self, exchange: str, reply: Json) -> None:
+        """Answer it by hand with this folded reply; nothing is sent."""
+        hold = self.held(exchange)
+        written = hand_written(reply, model=hold.asked.model, name=exchange, created=int(self._now()))
+        hold.live.replied(written)
+        hold.decide(ByHand(written))
+
+    def close(self) -> None:
+        """The server ends; each client is told, and whoever comes now."""
+        self._is_closing = True
+        for hold in self.waiting:
+            hold.decide(Ending())
+
+    def _mask(self, hold: Hold, operation: AnyOperation, scope: Keep) -> Mask:
+        """The mask that an edit asks for, which is not made yet."""
+        draft = hold.draft
+        if isinstance(draft, CallsDraft) or isinstance(operation, Undo | Redo):
+            hint = "Leave keep out."
+            raise Fault(Code.INVALID_REQUEST, "this cannot be kept for later requests", hint=hint, status=422)
+        name = {"session": hold.session, "project": hold.project, "all": ""}[scope]
+        if not name and scope != "all":
+            hint = "Name it in the client's base URL, /s/NAME or /s/NAME@PROJECT, or keep the edit for all requests."
+            message = f"this request says nothing of its {scope}"
+            raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+        made = mask_of(draft, operation, draft.applied(operation), scope, name)
+        return msgspec.structs.replace(made, created=self._now())
+
+
+def _word(operation: AnyOperation) -> str:
+    return str(type(operation).__struct_config__.tag)

@@ -1,0 +1,63 @@
+"""The workbench put together from what it shows and acts on; the same for the program and for its tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.provider import Provider
+from sightline.engine.holds import Holds
+from sightline.engine.hub import Hub
+from sightline.engine.memory import Memory
+from sightline.engine.recording.records import Records
+from sightline.engine.relay import Relay
+from sightline.engine.resending import Resending
+from sightline.engine.viewing import Viewing
+from sightline.server.workbench.about import about
+from sightline.server.workbench.access import Access
+from sightline.server.workbench.api import Api
+from sightline.server.workbench.deciding import Deciding
+from sightline.server.workbench.exchanges import Exchanges
+from sightline.server.workbench.interceptions import Interceptions
+from sightline.server.workbench.replays import Replays
+from sightline.server.workbench.showing import Showing
+from sightline.server.workbench.workbench import Workbench
+from sightline.store.folding import PriceList
+from sightline.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a workbench is made of. `relay` and `resending` are absent where the server answers from the record: then
+    nothing is held and nothing is sent."""
+
+    access: Access
+    hub: Hub
+    store: Store
+    memory: Memory
+    catalog: Catalog
+    has_key: Callable[[Provider], bool]
+    address: str
+    now: Callable[[], float]
+    prices: PriceList
+    relay: Relay | None = None
+    resending: Resending | None = None
+
+
+def assembled(parts: Parts) -> Workbench:
+    """The workbench."""
+    relay = parts.relay
+    holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
+    records = Records(parts.store, parts.now, parts.prices, None if relay is None else relay.unwritten)
+    exchanges = Exchanges(records, parts.now, holds)
+    viewing = Viewing(holds, records, parts.catalog, parts.memory)
+    showing = Showing(holds, records, viewing)
+    api = Api(
+        exchanges=exchanges,
+        showing=showing,
+        replays=Replays(exchanges, parts.resending),
+        about=lambda: about(version("sightline"), parts.address, parts.catalog, parts.has_key),
+        deciding=None if relay is None else Deciding(holds, records, viewing, showing),
+        interceptions=None if relay is None else Interceptions(holds),
+    )
+    return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble)

@@ -1,0 +1,57 @@
+"""Clients whose requests are held, and the person who decides about them."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from sightline.engine.asked import Asked
+from sightline.engine.hold import Hold
+from tests.relay_stage import Got, Stage
+
+SSE = [("Content-Type", "text/event-stream")]
+JSON = [("Content-Type", "application/json")]
+CODED = [*SSE, ("Content-Encoding", "gzip")]
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def asking(stage: Stage, *requests: Asked) -> AsyncIterator[list["asyncio.Task[Got]"]]:
+    """These requests on their way, each of them held; they come in their order."""
+    tasks = []
+    async with asyncio.TaskGroup() as group:
+        for number, asked in enumerate(requests, 1):
+            tasks.append(group.create_task(stage.ask(asked)))
+            await held(stage, number)
+        yield tasks
+
+
+async def held(stage: Stage, count: int = 1) -> Hold:
+    """The last of so many holds, as soon as they are there."""
+    with stage.hub.watch() as watch:
+        while len(stage.relay.holds.waiting) < count:
+            await anext(watch)
+    return stage.relay.holds.waiting[count - 1]
+
+
+async def promptly(awaited: Awaitable[T]) -> T:
+    """What should not take long, so that a mistake does not take forever."""
+    async with asyncio.timeout(20):
+        return await awaited
+
+
+def let_go(stage: Stage, hold: Hold) -> None:
+    """Release it as it stands on screen."""
+    stage.relay.holds.release(hold.exchange, hold.draft.sha256)
+
+
+def coded(pieces: list[bytes]) -> bytes:
+    """A stream in the coding that a client may have asked for."""
+    return gzip.compress(b"".join(pieces))
+
+
+def said_by(words: str) -> dict[str, Any]:
+    """A reply that a person writes."""
+    return {"parts": [{"type": "text", "text": words}]}

@@ -1,0 +1,163 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.desk_stage import DeskStage, desk_stage
+from tests.gateway_server import served
+from tests.person import Person
+
+BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+RULE = {
+    "filter": "model:claude-*", "action": "hold", "phase": "request", "once": True, "timeout_s": 30.0,
+    "on_timeout": "drop",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeskStage]:
+    with desk_stage(tmp_path_factory.mktemp("interceptions")) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def cleared(stage: DeskStage) -> Iterator[None]:
+    yield
+    stage.person.put("/api/rules", [])
+    stage.person.put("/api/masks", [])
+    stage.person.put("/api/interception", {"mode": "rules"})
+
+
+def test_rules_are_put_in_place_whole_and_read_back(stage: DeskStage) -> None:
+    person = stage.person
+    assert person.put("/api/rules", [RULE, {"filter": ""}]) == person.get("/api/rules")
+    first, second = person.get("/api/rules")
+    assert first == RULE
+    assert second == {
+        "filter": "", "action": "hold", "phase": "request", "once": False, "timeout_s": None, "on_timeout": "send",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        5,
+        [5],
+        [RULE, {"filter": "model:("}],
+        [{"filter": "nofield:x"}],
+        [{"filter": "latest:5"}],
+        [{"filter": "", "action": "shout"}],
+        [{"filter": "", "phase": "reply"}],
+        [{"filter": "", "timeout_s": -1}],
+        [{"filter": "", "colour": "red"}],
+        [{"filter": "", "\ud800": "red"}],
+    ],
+)
+def test_a_bad_list_is_refused_whole(stage: DeskStage, wrong: Any) -> None:
+    stage.person.put("/api/rules", [RULE])
+    status, told = stage.person.ask("PUT", "/api/rules", wrong)
+    assert status == 422
+    assert told["error"]["hint"]
+    assert stage.person.get("/api/rules") == [RULE]
+
+
+def test_a_bad_filter_is_told_with_its_rule_and_its_place(stage: DeskStage) -> None:
+    _, told = stage.person.ask("PUT", "/api/rules", [RULE, {"filter": "model:x & colour:red"}])
+    assert "rule 2" in told["error"]["message"]
+    assert "^" in told["error"]["hint"]
+
+
+def test_the_first_rule_that_matches_decides(stage: DeskStage) -> None:
+    person = stage.person
+    person.put("/api/interception", {"mode": "rules"})
+    rules = [
+        {"filter": "session:free", "action": "pass"},
+        {"filter": "session:never", "action": "drop"},
+        {"filter": 'text:"stop here"', "once": True},
+    ]
+    person.put("/api/rules", rules)
+    stopped = {"model": "m", "messages": [{"role": "user", "content": "please stop here"}]}
+    assert stage.ask(stopped, session="free").result(20).status == 200
+    assert stage.ask(stopped, session="never").result(20).status == 400
+    assert stage.ask(BODY).result(20).status == 200
+    exchange, waiting = stage.hold(stopped)
+    assert len(person.get("/api/rules")) == 2, "once is used up by its first match"
+    assert stage.ask(stopped).result(20).status == 200
+    person.release(exchange)
+    assert waiting.result(20).status == 200
+
+
+def test_next_holds_one_request_and_every_holds_all(stage: DeskStage) -> None:
+    person = stage.person
+    assert person.put("/api/interception", {"mode": "next"}) == {"mode": "next"}
+    exchange, waiting = stage.hold(BODY)
+    assert person.get("/api/interception") == {"mode": "rules"}
+    assert stage.ask(BODY).result(20).status == 200
+    person.put("/api/interception", {"mode": "off"})
+    assert person.view(exchange)["state"] == "held", "a hold does not end because the mode does"
+    person.release(exchange)
+    assert waiting.result(20).status == 200
+    for wrong in ({}, {"mode": "sometimes"}, {"mode": 5}, {"mode": "off", "more": 1}):
+        assert person.ask("PUT", "/api/interception", wrong)[0] == 422
+
+
+def test_a_rule_with_a_limit_decides_when_nobody_does(stage: DeskStage) -> None:
+    person = stage.person
+    person.put("/api/rules", [{"filter": "", "timeout_s": 0.05, "on_timeout": "drop"}])
+    assert stage.ask(BODY).result(20).status == 400
+    person.put("/api/rules", [{"filter": "", "timeout_s": 0.05, "on_timeout": "send"}])
+    assert stage.ask(BODY).result(20).status == 200
+    person.put("/api/rules", [{"filter": "", "timeout_s": 500}])
+    exchange, waiting = stage.hold(BODY)
+    hold = person.view(exchange)["hold"]
+    assert hold["deadline"] == hold["since"] + 500
+    assert hold["on_timeout"] == "send"
+    person.release(exchange)
+    waiting.result(20)
+
+
+def test_masks_are_put_in_place_whole(stage: DeskStage) -> None:
+    person = stage.person
+    strip = {"scope": "all", "kind": "strip", "strip": {"class": "tool", "tool": "rm"}}
+    (kept,) = person.put("/api/masks", [strip])
+    assert kept["id"]
+    assert person.get("/api/masks") == [kept]
+    for wrong in ({"scope": "all", "kind": "delete"}, {**strip, "scope": "session"}, {**strip, "x": 1}, 5):
+        assert person.ask("PUT", "/api/masks", [strip, wrong])[0] == 422
+    assert person.ask("PUT", "/api/masks", {})[0] == 422
+    assert person.get("/api/masks") == [kept]
+    tools = [
+        {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+        for name in ("rm", "ls")
+    ]
+    assert stage.ask({**BODY, "tools": tools}).result(20).status == 200
+    assert [tool["function"]["name"] for tool in json.loads(stage.sent[-1])["tools"]] == ["ls"]
+
+
+def test_a_mask_always_says_whom_it_is_for(stage: DeskStage) -> None:
+    strip = {"kind": "strip", "strip": {"class": "thinking"}}
+    masks = [{**strip, "scope": "session", "name": "s"}, {**strip, "scope": "project", "name": "p"}]
+    for told in (stage.person.put("/api/masks", masks), stage.person.get("/api/masks")):
+        assert [(mask["scope"], mask["name"]) for mask in told] == [("session", "s"), ("project", "p")]
+
+
+def test_rules_mode_and_masks_survive_a_restart_and_holds_do_not(tmp_path: Path) -> None:
+    strip = {"scope": "all", "kind": "strip", "strip": {"class": "thinking"}}
+    with desk_stage(tmp_path) as stage:
+        stage.person.put("/api/rules", [RULE])
+        stage.person.put("/api/masks", [strip])
+        exchange, waiting = stage.hold(BODY)
+        stage.server.listening.end()
+        assert waiting.result(20).status == 503
+    kept = tmp_path / "data" / "interception.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    with served(tmp_path, (tmp_path / "sightline.toml").read_text()) as server:
+        person = Person(server)
+        assert person.get("/api/rules") == [RULE]
+        assert [mask["strip"] for mask in person.get("/api/masks")] == [{"class": "thinking"}]
+        assert person.get("/api/interception") == {"mode": "every"}
+        assert person.get("/api/holds") == []
+        assert person.view(exchange)["state"] == "cancelled"
