@@ -1,8 +1,6 @@
 """A real browser for the tests of the page: Debian's Chromium, driven by Playwright."""
 
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
+from tests.debian import brought
 from tests.gateway_server import Served
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -30,10 +29,7 @@ PATIENCE_MS = 20_000
 
 def program() -> str:
     """Where the browser is; brought by Debian's own tool where this process may ask for that, else a visible skip."""
-    found = _found()
-    if found is None:
-        _install()
-        found = _found()
+    found = brought(_found, "chromium")
     if found is None:
         pytest.skip("Chromium is not installed, and could not be (Debian, as root: apt-get install chromium)")
     return found
@@ -41,15 +37,6 @@ def program() -> str:
 
 def _found() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name)) is not None), None)
-
-
-def _install() -> None:
-    apt = shutil.which("apt-get")
-    if apt is None or os.geteuid() != 0:
-        return
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for step in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        subprocess.run([apt, "-qq", *step], env=quiet, check=False, capture_output=True, timeout=900)
 
 
 @dataclass

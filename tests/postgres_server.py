@@ -30,6 +30,8 @@ import asyncpg
 import pytest
 import trustme
 
+from tests.debian import brought
+
 PASSWORD = "a planted: p@ssword/of the?server"
 OWNER = "sightline"
 HOST = "127.0.0.1"
@@ -60,16 +62,6 @@ def found() -> Path | None:
     # A link elsewhere does for `postgres`, but `initdb` looks for its companions beside itself.
     candidates = ([Path(on_path).resolve().parent] if on_path else []) + installed
     return next((path for path in candidates if all((path / name).is_file() for name in PROGRAMS)), None)
-
-
-def _install() -> None:
-    """Let Debian's own tool bring it, where this process may ask for that."""
-    apt = shutil.which("apt-get")
-    if apt is None or os.geteuid() != 0:
-        return
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for step in (["update"], ["install", "-y", "--no-install-recommends", "postgresql"]):
-        subprocess.run([apt, "-qq", *step], env=quiet, check=False, capture_output=True, timeout=600)
 
 
 # --- one server -----------------------------------------------------------------------------------
@@ -208,11 +200,7 @@ def own_server() -> Iterator[PostgresServer]:
 @cache
 def _programs() -> Path:
     """Where its programs are; the test that asks is skipped where there are none and none can be had."""
-    programs = found()
-    if programs is None:
-        with _locked(Path(tempfile.gettempdir()) / "sightline-postgres-install"):
-            _install()
-            programs = found()
+    programs = brought(found, "postgresql")
     if programs is None:
         pytest.skip("PostgreSQL is not installed, and could not be (Debian, as root: apt-get install postgresql)")
     return programs
