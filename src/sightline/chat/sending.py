@@ -126,19 +126,24 @@ class _Send:
             if not (yield from self._wait()):
                 self._tell("cancelled")
                 return self._end("cancelled")
-            outcome = yield self._attempt()
-            match outcome:
-                case Delivered(usage=usage):
-                    self._tell("success", usage=usage)
-                    return self._end("delivered")
-                case Refused():
-                    if (ended := self._refused(outcome)) is not None:
-                        return self._end("failed", ended)
-                case Cancelled() | Resumed():
-                    self._tell("cancelled")
-                    return self._end("cancelled")
-                case unreachable:
-                    assert_never(unreachable)
+            ending = self._ended_by((yield self._attempt()))
+            if ending is not None:
+                return ending
+
+    def _ended_by(self, outcome: Outcome) -> Ending | None:
+        """The end that this outcome is, if it is one."""
+        match outcome:
+            case Delivered(usage=usage):
+                self._tell("success", usage=usage)
+                return self._end("delivered")
+            case Refused():
+                fault = self._refused(outcome)
+                return None if fault is None else self._end("failed", fault)
+            case Cancelled() | Resumed():
+                self._tell("cancelled")
+                return self._end("cancelled")
+            case unreachable:
+                assert_never(unreachable)
 
     def _wait(self) -> Generator[Step, Outcome, bool]:
         """Whether it may go, after waiting where it must."""

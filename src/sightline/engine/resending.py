@@ -106,6 +106,7 @@ class Resending:
         """Let what is under way end within so many seconds; then it is cut off, as every client's request is."""
         await self._relay.close(grace)
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
 
     async def _sent(self, asked: Asked, noted: Telling) -> None:
         try:
