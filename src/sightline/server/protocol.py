@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sightline.errors import Code, Fault
 from sightline.server.asgi import RUNNING
+from sightline.server.cycle import Cycle
 from sightline.server.gateway.paths import caller_of, understood
 from sightline.server.gateway.refusals import refused
 
@@ -68,6 +69,8 @@ class Connection(HttpToolsProtocol):
             self._fault = _foreign_target()
             raise HttpParserError
         super().on_headers_complete()
+        # Nothing of it has run yet, and this is the only way in which uvicorn lets go of its own.
+        self.cycle.__class__ = Cycle
 
     def _head_size(self) -> int:
         """The size of the head alone; what came with it may be the body."""

@@ -11,9 +11,10 @@ from sightline.errors import Fault
 from sightline.model.fold import fold
 from sightline.model.message import Message
 from sightline.model.parts import Document, Part, PlainText, Refusal, Text, Thinking, ToolCall, ToolResult
+from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.store.threads import SYSTEM_ROLES, fingerprints, is_errand, without_reminders
-from sightline.wire.jsontext import decode
+from sightline.wire.jsontext import decode, encode
 
 MOST_LETTERS = 200_000
 """How much of one request or reply can be searched."""
@@ -77,8 +78,13 @@ def reply_words(name: str, data: bytes) -> str:
     except Exception:  # noqa: BLE001 - as above
         _LOG.exception("a reply could not be read for search; it is on record all the same")
         return _clipped(data.decode("utf-8", "replace"))
-    words = _words(part for choice in reply.choices for part in choice.parts)
+    words = words_of(reply)
     return words if reply.fault is None else _clipped(f"{words}\n{reply.fault.message}")
+
+
+def words_of(reply: Reply) -> str:
+    """The words of a reply that was read."""
+    return _words(part for choice in reply.choices for part in choice.parts)
 
 
 def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -109,7 +115,7 @@ def _words_of(part: Part) -> list[str]:
             return [name, arguments]
         case ToolResult(parts=parts, structured=structured):
             told = [word for each in parts for word in _words_of(each)]
-            return told if structured is None else [*told, msgspec.json.encode(structured).decode()]
+            return told if structured is None else [*told, encode(structured).decode()]
         case Document(source=PlainText(text=text)):
             return [text]
         case _:
@@ -123,4 +129,5 @@ def _unread(body: bytes) -> Digest:
 
 def _clipped(text: str) -> str:
     """As much as is searched, and nothing that UTF-8 cannot carry."""
-    return text[:MOST_LETTERS].encode("utf-8", "replace").decode("utf-8")
+    text = text[:MOST_LETTERS]
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -10,6 +10,7 @@ from sightline.catalog.facts import Prices
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
+    Budgeted,
     Dropped,
     Edited,
     ExchangeCancelled,
@@ -53,7 +54,9 @@ def bodies_of(fact: Fact) -> tuple[str, ...]:
             return (fact.sha256,) if fact.sha256 else ()
         case Edited():
             return tuple(sha256 for sha256 in (fact.before, fact.after) if sha256)
-        case Held() | Dropped() | FrameArrived() | ExchangeFinished() | ExchangeFailed() | ExchangeCancelled():
+        case Held() | Dropped() | Budgeted() | FrameArrived():
+            return ()
+        case ExchangeFinished() | ExchangeFailed() | ExchangeCancelled():
             return ()
         case unreachable:
             assert_never(unreachable)
@@ -91,7 +94,7 @@ def _step(summary: Summary, noted: Noted, sent: str, prices: PriceList) -> Summa
             return _counted(ended, fact.usage, (sent,), prices)
         case ExchangeCancelled():
             return msgspec.structs.replace(summary, state="cancelled")
-        case Edited() | FrameArrived():
+        case Edited() | Budgeted() | FrameArrived():
             return summary
         case unreachable:
             assert_never(unreachable)

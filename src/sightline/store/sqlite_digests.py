@@ -1,13 +1,15 @@
-"""Reading requests and replies after they are stored: words to search, titles, and which conversation they continue.
+"""Reading requests and replies: words to search, titles, and which conversation they continue.
 
-It takes longer than storing them, and nobody waits for it, so it is done when nothing else is to do. What is not done
-yet is marked in the database.
+A short exchange whose reply was read on its way is read while it is stored. The others are read after that, when
+nothing else is to do, because it takes longer than storing them and nobody waits for it; what is not done yet is marked
+in the database.
 """
 
 import hashlib
 import logging
 import sqlite3
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,24 +23,51 @@ from sightline.store.sqlite_bodies import Bodies
 from sightline.store.sqlite_database import changing
 from sightline.store.threads import reply_id
 
+UNREADABLE = (UnicodeError, ValueError, OverflowError, RecursionError)
+"""What may go wrong with one exchange and must not keep others from being read."""
 _AT_ONCE = 64
 _LOG = logging.getLogger(__name__)
 _BEGINNINGS = 256
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 
 
+class Told(NamedTuple):
+    """What a request tells, as columns of its exchange."""
+
+    title: str = ""
+    is_side: bool = False
+    thread: bytes | None = None
+    previous: str = ""
+    continues: str = ""
+
+
 class Digests:
-    """Does what is left to do for the exchanges of a slot, a few at a time."""
+    """Reads exchanges of a slot, inside transactions that `begin` and `end` here."""
 
     def __init__(self, connection: sqlite3.Connection, codec: Codec, bodies: Bodies, slot: int) -> None:
         self._connection = connection
         self._codec = codec
         self._bodies = bodies
         self._slot = slot
+        self._words: list[tuple[int, str]] = []
+        self._instructed: set[bytes] = set()
+        """Instructions that are known to be noted in this transaction; others may forget them between two."""
+
+    def begin(self) -> None:
+        """A transaction begins."""
+        self._words.clear()
+        self._instructed.clear()
+
+    def end(self) -> None:
+        """It is about to end: note the words that were read in it."""
+        packed = [(number, self._codec.pack(words.encode())) for number, words in self._words]
+        self._connection.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", packed)
+        self._connection.executemany("INSERT INTO search (rowid, words) VALUES (?,?)", self._words)
 
     def advance(self) -> bool:
-        """Read some; False where none was left."""
+        """Read some of what is left; False where nothing was."""
         with changing(self._connection):
+            self.begin()
             rows = self._connection.execute(
                 "SELECT seq, todo, session FROM exchanges WHERE todo > 0 AND slot = ? ORDER BY seq LIMIT ?",
                 (self._slot, _AT_ONCE),
@@ -46,9 +75,10 @@ class Digests:
             for seq, todo, session in rows:
                 try:
                     self._read(seq, todo, session)
-                except (UnicodeError, ValueError, OverflowError, RecursionError):
+                except UNREADABLE:
                     _LOG.exception("an exchange could not be read for search; it is on record all the same")
                 self._connection.execute("UPDATE exchanges SET todo = 0 WHERE seq = ?", (seq,))
+            self.end()
         return bool(rows)
 
     def _read(self, seq: int, todo: int, session: str) -> None:
@@ -67,20 +97,32 @@ class Digests:
         body = self._bodies.body(received.sha256) if received is not None and received.sha256 else None
         if received is None or body is None:
             return
-        digest = digest_of(received.dialect, body)
-        thread = digest.thread[-1] if digest.thread and not digest.is_side else None
+        is_noted = self._is_noted(2 * seq)
+        told = self.request(seq, session, received.dialect, body, is_noted=is_noted)
         self._connection.execute(
             "UPDATE exchanges SET title = ?, is_side = ?, thread = ?, previous = ?, continues = ? WHERE seq = ?",
-            (
-                storable(digest.title),
-                digest.is_side,
-                thread,
-                self._named(seq, digest) or self._continued(seq, session, digest),
-                storable(digest.continues),
-                seq,
-            ),
+            (*told, seq),
         )
-        self._note_words(2 * seq, "\n".join([*self._new_instructions(seq, digest), digest.asked]))
+
+    def request(self, seq: int, session: str, dialect: str, body: bytes, *, is_noted: bool = False) -> Told:
+        """What this request tells; its words are noted, unless that is done already."""
+        digest = digest_of(dialect, body)
+        new = self._new_instructions(seq, digest)
+        if not is_noted:
+            self._note_words(2 * seq, "\n".join([*new, digest.asked]) if new else digest.asked)
+        return Told(
+            storable(digest.title),
+            digest.is_side,
+            digest.thread[-1] if digest.thread and not digest.is_side else None,
+            self._named(seq, digest) or self._continued(seq, session, digest),
+            storable(digest.continues),
+        )
+
+    def forget(self, seq: int) -> None:
+        """What was read in this transaction for an exchange that did not get this number after all."""
+        self._words = [each for each in self._words if each[0] // 2 != seq]
+        self._connection.execute("DELETE FROM instructions WHERE exchange = ?", (seq,))
+        self._instructed.clear()
 
     def _named(self, seq: int, digest: Digest) -> str:
         """The latest exchange whose reply this one names as its last."""
@@ -102,14 +144,18 @@ class Digests:
             " AND session = ? AND seq < ?",
             (*beginnings, session, seq),
         ).fetchall()
+        if not rows:
+            return ""
         length = {beginning: index for index, beginning in enumerate(beginnings)}
-        latest = max(rows, key=lambda row: (length[row[0]], row[1]), default=None)
-        return "" if latest is None else str(latest[2])
+        return str(max(rows, key=lambda row: (length[row[0]], row[1]))[2])
 
     def _new_instructions(self, seq: int, digest: Digest) -> list[str]:
         new = []
         for text in digest.system:
             name = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+            if name in self._instructed:
+                continue
+            self._instructed.add(name)
             if self._connection.execute("INSERT OR IGNORE INTO instructions VALUES (?,?)", (name, seq)).rowcount:
                 new.append(text)
         return new
@@ -118,12 +164,13 @@ class Digests:
         rows = self._connection.execute("SELECT data FROM frames WHERE exchange = ? ORDER BY n", (seq,))
         raw = b"".join(raw_bytes(self._codec, data) for (data,) in rows)
         if raw:
-            self._note_words(2 * seq + 1, reply_words(spoken(facts), raw))
-            self._note_id(seq, storable(reply_id(spoken(facts), raw)))
+            words = "" if self._is_noted(2 * seq + 1) else reply_words(spoken(facts), raw)
+            self.reply(seq, words, reply_id(spoken(facts), raw))
 
-    def _note_id(self, seq: int, name: str) -> None:
-        """What the reply is called; those that name it may have been read before it."""
-        if name:
+    def reply(self, seq: int, words: str, name: str) -> None:
+        """Note what a reply says, and what it is called; those that name it may have been read before it."""
+        self._note_words(2 * seq + 1, words)
+        if name := storable(name):
             self._connection.execute("UPDATE exchanges SET reply_id = ? WHERE seq = ?", (name, seq))
             self._connection.execute(
                 "UPDATE exchanges SET previous = (SELECT id FROM exchanges WHERE seq = ?)"
@@ -132,10 +179,8 @@ class Digests:
             )
 
     def _note_words(self, number: int, words: str) -> None:
-        words = storable(words.encode("utf-8", "replace").decode())
-        if words and not self._is_noted(number):
-            self._connection.execute("INSERT INTO texts VALUES (?,?)", (number, self._codec.pack(words.encode())))
-            self._connection.execute("INSERT INTO search (rowid, words) VALUES (?,?)", (number, words))
+        if words := storable(words):
+            self._words.append((number, words))
 
     def _is_noted(self, number: int) -> bool:
         return self._connection.execute("SELECT 1 FROM texts WHERE id = ?", (number,)).fetchone() is not None

@@ -4,27 +4,33 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import msgspec
 
-from sightline.model.exchange import Fact, FrameArrived
-from sightline.store.chores import to_read
+from sightline.model.exchange import Fact, FrameArrived, Received
+from sightline.store.chores import REPLY, REQUEST, spoken, to_read
 from sightline.store.columns import FOLDED, row_of
 from sightline.store.delta import Codec
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.store.folding import PriceList, bodies_of, summary_of
 from sightline.store.frames import packed
 from sightline.store.interruption import OPEN_STATES, Unfinished
+from sightline.store.said import LONGEST, Overhearing, Said
 from sightline.store.sqlite_bodies import Bodies
 from sightline.store.sqlite_database import changing
-from sightline.store.sqlite_digests import Digests
+from sightline.store.sqlite_digests import UNREADABLE, Digests, Told
+from sightline.store.summary import Summary
+from sightline.store.threads import names_replies
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
+_UNTOLD = Told()
+_number = attrgetter("n")
 _OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
 _INSERT = (
-    f"INSERT INTO exchanges (id, slot, next_n, todo, {', '.join(FOLDED)})"
-    f" VALUES (?,?,?,?,{','.join('?' * len(FOLDED))}) ON CONFLICT (id) DO NOTHING"
+    f"INSERT INTO exchanges (seq, id, slot, next_n, todo, {', '.join((*FOLDED, *Told._fields))})"
+    f" VALUES ({','.join('?' * (5 + len(FOLDED) + len(Told._fields)))}) ON CONFLICT (id) DO NOTHING"
 )
 _UPDATE = (
     f"UPDATE exchanges SET next_n = ?, todo = todo | ?, {', '.join(f'{name} = ?' for name in FOLDED)} WHERE seq = ?"
@@ -43,9 +49,11 @@ class _Known:
 
 
 class SqliteSink:
-    """Brings entries into the database. `slot` marks the exchanges of this process while they are under way."""
+    """Brings entries into the database. `slot` marks the exchanges of this process while they are under way; `said` is
+    where whoever has read a reply says so."""
 
     def __init__(self, connection: sqlite3.Connection, slot: int, prices: PriceList) -> None:
+        self.said = Overhearing()
         self._connection = connection
         self._slot = slot
         self._prices = prices
@@ -53,13 +61,18 @@ class SqliteSink:
         self._bodies = Bodies(connection, self._codec)
         self._digests = Digests(connection, self._codec, self._bodies, slot)
         self._known: dict[str, _Known] = {}
+        self._last_seq = 0
+        # Rows of this transaction, for statements that take many at once.
+        self._facts: list[tuple[int, int, float, bytes]] = []
+        self._frames: list[tuple[int, int, bytes]] = []
+        self._uses: list[tuple[int, int]] = []
 
     def apply(self, batch: Sequence[Entry]) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
         exchanges: defaultdict[str, list[Noted]] = defaultdict(list)
         try:
             with changing(self._connection):
-                self._bodies.begin()
+                self._begin()
                 for entry in batch:
                     if isinstance(entry, Kept):
                         self._bodies.keep(entry)
@@ -67,10 +80,25 @@ class SqliteSink:
                         exchanges[entry.exchange].append(entry)
                 for exchange, facts in exchanges.items():
                     self._add(exchange, facts)
+                self._end()
         except BaseException:
             # What is known of exchanges may say more than the database holds.
             self._known.clear()
             raise
+
+    def _begin(self) -> None:
+        self._bodies.begin()
+        self._digests.begin()
+        for rows in (self._facts, self._frames, self._uses):
+            rows.clear()
+        (latest,) = self._connection.execute("SELECT max(seq) FROM exchanges").fetchone()
+        self._last_seq = latest or 0
+
+    def _end(self) -> None:
+        self._connection.executemany("INSERT OR IGNORE INTO facts VALUES (?,?,?,?)", self._facts)
+        self._connection.executemany("INSERT OR IGNORE INTO frames VALUES (?,?,?)", self._frames)
+        self._connection.executemany("INSERT OR IGNORE INTO uses VALUES (?,?)", self._uses)
+        self._digests.end()
 
     def unfinished(self, slots: Sequence[int]) -> list[Unfinished]:
         """The exchanges of these slots that have not ended. From now on they are this process's own."""
@@ -95,7 +123,7 @@ class SqliteSink:
 
     def _add(self, exchange: str, facts: list[Noted]) -> None:
         known = self._known.get(exchange) or (_Known() if facts[0].n == 0 else self._stored(exchange))
-        fresh = sorted((noted for noted in facts if noted.n >= known.next_n), key=lambda noted: noted.n)
+        fresh = sorted((noted for noted in facts if noted.n >= known.next_n), key=_number)
         if not fresh:
             return
         frames = [(noted, noted.fact) for noted in fresh if isinstance(noted.fact, FrameArrived)]
@@ -103,38 +131,67 @@ class SqliteSink:
         known.facts += others
         known.next_n = fresh[-1].n + 1
         summary = summary_of(exchange, known.facts, self._prices)
-        todo = to_read(others)
         if known.seq:
-            self._connection.execute(_UPDATE, (known.next_n, todo, *row_of(summary), known.seq))
-        else:
-            row = exchange, self._slot, known.next_n, todo, *row_of(summary)
-            cursor = self._connection.execute(_INSERT, row)
-            if not cursor.rowcount:  # it was brought in before
-                self._known[exchange] = self._stored(exchange)
-                self._add(exchange, facts)
-                return
-            known.seq = cursor.lastrowid or 0
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO facts VALUES (?,?,?,?)",
-            [(known.seq, noted.n, noted.at, _ENCODER.encode(noted.fact)) for noted in others],
-        )
+            self._updated(known, summary, to_read(others))
+        elif not self._inserted(known, summary):  # it was brought in before
+            self._known[exchange] = self._stored(exchange)
+            self._add(exchange, facts)
+            return
+        seq = known.seq
+        self._facts += [(seq, noted.n, noted.at, _ENCODER.encode(noted.fact)) for noted in others]
         if frames:
-            self._connection.execute(
-                "INSERT OR IGNORE INTO frames VALUES (?,?,?)", (known.seq, frames[0][0].n, packed(self._codec, frames))
-            )
+            self._frames.append((seq, frames[0][0].n, packed(self._codec, frames)))
         self._note_uses(known, others)
         if summary.state in OPEN_STATES:
             self._known[exchange] = known
         else:
             self._known.pop(exchange, None)
 
+    def _inserted(self, known: _Known, summary: Summary) -> bool:
+        """Make its row; False where there is one."""
+        seq, todo, told = self._last_seq + 1, to_read(known.facts), _UNTOLD
+        said = self.said.take(summary.id) if todo & REPLY else None
+        if said is not None:
+            todo, told = self._asked(known, seq, todo & ~REPLY)
+        row = seq, summary.id, self._slot, known.next_n, todo, *row_of(summary), *told
+        if not self._connection.execute(_INSERT, row).rowcount:
+            if said is not None:
+                self._digests.forget(seq)
+            return False
+        self._last_seq = known.seq = seq
+        if said is not None:
+            self._answered(known, said)
+        return True
+
+    def _updated(self, known: _Known, summary: Summary, todo: int) -> None:
+        """Bring its row up to date because of facts that want these chores."""
+        said = self.said.take(summary.id) if todo & REPLY else None
+        if said is not None:
+            todo &= ~REPLY
+            self._answered(known, said)
+        self._connection.execute(_UPDATE, (known.next_n, todo, *row_of(summary), known.seq))
+
+    def _asked(self, known: _Known, seq: int, todo: int) -> tuple[int, Told]:
+        """What is still to be read of an exchange, and what its request tells, if it is short enough to look now."""
+        received = known.facts[0].fact
+        if isinstance(received, Received):
+            body = self._bodies.recent(received.sha256)
+            if body is not None and len(body) <= LONGEST:
+                try:
+                    return todo & ~REQUEST, self._digests.request(seq, received.session, received.dialect, body)
+                except UNREADABLE:
+                    return todo, _UNTOLD  # who tries it again later says what is wrong with it
+        return todo, _UNTOLD
+
+    def _answered(self, known: _Known, said: Said) -> None:
+        name = said.reply_id if names_replies(spoken([noted.fact for noted in known.facts])) else ""
+        self._digests.reply(known.seq, said.words, name)
+
     def _note_uses(self, known: _Known, facts: list[Noted]) -> None:
         names = {name for noted in facts for name in bodies_of(noted.fact)} - known.bodies
         numbers = {name: number for name in names if (number := self._bodies.number(name)) is not None}
         known.bodies |= numbers.keys()
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO uses VALUES (?,?)", [(known.seq, number) for number in numbers.values()]
-        )
+        self._uses += [(known.seq, number) for number in numbers.values()]
 
     def _stored(self, exchange: str) -> _Known:
         row = self._connection.execute("SELECT seq, next_n FROM exchanges WHERE id = ?", (exchange,)).fetchone()

@@ -22,8 +22,11 @@ MOST_IN_MEMORY = 32 << 20
 _LOG = logging.getLogger(__name__)
 _MOST_IN_BATCH = 4 << 20
 _MOST_ENTRIES = 4096
-_PAUSE = 0.1
-"""Seconds in which a batch may grow. Whoever wants to read the record does not wait for them."""
+_PAUSE, _MOST_PAUSES = 0.1, 5
+"""Seconds in which a batch may grow, and how often that is so while much comes in: many small batches change the same
+pages again and again. Whoever wants to read the record does not wait for them."""
+_MUCH = 64
+"""Records in one such pause."""
 _LULL = 0.02
 """Seconds without anything new after which there is time for what can wait."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
@@ -178,9 +181,7 @@ class Writer:
     def _step(self) -> bool:
         """One batch, or a piece of what can wait; False when the thread shall end."""
         self._work.wait()
-        may_grow = bool(self._queue) and self._in_memory < _MOST_IN_BATCH
-        if may_grow and not self._is_closing and self._nudge.wait(_PAUSE):
-            self._nudge.clear()
+        self._let_grow()
         self._work.clear()
         batch, place = self._taken()
         if place is None:
@@ -191,6 +192,19 @@ class Writer:
         self._work.set()
         self._advance(len(batch))
         return True
+
+    def _let_grow(self) -> None:
+        """Wait while the next batch grows, unless somebody waits for it."""
+        seen = 0
+        for _ in range(_MOST_PAUSES):
+            if not self._queue or self._in_memory >= _MOST_IN_BATCH or self._is_closing:
+                return
+            if self._nudge.wait(_PAUSE):
+                self._nudge.clear()
+                return
+            if len(self._queue) < seen + _MUCH:
+                return
+            seen = len(self._queue)
 
     def _is_busy(self) -> bool:
         """Whether more comes in a moment, so that what can wait had better wait; not where somebody waits for it."""
