@@ -27,6 +27,7 @@ async def made(folder: Path) -> None:
     for turn, body in enumerate(bodies()):
         store.record(whole(f"x_{turn}", body, SAID[2 * turn + 1], at=NOON + turn))
     store.record(received("x_open", chat_body("unanswered"), at=NOON + 99))
+    await store.logbook.append("chat", 0, [b'{"a":1}', b'{"b":2}'], NOON)
     await store.settle()
     await store.close()
 

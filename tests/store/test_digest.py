@@ -37,6 +37,7 @@ def test_structured_results_are_words() -> None:
     part = {"functionResponse": {"name": "f", "response": {"city": "Oslo"}}}
     body = json.dumps({"contents": [{"role": "user", "parts": [part]}]}).encode()
     assert digest_of("gemini", body).title == digest_of("gemini", body).asked == '{"city":"Oslo"}'
+    assert digest_of("gemini", body.replace(b"Oslo", b"\\ud83d")).asked == '{"city":"\\ud83d"}'
 
 
 def test_a_title_is_one_short_line_of_the_persons_words() -> None:

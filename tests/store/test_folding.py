@@ -4,6 +4,7 @@ from sightline.catalog.facts import Prices
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
+    Budgeted,
     Dropped,
     Edited,
     ExchangeCancelled,
@@ -55,6 +56,7 @@ def test_what_was_asked_is_in_the_summary_at_once() -> None:
         ((AttemptStarted(1, "acme", "aa"), ExchangeFinished("stop")), "finished"),
         ((ExchangeFailed("network", "gone"),), "failed"),
         ((Held(), ExchangeCancelled()), "cancelled"),
+        ((Budgeted({}), ExchangeFinished("stop"), Budgeted({"stage": "success"})), "finished"),
     ],
 )
 def test_the_state_follows_the_facts(facts: tuple[Fact, ...], state: str) -> None:
@@ -119,6 +121,7 @@ def test_what_the_request_tells_is_added() -> None:
         (AttemptStarted(1, "acme", "dd"), ("dd",)),
         (ExchangeFinished("stop", sha256="ee"), ()),
         (FrameArrived(b""), ()),
+        (Budgeted({"sha256": "aa"}), ()),
     ],
 )
 def test_facts_name_the_bodies_of_requests(fact: Fact, names: tuple[str, ...]) -> None:

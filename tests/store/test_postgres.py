@@ -281,6 +281,9 @@ def test_a_record_of_an_earlier_version_is_brought_up_to_date(golden: Path, url:
             assert await ids(store) == ["x_4", "x_3", "x_2", "x_1"]
             (latest,) = await store.find(EVERYTHING, now=NOON, limit=1)
             assert latest.previous == "x_2"
+            lines = [line.data for line in await store.logbook.lines("chat")]
+            # There were no logs before.
+            assert lines == ([b'{"a":1}', b'{"b":2}'] if golden.stem >= "postgres_003" else [])
         finally:
             await store.close()
 

@@ -5,6 +5,8 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.filter.expression import EVERYTHING
+from sightline.filter.parsing import parse
+from sightline.store.said import Said
 from sightline.store.sqlite import JOURNAL, SqliteStore, open_store
 from sightline.store.sqlite_database import FILE_NAME
 from tests.store.conformance import Opening, StoreConformance
@@ -56,3 +58,16 @@ def test_a_store_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path) -> No
     (tmp_path / FILE_NAME).write_bytes(b"no database" * 1000)
     with pytest.raises(Fault, match="damaged"):
         asyncio.run(opened(tmp_path))
+
+
+def test_what_was_overheard_is_found_as_if_it_had_been_read(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = await opened(tmp_path)
+        store.hear(Said("x_1", "Good morning"))
+        store.record(whole("x_1", chat_body("hello"), "Good ", "morning"))
+        await store.settle()
+        for words in ("good morning", "hello"):
+            assert [each.id for each in await store.find(parse(f'text:"{words}"'), now=NOON)] == ["x_1"]
+        await store.close()
+
+    asyncio.run(story())

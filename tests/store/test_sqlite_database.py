@@ -36,6 +36,9 @@ def test_a_record_of_an_earlier_version_opens_with_all_that_is_in_it(tmp_path: P
             assert await store.body(sha256(body)) == body
         assert [each.id for each in await store.find(parse("text:'turn 18'"), now=NOON)] == ["x_9"]
         assert len(await store.facts("x_3")) == 6
+        lines = [line.data for line in await store.logbook.lines("chat")]
+        # There were no logs before.
+        assert lines == ([b'{"a":1}', b'{"b":2}'] if golden.name >= "003" else [])
         assert (await store.prune(older_than=NOON + 5)).exchanges == 5
         await store.close()
 

@@ -72,11 +72,17 @@ def test_pictures_and_structured_results_count() -> None:
     assert shown("aaaa") != shown("bbbb")
     assert len(shown("aaaa")) == 1
 
-    def answered(value: int) -> list[bytes]:
+    def linked(url: str) -> list[bytes]:
+        return fingerprints(anthropic(said("user", {"type": "image", "source": {"type": "url", "url": url}})))
+
+    assert linked("https://a.test/\ud83d") != linked("https://a.test/\ud83e")
+
+    def answered(value: object) -> list[bytes]:
         response = {"functionResponse": {"name": "f", "response": {"value": value}}}
         return fingerprints(dialect("gemini").read_request({"contents": [{"role": "user", "parts": [response]}]}))
 
     assert answered(1) != answered(2)
+    assert answered("\ud83d") != answered("\ud83e")
 
 
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}}

@@ -29,29 +29,34 @@ FIELDS: Mapping[str, str] = {
 """What a filter calls them."""
 _VALUES = attrgetter(*FOLDED)
 _TOOLS = FOLDED.index("tools")
+_COUNTS = tuple(map(FOLDED.index, ("status", "input_tokens", "output_tokens", "cached_tokens", "losses", "attempts")))
+_TEXTS = tuple(
+    map(
+        FOLDED.index,
+        ("dialect", "provider", "model", "session", "client", "path", "finish", "fault", "message", "origin", "tools"),
+    )
+)
 _LARGEST = 2**63 - 1
 
 
 def storable(text: str) -> str:
     """The text as every database takes it: without half characters, and without the one that some end a text at."""
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
+    text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def row_of(summary: Summary) -> list[str | int | float | None]:
     """The values of the columns in `FOLDED`; tools are a JSON list."""
     row: list[str | int | float | None] = list(_VALUES(summary))
-    row[_TOOLS] = msgspec.json.encode([storable(name) for name in summary.tools]).decode()
-    return [_storable(value) for value in row]
-
-
-def _storable(value: str | int | float | None) -> str | int | float | None:
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, int):
-        return max(-_LARGEST, min(value, _LARGEST))
-    return value
+    row[_TOOLS] = msgspec.json.encode([storable(name) for name in summary.tools]).decode() if summary.tools else "[]"
+    for index in _TEXTS:
+        if text := row[index]:
+            row[index] = storable(str(text))
+    for index in _COUNTS:
+        count = row[index]
+        if count and not -_LARGEST <= count <= _LARGEST:  # type: ignore[operator]
+            row[index] = _LARGEST if count > 0 else -_LARGEST  # type: ignore[operator]
+    return row
 
 
 def summary_in(row: Sequence[str | int | float | None]) -> Summary:

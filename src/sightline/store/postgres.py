@@ -18,6 +18,7 @@ from sightline.store.folding import PriceList
 from sightline.store.journal import Journal
 from sightline.store.postgres_bodies import body_of
 from sightline.store.postgres_connection import TROUBLE, Address, Connection, Pool, address_of, connect, failure, pool
+from sightline.store.postgres_logbook import PostgresLogbook
 from sightline.store.postgres_migrations import index_texts, known, migrate
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_retention import prune
@@ -41,6 +42,7 @@ class PostgresStore:
         self._readers = readers
         self._journal = journal
         self._writer = writer
+        self._logbook = PostgresLogbook(self._ask)
 
     @property
     def trouble(self) -> Fault | None:
@@ -51,6 +53,11 @@ class PostgresStore:
     def torn(self) -> tuple[Torn, ...]:
         """What could not be read of what earlier processes left."""
         return tuple(self._journal.torn)
+
+    @property
+    def logbook(self) -> PostgresLogbook:
+        """The logs beside the record."""
+        return self._logbook
 
     def record(self, entries: Sequence[Entry]) -> None:
         """Take these entries; once it returns, the end of this process cannot lose them."""

@@ -9,10 +9,10 @@ from sightline.filter.expression import Expression, Latest, SetTerm, set_terms
 from sightline.filter.pattern import like
 from sightline.filter.predicate import alone, matches
 from sightline.filter.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
-from sightline.model.exchange import Fact
 from sightline.store.columns import FIELDS, NAMES, Subject, summary_in
 from sightline.store.delta import Codec
 from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.fact_reading import fact_of
 from sightline.store.folding import bodies_of
 from sightline.store.frames import unpacked
 from sightline.store.postgres_bodies import body_of
@@ -22,7 +22,6 @@ from sightline.store.summary import Summary
 Judge: TypeAlias = Callable[[Summary, Sequence[str]], bool]
 """Whether the filter takes an exchange with these words, all things considered."""
 
-_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 _PAGE = 200
 
 _SELECT = f"SELECT {', '.join(f'e.{name}' for name in NAMES)} FROM sightline.exchanges e"
@@ -107,7 +106,7 @@ async def entries_of(connection: Connection, exchange: str) -> list[Entry]:
 async def _facts(connection: Connection, exchange: str) -> list[Noted]:
     codec = Codec()
     plain = await connection.fetch(_FACTS, exchange)
-    noted = [Noted(exchange, row["n"], row["at"], _DECODER.decode(row["data"])) for row in plain]
+    noted = [Noted(exchange, row["n"], row["at"], fact_of(row["data"])) for row in plain]
     for row in await connection.fetch(_FRAMES, exchange):
         noted += unpacked(codec, exchange, row["data"])
     return sorted(noted, key=lambda each: each.n)

@@ -9,8 +9,10 @@ from sightline.filter.expression import Expression
 from sightline.store.entries import Entry, Noted
 from sightline.store.folding import PriceList
 from sightline.store.journal import Journal
+from sightline.store.said import Overhearing, Said
 from sightline.store.segments import Torn
 from sightline.store.sqlite_database import FILE_NAME, connected, opened
+from sightline.store.sqlite_logbook import SqliteLogbook
 from sightline.store.sqlite_reading import Reading
 from sightline.store.sqlite_retention import prune
 from sightline.store.sqlite_sink import SqliteSink
@@ -24,11 +26,13 @@ JOURNAL = "journal"
 class SqliteStore:
     """See `Store`. `torn` are ends of journals that a crash left unreadable; nobody was told that they were kept."""
 
-    def __init__(self, folder: Path, journal: Journal, writer: Writer) -> None:
+    def __init__(self, folder: Path, journal: Journal, writer: Writer, said: Overhearing) -> None:
         self._path = folder / FILE_NAME
         self._journal = journal
         self._writer = writer
+        self._said = said
         self._reading = Reading(self._path)
+        self._logbook = SqliteLogbook(self._path)
 
     @property
     def trouble(self) -> Fault | None:
@@ -40,9 +44,18 @@ class SqliteStore:
         """What could not be read of what earlier processes left."""
         return tuple(self._journal.torn)
 
+    @property
+    def logbook(self) -> SqliteLogbook:
+        """The logs beside the record."""
+        return self._logbook
+
     def record(self, entries: Sequence[Entry]) -> None:
         """Take these entries; once it returns, the end of this process cannot lose them."""
         self._writer.record(entries)
+
+    def hear(self, said: Said) -> None:
+        """What the reply of an exchange says whose end is recorded next."""
+        self._said.tell(said)
 
     async def settle(self) -> None:
         """Return once all that was recorded can be read."""
@@ -83,6 +96,7 @@ class SqliteStore:
     async def close(self) -> None:
         """Finish what is under way."""
         self._reading.close()
+        await asyncio.to_thread(self._logbook.close)
         await asyncio.to_thread(self._writer.close)
 
 
@@ -96,7 +110,8 @@ async def open_store(data: Path, *, prices: PriceList, now: Callable[[], float])
         except Fault:
             connection.close()
             raise
-        return SqliteStore(data, journal, Writer(journal, SqliteSink(connection, journal.slot, prices), now))
+        sink = SqliteSink(connection, journal.slot, prices)
+        return SqliteStore(data, journal, Writer(journal, sink, now), sink.said)
 
     store = await asyncio.to_thread(made)
     try:

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from sightline.errors import Code, Fault
-from sightline.store.delta import Codec, Coded, may_share
+from sightline.store.delta import LEAST_SIZE, Codec, Coded, may_share
 from sightline.store.entries import Kept
 from sightline.store.recent import CANDIDATES, Recent
 
@@ -16,6 +16,10 @@ WITH RECURSIVE chain (base, prefix, suffix, data, step) AS (
 )
 SELECT base, prefix, suffix, data FROM chain ORDER BY step DESC
 """
+_KEEP = (
+    "INSERT INTO bodies (sha256, near, size, base, prefix, suffix, depth, data) VALUES (?,?,?,?,?,?,?,?)"
+    " ON CONFLICT (sha256) DO NOTHING"
+)
 _BY_HASH, _BY_ID = _CHAIN.format("sha256 = ?"), _CHAIN.format("id = ?")
 
 
@@ -60,23 +64,29 @@ class Bodies:
     def keep(self, kept: Kept) -> None:
         """Store it, if it is not there."""
         name = bytes.fromhex(kept.sha256)
-        if self._row(name) is None:
+        # Most bodies are new, and a short one is compressed as quickly as it is looked for.
+        if (len(kept.data) < LEAST_SIZE and name not in self._rows) or self._row(name) is None:
             coded = self._codec.best(kept.data, self._bases(kept))
             base = self._row(bytes.fromhex(coded.base)) if coded.base else None
             cursor = self._connection.execute(
-                "INSERT INTO bodies (sha256, near, size, base, prefix, suffix, depth, data) VALUES (?,?,?,?,?,?,?,?)",
+                _KEEP,
                 (
                     name, kept.near, len(kept.data), base and base[0],
                     coded.prefix, coded.suffix, coded.depth, coded.data,
                 ),
             )  # fmt: skip
-            self._rows[name] = cursor.lastrowid or 0, coded.depth
+            if cursor.rowcount:
+                self._rows[name] = cursor.lastrowid or 0, coded.depth
         self._recent.note(kept.sha256, kept.near, kept.data)
 
     def number(self, sha256: str) -> int | None:
         """The row of a body."""
         row = self._row(bytes.fromhex(sha256))
         return row and row[0]
+
+    def recent(self, sha256: str) -> bytes | None:
+        """The body with this hash, if it was stored a moment ago."""
+        return self._recent.body(sha256)
 
     def body(self, sha256: str) -> bytes | None:
         """The body with this hash."""

@@ -6,23 +6,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-import msgspec
-
 from sightline.filter.expression import EVERYTHING, Expression, Latest, SetTerm
 from sightline.filter.pattern import literals
 from sightline.filter.predicate import alone, matches
 from sightline.filter.sql import Column, Columns, TextSearch, condition
-from sightline.model.exchange import Fact
 from sightline.store.columns import FIELDS, NAMES, Subject, summary_in
 from sightline.store.delta import Codec
 from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.fact_reading import fact_of
 from sightline.store.folding import bodies_of
 from sightline.store.frames import unpacked
 from sightline.store.sqlite_bodies import body_of
 from sightline.store.sqlite_database import asking, connected
 from sightline.store.summary import Summary
 
-_DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 _PAGE = 200
 _MOST_TRIGRAMS = 48
 
@@ -150,7 +147,7 @@ def _facts(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[
         if row is None:
             return []
         plain = connection.execute("SELECT n, at, data FROM facts WHERE exchange = ?", row)
-        noted = [Noted(exchange, n, at, _DECODER.decode(data)) for n, at, data in plain]
+        noted = [Noted(exchange, n, at, fact_of(data)) for n, at, data in plain]
         for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", row):
             noted += unpacked(codec, exchange, data)
     finally:

@@ -34,12 +34,13 @@ def prune(connection: sqlite3.Connection, *, older_than: float | None, larger_th
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
-    """How much of the file holds something."""
+    """How much of the file holds something of the record; logs stay, so that they are not counted."""
     with asking():
+        (logs,) = connection.execute("SELECT coalesce(sum(size), 0) FROM logs").fetchone()
         (count,), (free,), (size,) = (
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "freelist_count", "page_size")
         )
-    return int((count - free) * size)
+    return max(0, int((count - free) * size - logs))
 
 
 def _forget_share(connection: sqlite3.Connection, codec: Codec, share: float) -> int:

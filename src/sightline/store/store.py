@@ -1,4 +1,4 @@
-"""What a store does: eight verbs, the same for every engine behind them."""
+"""What a store does: eight verbs and its logs, the same for every engine behind them."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Protocol
 from sightline.errors import Fault
 from sightline.filter.expression import Expression
 from sightline.store.entries import Entry, Noted
+from sightline.store.logbook import Logbook
 from sightline.store.summary import Summary
 
 
@@ -25,6 +26,11 @@ class Store(Protocol):
     @property
     def trouble(self) -> Fault | None:
         """Why what is recorded does not reach the database at the moment, or is not even kept; None if all is well."""
+        ...
+
+    @property
+    def logbook(self) -> Logbook:
+        """The logs beside the record."""
         ...
 
     def record(self, entries: Sequence[Entry]) -> None:

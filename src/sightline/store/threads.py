@@ -30,6 +30,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.request import Request
+from sightline.wire.jsontext import encode
 
 SYSTEM_ROLES = ("system", "developer")
 _SIZE = 16
@@ -54,9 +55,14 @@ def fingerprints(request: Request) -> list[bytes]:
     return found
 
 
+def names_replies(name: str) -> bool:
+    """Whether a request of this dialect can name the last reply by its id."""
+    return name == _NAMES_REPLIES
+
+
 def reply_id(name: str, data: bytes) -> str:
     """The id by which a later request can name this raw reply as its last; nothing in dialects that do not do so."""
-    if name != _NAMES_REPLIES:
+    if not names_replies(name):
         return ""
     hearing = Hearing(dialect(name))
     for start in range(0, len(data), _HEAD):  # a stream tells it in its first frame
@@ -83,12 +89,14 @@ def is_errand(request: Request) -> bool:
         for part in each.parts
         if isinstance(part, Text)
     )
-    turns = sum(each.role == "user" for each in request.messages)
-    is_told = _ERRAND.search(instructions[:2000]) is not None
+    beginning = instructions[:2000]
     if isinstance(request.options.format, SchemaFormat):
-        return is_told or _names_errand(request.options.format)
+        return _ERRAND.search(beginning) is not None or _names_errand(request.options.format)
     return (
-        is_told and turns <= 2 and len(instructions.split()) <= _MOST_WORDS and "title" in instructions[:2000].lower()
+        "title" in beginning.lower()
+        and sum(each.role == "user" for each in request.messages) <= 2
+        and len(instructions.split()) <= _MOST_WORDS
+        and _ERRAND.search(beginning) is not None
     )
 
 
@@ -117,8 +125,8 @@ def _piece(part: Part) -> bytes:
             return f"{name}\0{arguments}".encode("utf-8", "surrogatepass")
         case ToolResult(parts=parts, structured=structured):
             nested = b"\0".join(_piece(each) for each in parts)
-            return b"result\0" + (nested if structured is None else msgspec.json.encode(structured))
+            return b"result\0" + (nested if structured is None else encode(structured))
         case Image(source=source) | Document(source=source) | Audio(source=source):
-            return msgspec.json.encode(source)
+            return encode(msgspec.to_builtins(source))
         case Thinking() | CacheBreakpoint() | Opaque():
             return b""

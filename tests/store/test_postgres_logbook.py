@@ -1,0 +1,62 @@
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from sightline.errors import Fault
+from sightline.store.postgres_connection import Connection, address_of, connect
+from sightline.store.postgres_logbook import PostgresLogbook
+from tests.postgres_server import database
+from tests.store.conformance import Opening
+from tests.store.logbook_conformance import LogbookConformance
+from tests.store.test_postgres import opened
+from tests.store.traffic import NOON
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with database() as url:
+        yield url
+
+
+class TestPostgresLogbook(LogbookConformance):
+    @pytest.fixture
+    def opening(self, url: str, tmp_path: Path) -> Opening:
+        return lambda: opened(url, tmp_path / "mine")
+
+    @pytest.fixture
+    def place(self, url: str, tmp_path: Path) -> list[str]:
+        return [str(tmp_path / "child"), url]
+
+
+def told_twice(url: str, others: bytes = b"") -> PostgresLogbook:
+    """A logbook whose connection ends each time between what was done and the word of it; others may come between."""
+
+    async def ask(work: Callable[[Connection], Awaitable[T]]) -> T:
+        connection = await connect(address_of(url))
+        try:
+            await work(connection)
+            if others:
+                await connection.execute("UPDATE sightline.log_lines SET data = $1", others)
+            return await work(connection)
+        finally:
+            await connection.close()
+
+    return PostgresLogbook(ask)
+
+
+def test_lines_whose_word_was_lost_on_the_way_are_there_once(url: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        store = await opened(url, tmp_path)
+        await told_twice(url).append("chat", 0, [b"1", b"2"], NOON)
+        await told_twice(url).append("chat", 2, [b"3"], NOON)
+        assert [line.data for line in await store.logbook.lines("chat")] == [b"1", b"2", b"3"]
+        with pytest.raises(Fault, match="changed by another process"):
+            await told_twice(url, others=b"theirs").append("chat", 3, [b"4"], NOON)
+        await store.close()
+
+    asyncio.run(story())
