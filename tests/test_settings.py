@@ -1,7 +1,8 @@
 import msgspec
 import pytest
 
-from sightline.settings import Local, Network, Server, Settings
+from sightline.errors import Code, Fault
+from sightline.settings import Local, Network, Server, Settings, Toolset
 from tests.catalog.documented import missing_rows
 
 
@@ -32,6 +33,35 @@ def test_an_origin_and_a_url_are_taken() -> None:
     assert msgspec.convert(tables, Settings).local.url.endswith("/v1")
 
 
-@pytest.mark.parametrize("table", Settings.__struct_fields__)
+@pytest.mark.parametrize("table", [name for name in Settings.__struct_fields__ if name != "tools"])
 def test_every_key_of_every_table_is_documented(table: str) -> None:
     assert not missing_rows(f"`[{table}]`", type(getattr(Settings(), table)))
+
+
+def test_every_key_of_a_toolset_is_documented() -> None:
+    assert not missing_rows("`[tools.NAME]`", Toolset)
+
+
+@pytest.mark.parametrize(
+    "table", [{"python": "tools.py"}, {"mcp": "mcp.json"}, {"folder": ".", "builtin": ["run_command"]}]
+)
+def test_a_toolset_comes_from_one_place(table: dict[str, object]) -> None:
+    msgspec.convert({"tools": {"mine": table}}, Settings).tools["mine"].check("mine")
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({}, "[tools.mine] names none of python, mcp and folder"),
+        ({"python": "a.py", "folder": "."}, "[tools.mine] names python and folder"),
+        ({"mcp": "a.json", "builtin": ["read_file"]}, "[tools.mine] has builtin without folder"),
+    ],
+)
+def test_one_from_nowhere_or_from_two_places_is_refused(table: dict[str, object], words: str) -> None:
+    with pytest.raises(Fault) as caught:
+        msgspec.convert(table, Toolset).check("mine")
+    assert caught.value.code is Code.CONFIG
+    assert caught.value.message == words
+    assert caught.value.hint
+    settings = msgspec.convert({"tools": {"good": {"folder": "."}, "mine": table}}, Settings)
+    assert list(settings.mistakes()) == [(("tools", "mine"), words, caught.value.hint)]

@@ -1,12 +1,16 @@
 """What a person can set besides providers and models: one struct for each table of the configuration file."""
 
-from typing import Annotated, TypeAlias
+from collections.abc import Iterator
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+
+from sightline.errors import Code, Fault
 
 Port: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+Allowance: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 Url: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(https?://[^\s/?#]+[^\s?#]*)?$", description="an http(s) URL")]
 StoreUrl: TypeAlias = Annotated[
     str,
@@ -18,6 +22,7 @@ StoreUrl: TypeAlias = Annotated[
 Origin: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^https?://[^\s/?#@]+$", description="an origin such as http://localhost:5173")
 ]
+BuiltinName: TypeAlias = Literal["read_file", "list_files", "search_files", "write_file", "edit_file", "run_command"]
 
 
 class Server(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -69,6 +74,46 @@ class Telemetry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     env_headers: dict[str, str] = {}
 
 
+class Chat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[chat]`: how the chat counts and trims, where its page sets nothing else."""
+
+    chars_per_token: Annotated[float, msgspec.Meta(ge=0.5, le=20)] = 3.5
+    user_request_allowance: Allowance = 100
+    assistant_response_allowance: Allowance = 800
+    max_trim_attempts: Annotated[int, msgspec.Meta(ge=0, le=100)] = 10
+    preflight_trimming: bool = True
+    estimation: Literal["model", "characters"] = "model"
+    style_directives: tuple[str, ...] = ()
+
+
+class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[tools.NAME]`: tools that a run may be given, from exactly one of `python`, `mcp` and `folder`.
+
+    Paths are relative to the configuration file. Of a folder the built-in tools named in `builtin` are offered; without
+    it those that only read. `parallel` and `allow` are patterns of names: what may run beside others, and unasked.
+    """
+
+    python: str = ""
+    mcp: str = ""
+    folder: str = ""
+    builtin: tuple[BuiltinName, ...] = ()
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    parallel: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    hooks: str = ""
+
+    def check(self, name: str) -> None:
+        """Refuse a table that does not say where its tools are, or says it twice."""
+        named = [key for key, value in (("python", self.python), ("mcp", self.mcp), ("folder", self.folder)) if value]
+        if len(named) != 1:
+            what = f"names {' and '.join(named)}" if named else "names none of python, mcp and folder"
+            hint = 'Name one: python = "tools.py", mcp = "mcp.json" or folder = "."; for another, write another table.'
+            raise Fault(Code.CONFIG, f"[tools.{name}] {what}", hint=hint)
+        if self.builtin and not self.folder:
+            hint = 'The built-in tools work in a folder: write folder = "." in a table of its own.'
+            raise Fault(Code.CONFIG, f"[tools.{name}] has builtin without folder", hint=hint)
+
+
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """All tables."""
 
@@ -78,3 +123,13 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     network: Network = Network()
     store: Store = Store()
     telemetry: Telemetry = Telemetry()
+    chat: Chat = Chat()
+    tools: dict[str, Toolset] = {}
+
+    def mistakes(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
+        """What is wrong although each value has the right type: where, what, and what to do."""
+        for name, toolset in self.tools.items():
+            try:
+                toolset.check(name)
+            except Fault as fault:
+                yield ("tools", name), fault.message, fault.hint
