@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.catalog.facts import Prices
-from sightline.loop.account import Repeats, charged, usage_of
+from sightline.loop.account import Repeats, charged, total_usage, usage_of
 from sightline.loop.limits import Spent
 from sightline.loop.output import said
 from sightline.model.usage import Usage
@@ -50,3 +50,9 @@ def test_the_same_call_is_the_same_however_its_arguments_are_ordered() -> None:
     assert repeats.add("g", {"a": 1, "b": 2}, said("x")) == 1
     assert repeats.add("f", {"a": 1, "b": 2}, said("y")) == 1
     assert repeats.add("f", {"a": 1, "b": 2}, said("y")) == 2
+
+
+def test_what_replies_took_together() -> None:
+    assert total_usage([]) == Usage()
+    some = [Usage(input_tokens=1, output_tokens=2), None, Usage(input_tokens=2, cached_tokens=1)]
+    assert total_usage(some) == Usage(input_tokens=3, output_tokens=2, cached_tokens=1)

@@ -15,10 +15,10 @@ def pending() -> Pending:
 
 def test_a_policy_asks_allows_or_denies() -> None:
     call = pending()
-    assert Deciding(Policy(), Cap()).asks(call, CALL)
-    assert not Deciding(Policy(otherwise="allow"), Cap()).asks(call, CALL)
+    assert Deciding(Policy(), Cap()).ruling(call, CALL) == "ask"
+    assert Deciding(Policy(otherwise="allow"), Cap()).ruling(call, CALL) != "ask"
     assert call.fate is None
-    assert not Deciding(Policy((Rule("*", "deny", reason="No."),)), Cap()).asks(call, CALL)
+    assert Deciding(Policy((Rule("*", "deny", reason="No."),)), Cap()).ruling(call, CALL) != "ask"
     assert (call.fate, call.outcome) == ("denied", said("The user does not allow this call. No.", is_error=True))
 
 
@@ -37,18 +37,18 @@ def test_a_person_can_answer_in_place_of_the_tool() -> None:
 def test_a_decision_for_more_than_one_call_becomes_a_rule() -> None:
     deciding = Deciding(Policy(), Cap())
     assert deciding.decide(pending(), Allowed(rule=Rule("count", "allow", {"/n": "1"})), COUNT) == ""
-    assert not deciding.asks(pending(), CALL)
+    assert deciding.ruling(pending(), CALL) != "ask"
     other = Call(key="1.2", id="b", name="count", arguments={"n": 2})
-    assert deciding.asks(pending(), other)
+    assert deciding.ruling(pending(), other) == "ask"
     deciding.decide(pending(), Denied("No.", Rule("count", "deny")), COUNT)
-    assert not deciding.asks(pending(), other)
+    assert deciding.ruling(pending(), other) != "ask"
 
 
 def test_arguments_are_edited_only_into_what_the_tool_takes() -> None:
     deciding, call = Deciding(Policy(), Cap()), pending()
     rule = Rule("*", "allow")
     assert "expected integer" in deciding.decide(call, Allowed({"n": "x"}, rule), COUNT)
-    assert deciding.asks(pending(), CALL), "a decision that cannot be followed leaves no rule"
+    assert deciding.ruling(pending(), CALL) == "ask", "a decision that cannot be followed leaves no rule"
     assert not call.is_edited
     assert deciding.decide(call, Allowed({"n": 2}), COUNT) == ""
     assert call.is_edited

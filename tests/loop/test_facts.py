@@ -1,19 +1,22 @@
 import pytest
 
+from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
 from sightline.loop.approval import Allowed, AnsweredByHand, Denied, Rule
 from sightline.loop.facts import (
+    Remarked,
     RequestStarted,
     RunBegan,
     RunEnded,
     RunFact,
+    RunTaken,
     ToolFinished,
     ToolStarted,
     read,
     write,
 )
 from sightline.loop.output import said
-from sightline.loop.steps import Confirmed, Decided, Replied, Stopped, Used
+from sightline.loop.steps import Confirmed, Decided, Replied, Rested, Stopped, Used
 from sightline.model.parts import Image, Inline, Text
 from sightline.model.reply import Reply
 from sightline.model.usage import Usage
@@ -21,6 +24,8 @@ from tests.loop_stage import calls, count, plan, question
 
 FACTS: list[RunFact] = [
     RunBegan(question(), plan()),
+    RunBegan(question(), plan(is_hooked=True), "acme", "chat", {"pair": "p_1"}),
+    RunTaken("here:12"),
     RequestStarted(1, "x_1"),
     Replied(calls(count(1)), 1.5, question(), Usage(input_tokens=1)),
     Replied(Reply(fault=Fault(Code.NETWORK, "reset", hint="Look."))),
@@ -30,8 +35,11 @@ FACTS: list[RunFact] = [
     ToolFinished("1.1", said("ok \ud800")),
     Used({"1.1": said("ok")}, 3.0, "By the way."),
     Confirmed(goes_on=True),
+    Rested("Go on.", 3.5),
+    Remarked("a hook failed"),
     Stopped(4.0, {"1.1": said("ok")}),
     RunEnded("answered"),
+    RunBegan(question(), plan(), "acme", route=Route(provider="acme", as_="n", system="merge_all", strict=True)),
 ]
 
 
@@ -41,7 +49,7 @@ def test_a_fact_can_be_kept_and_read_again(fact: RunFact) -> None:
 
 
 def test_a_fault_keeps_its_hint() -> None:
-    fact = read(write(FACTS[3]))
+    fact = read(write(FACTS[5]))
     assert isinstance(fact, Replied)
     assert fact.reply.fault is not None
     assert fact.reply.fault.hint == "Look."

@@ -1,10 +1,15 @@
+import json
+
 import pytest
 
+from sightline.dialects.dialect import Target
+from sightline.dialects.translate import write_request
 from sightline.loop.history import History
 from sightline.loop.output import NOTHING, Outcome, said
 from sightline.model.message import Message
 from sightline.model.options import Options
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult
+from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice
 from tests.loop_stage import count, question
@@ -110,13 +115,13 @@ def test_what_the_model_had_begun_to_say_and_what_follows_are_one_turn() -> None
     history = History(Request("m", (*question().messages, begun)), "gemini")
     history.add_calls((count(1, "a"),), (ToolResult("a", (Text("1"),), "count"),), "")
     assert [message.role for message in history.request.messages] == ["user", "assistant", "tool"]
-    assert history.request.messages[1] == Message("assistant", (Text("Let me"), count(1, "a")))
+    assert history.request.messages[1] == Message("assistant", (Text("Let me"), count(1, "a")), bare=True)
 
 
 def test_a_conversation_without_messages_can_begin_with_a_turn() -> None:
     history = History(Request("m"), "raw")
     history.add_turn((Text("Hello."),))
-    assert history.request.messages == (Message("assistant", (Text("Hello."),)),)
+    assert history.request.messages == (Message("assistant", (Text("Hello."),), bare=True),)
 
 
 # --- results ----------------------------------------------------------------------------------------
@@ -125,9 +130,18 @@ def test_a_conversation_without_messages_can_begin_with_a_turn() -> None:
 def test_a_result_says_what_its_dialect_wants() -> None:
     call = ToolCall("a", "shell", "ls", kind="custom")
     result = History(question(), "gemini").result_for(call, "a_2", said("no", is_error=True))
-    assert result == ToolResult("a_2", (Text("no"),), "shell", is_error=True, kind="custom")
+    assert result == ToolResult("a_2", (Text("no"),), "shell", is_error=True, kind="custom", bare=True)
+
     structured = History(question(), "anthropic").result_for(call, "a", Outcome(structured={"x": 1}))
     assert (structured.structured, structured.name, structured.is_error) == ({"x": 1}, None, None)
+
+
+def test_what_is_added_to_a_request_that_somebody_edited_is_written_as_plainly_as_to_another() -> None:
+    history = History(question("openai-chat"), "openai-chat")
+    history.add_calls((count(1, "a"),), (history.result_for(count(1, "a"), "a", said("one")),), "")
+    body = write_request(history.request, "openai-chat", Target(), Report(), with_url=True)
+    asked, result = json.loads(body)["messages"][1:]
+    assert (asked["content"], result["content"]) == (None, "one"), "many servers take neither an empty list nor parts"
 
 
 def test_a_picture_that_a_result_may_not_hold_stands_behind_the_results() -> None:

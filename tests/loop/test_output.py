@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.loop.output import NOTHING, Cap, Outcome, capped, cut, said
+from sightline.loop.output import NOTHING, Cap, Outcome, capped, cut, said, words_of
 from sightline.model.parts import Audio, Image, Inline, Link, Text
 
 SMALL = Image(Inline("image/png", "aGk="))
@@ -60,3 +60,9 @@ def test_pictures_beyond_their_bound_are_named_instead() -> None:
     assert (kept[0], kept[2], kept[4]) == (SMALL, linked, Audio(id="a"))
     assert kept[1] == Text("[image of 4 characters left out: more than the 2 that are left]")
     assert kept[3] == Text("[audio of 4 characters left out: more than the 2 that are left]")
+
+
+def test_an_outcome_in_words_is_its_text_or_its_json() -> None:
+    assert words_of(Outcome((Text("a"), Text("b")), structured={"n": 1})) == "a\nb"
+    assert words_of(Outcome(structured={"n": 1})) == '{"n":1}'
+    assert words_of(Outcome()) == ""

@@ -8,8 +8,22 @@ from sightline.loop.approval import Allowed, AnsweredByHand, Denied, Policy, Rul
 from sightline.loop.limits import Limits
 from sightline.loop.output import Cap, Outcome, said
 from sightline.loop.pending import CANCELLED
-from sightline.loop.run import run
-from sightline.loop.steps import Approve, Ask, Confirm, Confirmed, Decided, Replied, Stopped, Use, Used
+from sightline.loop.plan import Plan
+from sightline.loop.rounds import Ended
+from sightline.loop.run import Run, run
+from sightline.loop.steps import (
+    Approve,
+    Ask,
+    Confirm,
+    Confirmed,
+    Decided,
+    Replied,
+    Rest,
+    Rested,
+    Stopped,
+    Use,
+    Used,
+)
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, Thinking, ToolCall, ToolResult
 from sightline.model.reply import Choice, Reply
@@ -36,7 +50,7 @@ def test_a_model_that_calls_nothing_has_answered() -> None:
     driver = Driver([says("Four.")])
     ended = driver.play(question(), plan())
     assert (ended.why, len(driver.asked), ended.rounds[0].text) == ("answered", 1, "Four.")
-    assert ended.request.messages[-1] == Message("assistant", (Text("Four."),))
+    assert ended.request.messages[-1] == Message("assistant", (Text("Four."),), bare=True)
     assert ended.reply == says("Four.")
     assert [tool.name for tool in driver.asked[0].tools if isinstance(tool, FunctionTool)] == ["edit_file", "count"]
 
@@ -266,6 +280,36 @@ def test_time_stops_the_run() -> None:
     assert (ended.why, ended.spent.seconds, len(driver.asked)) == ("limit", 4.0, 1)
 
 
+def test_what_is_cut_off_once_the_time_is_up_is_cut_off_by_the_limit() -> None:
+    def stopped(plan: Plan, seconds: float) -> Ended:
+        loop = run(question(), plan)
+        next(loop)
+        with pytest.raises(StopIteration) as stop:
+            loop.send(Stopped(seconds))
+        ended: Ended = stop.value.value
+        return ended
+
+    late = stopped(limited(seconds=4.0), 4.0)
+    assert late.why == "limit"
+    assert late.reached is not None
+    assert late.reached.words == "the limit of 4 seconds is reached"
+    assert stopped(limited(seconds=4.0), 3.9).why == "cancelled"
+    assert stopped(plan(limits=Limits(seconds=4.0, behaviour="confirm")), 4.0).why == "cancelled"
+
+
+def test_calls_that_the_end_of_the_time_cuts_off_say_so() -> None:
+    loop = run(question(), limited(seconds=4.0))
+    next(loop)
+    loop.send(Replied(calls(count(1, "a"), count(2, "b")), elapsed=1.0))
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Stopped(4.0, {"1.1": said("in time")}))
+    done, cut_off = stop.value.value.rounds[0].calls
+    assert (stop.value.value.why, done.fate, cut_off.fate) == ("limit", "ran", "limit")
+    assert cut_off.outcome == said(
+        "This call was not run to its end: the limit of 4 seconds is reached.", is_error=True
+    )
+
+
 def test_time_that_a_person_took_counts_before_the_tool_runs() -> None:
     driver = Driver([calls(count(1, "a"))], decisions=[{"1.1": Allowed()}], seconds_a_step=2.0)
     ended = driver.play(question(), plan(policy=Policy(), limits=Limits(seconds=4.0)))
@@ -467,3 +511,74 @@ def test_an_answer_to_another_question_is_refused_in_a_round(
     loop.send(Replied(calls(count(1))))
     with pytest.raises(Fault, match=words):
         loop.send(answer)
+
+
+# --- hooks ------------------------------------------------------------------------------------------
+
+
+def test_where_hooks_look_at_every_call_those_that_a_rule_allows_are_marked() -> None:
+    policy = Policy((Rule("count", "allow"), Rule("edit*", "deny")))
+    loop = run(question(), plan(policy=policy, is_hooked=True))
+    next(loop)
+    edit, shell = ToolCall("e", "edit_file", '{"filePath": "x"}'), ToolCall("s", "shell", "ls")
+    step = loop.send(Replied(calls(count(1, "a"), edit, shell)))
+    assert isinstance(step, Approve)
+    assert ([call.key for call in step.calls], step.allowed) == (["1.1", "1.3"], ("1.1",))
+    again = loop.send(Decided({"1.1": Allowed({"n": "x"}), "1.3": Allowed()}))
+    assert isinstance(again, Approve)
+    assert (list(again.objections), again.allowed) == (["1.1"], ("1.1",))
+    used = loop.send(Decided({"1.1": Allowed({"n": 2})}))
+    assert isinstance(used, Use)
+    assert [call.arguments for call in used.calls] == [{"n": 2}, "ls"]
+
+
+def test_a_rule_for_the_rest_of_the_run_keeps_no_hook_from_looking() -> None:
+    loop = run(question(), plan(policy=Policy(), is_hooked=True))
+    next(loop)
+    loop.send(Replied(calls(count(1))))
+    loop.send(Decided({"1.1": Allowed(rule=Rule("count", "allow"))}))
+    loop.send(Used({"1.1": said("1")}))
+    step = loop.send(Replied(calls(count(2))))
+    assert isinstance(step, Approve)
+    assert step.allowed == ("2.1",)
+
+
+def test_a_hook_can_keep_the_run_from_ending() -> None:
+    loop = run(question(), plan(is_hooked=True))
+    next(loop)
+    assert loop.send(Replied(says())) == Rest(1)
+    asked = loop.send(Rested("Run the tests first."))
+    assert isinstance(asked, Ask)
+    assert asked.request.messages[-1] == Message("user", (Text("Run the tests first."),))
+    loop.send(Replied(says("All green.")))
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Rested(" "))
+    assert (stop.value.value.why, len(stop.value.value.rounds)) == ("answered", 2)
+
+
+def test_the_question_whether_the_run_may_end_has_one_kind_of_answer() -> None:
+    loop = run(question(), plan(is_hooked=True))
+    next(loop)
+    loop.send(Replied(says()))
+    with pytest.raises(Fault, match="Rest was answered by Used"):
+        loop.send(Used())
+
+
+def test_no_hook_is_asked_about_an_end_that_is_none_of_the_models_choice() -> None:
+    loop = run(question(), plan(is_hooked=True))
+    next(loop)
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Replied(reply(Text("and"), finish="length")))
+    assert stop.value.value.why == "length"
+
+
+def test_a_run_can_be_looked_at_while_it_is_driven() -> None:
+    looked = Run(question(), plan(limits=Limits(tool_calls=1, behaviour="confirm")))
+    loop = looked.steps()
+    next(loop)
+    loop.send(Replied(calls(count(1), count(2), ToolCall("u", "unknown", "{}"))))
+    assert [(each.key, each.fate) for each in looked.pending] == [("1.1", None), ("1.2", None), ("1.3", "refused")]
+    assert (looked.rounds, looked.spent.requests, looked.limits.tool_calls) == ((), 1, 1)
+    loop.send(Confirmed(goes_on=True))
+    loop.send(Used({}))
+    assert ([each.number for each in looked.rounds], looked.pending, looked.limits.tool_calls) == ([1], [], 2)

@@ -155,7 +155,7 @@ def unknown(a: "Nowhere") -> None:  # type: ignore[name-defined] # noqa: F821
     raise NotImplementedError
 
 
-def called(a: Callable[[], None]) -> None:
+def called(b: int, a: Callable[[], None]) -> None:
     raise NotImplementedError
 
 
@@ -165,7 +165,7 @@ def called(a: Callable[[], None]) -> None:
         (positional, "'a' cannot be given by name"),
         (several, "'a' cannot be given by name"),
         (unknown, "a type hint cannot be read"),
-        (called, "a type hint has no JSON Schema"),
+        (called, r"a type hint has no JSON Schema \(a: "),
         (lambda: None, "it has no name"),
         (type("Silent", (), {"__call__": lambda self: None})(), "this value cannot be a tool"),
     ],

@@ -1,7 +1,16 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.loop.facts import RequestStarted, RunBegan, RunEnded, RunFact, ToolFinished, ToolStarted
+from sightline.loop.facts import (
+    Remarked,
+    RequestStarted,
+    RunBegan,
+    RunEnded,
+    RunFact,
+    RunTaken,
+    ToolFinished,
+    ToolStarted,
+)
 from sightline.loop.output import said
 from sightline.loop.standing import stand
 from sightline.loop.steps import Ask, Replied, Use, Used
@@ -22,10 +31,15 @@ def test_a_request_that_was_under_way_is_named() -> None:
     assert stand([BEGAN, RequestStarted(1, "x_7"), CALLED]).exchange == ""
 
 
+def test_who_drives_a_run_and_what_was_remarked_change_nothing_of_it() -> None:
+    standing = stand([BEGAN, RunTaken("one"), RequestStarted(1, "x_7"), RunTaken("two"), Remarked("odd")])
+    assert (standing.exchange, standing.run.spent.requests) == ("x_7", 1)
+
+
 def test_a_tool_that_was_mid_flight_is_told_apart_from_those_that_are_done_and_those_to_come() -> None:
-    standing = stand([BEGAN, CALLED, ToolStarted("1.1"), ToolFinished("1.1", said("one")), ToolStarted("1.2")])
+    standing = stand([BEGAN, CALLED, ToolStarted("1.1"), ToolFinished("1.1", said("one"), "Psst."), ToolStarted("1.2")])
     assert isinstance(standing.step, Use)
-    assert standing.finished == {"1.1": said("one")}
+    assert (standing.finished, standing.contexts) == ({"1.1": said("one")}, {"1.1": "Psst."})
     assert [call.key for call in standing.mid_flight] == ["1.2"]
     assert [call.key for call in standing.untouched] == ["1.3"]
 

@@ -1,6 +1,7 @@
 """What a reply and its calls add to what a run has spent."""
 
 import json
+from collections.abc import Iterable
 
 import msgspec
 
@@ -21,6 +22,23 @@ def usage_of(told: Usage | None, estimate: Usage | None) -> Usage | None:
         told,
         input_tokens=estimate.input_tokens if told.input_tokens is None else told.input_tokens,
         output_tokens=estimate.output_tokens if told.output_tokens is None else told.output_tokens,
+    )
+
+
+def total_usage(usages: Iterable[Usage | None]) -> Usage:
+    """All that these replies took together; what none of them tells is None."""
+    told = [each for each in usages if each is not None]
+
+    def total(name: str) -> int | None:
+        counts = [count for each in told if (count := getattr(each, name)) is not None]
+        return sum(counts) if counts else None
+
+    return Usage(
+        input_tokens=total("input_tokens"),
+        output_tokens=total("output_tokens"),
+        cached_tokens=total("cached_tokens"),
+        cache_write_tokens=total("cache_write_tokens"),
+        reasoning_tokens=total("reasoning_tokens"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from sightline.loop.approval import Allowed, AnsweredByHand, Decision, Denied, Policy, Rule
+from sightline.loop.approval import Allowed, AnsweredByHand, Decision, Denied, Policy, Rule, Ruling
 from sightline.loop.arguments import Refused, edited
 from sightline.loop.output import Cap, Outcome
 from sightline.loop.pending import Pending
@@ -18,12 +18,12 @@ class Deciding:
         self._policy = policy
         self._cap = cap
 
-    def asks(self, pending: Pending, call: Call) -> bool:
-        """Whether somebody must be asked about this call; if a rule denies it, it is settled with that."""
+    def ruling(self, pending: Pending, call: Call) -> Ruling:
+        """Whether the call may run, or somebody must be asked; if a rule denies it, it is settled with that."""
         rule = self._policy.ruling(call.name, call.arguments)
         if rule.ruling == "deny":
             pending.deny(rule.reason, self._cap)
-        return rule.ruling == "ask"
+        return rule.ruling
 
     def decide(self, pending: Pending, decision: Decision | None, definition: Definition) -> str:
         """Follow a decision; why it cannot be followed, if it cannot. Where there is none, the call is cancelled."""

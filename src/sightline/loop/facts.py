@@ -8,20 +8,36 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
 from sightline.loop.output import Outcome
 from sightline.loop.plan import Plan
 from sightline.loop.rounds import Why
-from sightline.loop.steps import Confirmed, Decided, Replied, Stopped, Used
+from sightline.loop.steps import Confirmed, Decided, Replied, Rested, Stopped, Used
+from sightline.model.json import Json
 from sightline.model.request import Request
 from sightline.wire.jsontext import decode, encode
 
+NOBODY = ""
+"""The name of no process."""
+
 
 class RunBegan(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_began"):
-    """The run was told all that it knows."""
+    """The run was told all that it knows, and whoever drives it what else it needs: the name of the provider, how its
+    exchanges are labelled, where the run was wanted, and the route that its requests take, if one was configured."""
 
     request: Request
     plan: Plan
+    provider: str = ""
+    session: str = ""
+    origin: dict[str, Json] = {}
+    route: Route | None = None
+
+
+class RunTaken(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_taken"):
+    """A process drives the run from here on; any other that did has to let it go. `NOBODY` does once it was left."""
+
+    by: str = NOBODY
 
 
 class RequestStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="request_started"):
@@ -38,10 +54,17 @@ class ToolStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ki
 
 
 class ToolFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="tool_finished"):
-    """A tool has come to its end."""
+    """A tool has come to its end; `context` is what hooks have the model told beside its result."""
 
     key: str
     outcome: Outcome
+    context: str = ""
+
+
+class Remarked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="remarked"):
+    """Something that a person should know of and the model need not, such as a hook that failed."""
+
+    words: str
 
 
 class RunEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_ended"):
@@ -51,7 +74,19 @@ class RunEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"
 
 
 RunFact: TypeAlias = (
-    RunBegan | RequestStarted | ToolStarted | ToolFinished | RunEnded | Replied | Decided | Used | Confirmed | Stopped
+    RunBegan
+    | RunTaken
+    | RequestStarted
+    | ToolStarted
+    | ToolFinished
+    | Remarked
+    | RunEnded
+    | Replied
+    | Decided
+    | Used
+    | Confirmed
+    | Rested
+    | Stopped
 )
 
 

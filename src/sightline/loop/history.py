@@ -83,6 +83,10 @@ class History:
         self._append(Message("user", (*moved, *words)))
         self._relax()
 
+    def add_words(self, text: str) -> None:
+        """Somebody tells the model something."""
+        self._append(Message("user", (Text(text),)))
+
     def result_for(self, call: ToolCall, call_id: str, outcome: Outcome) -> ToolResult:
         """The result of a call that is sent under this id."""
         name = self._ear.name_for(msgspec.structs.replace(call, id=call_id))
@@ -93,6 +97,7 @@ class History:
             is_error=outcome.is_error or None,
             kind=call.kind,
             structured=outcome.structured,
+            bare=True,  # one text goes as a string also behind a request that somebody edited: not all take lists
         )
 
     def _append(self, message: Message) -> None:
@@ -103,9 +108,9 @@ class History:
         """The model's turn, together with what it had begun to say before."""
         messages = self.request.messages
         if not parts or not messages or messages[-1].role != "assistant":
-            return Message("assistant", parts)
+            return Message("assistant", parts, bare=True)
         self.request = msgspec.structs.replace(self.request, messages=messages[:-1])
-        return msgspec.structs.replace(messages[-1], parts=(*messages[-1].parts, *parts), bare=False)
+        return msgspec.structs.replace(messages[-1], parts=(*messages[-1].parts, *parts), bare=True)
 
     def _echoed(self, parts: tuple[Part, ...], after: tuple[Message, ...]) -> tuple[Part, ...]:
         """The model's parts, without those that the provider would not take back."""

@@ -32,6 +32,12 @@ def said(text: str, *, is_error: bool = False) -> Outcome:
     return Outcome((Text(text),), is_error=is_error)
 
 
+def words_of(outcome: Outcome) -> str:
+    """Its words; where it has none, its JSON."""
+    text = "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
+    return encode(outcome.structured).decode() if not text and outcome.structured is not None else text
+
+
 def capped(outcome: Outcome, cap: Cap) -> Outcome:
     """The outcome within its bounds. It says something even if the tool said nothing."""
     if outcome.structured is not None and len(encode(outcome.structured)) > cap.characters:

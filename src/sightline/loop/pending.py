@@ -41,6 +41,10 @@ class Pending:
         """It is not run because of a limit."""
         self.settle("limit", said(f"This call was not run: {reached.words}.", is_error=True), cap)
 
+    def expire(self, reached: Reached, cap: Cap) -> None:
+        """It was not run, or not to its end, because the time was up."""
+        self.settle("limit", said(f"This call was not run to its end: {reached.words}.", is_error=True), cap)
+
     def deny(self, reason: str, cap: Cap) -> None:
         """It is not run because somebody does not want it."""
         self.settle("denied", said(f"{DENIED} {reason}".strip(), is_error=True), cap)

@@ -11,7 +11,11 @@ from sightline.loop.tool import Toolbox
 
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`dialect` is the one that the provider speaks, to which every request will be written."""
+    """`dialect` is the one that the provider speaks, to which every request will be written.
+
+    With `is_hooked` somebody looks at every call before it runs, also at those that a rule allows, and at the last
+    reply before the run ends.
+    """
 
     dialect: str
     toolbox: Toolbox = Toolbox()
@@ -19,6 +23,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     limits: Limits = Limits()
     cap: Cap = Cap()
     prices: Prices | None = None
+    is_hooked: bool = False
 
     def check(self) -> None:
         """Refuse a plan that could not be kept."""

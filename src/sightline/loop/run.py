@@ -16,7 +16,7 @@ from sightline.loop.arguments import Refused
 from sightline.loop.arguments import read as read_arguments
 from sightline.loop.deciding import Deciding
 from sightline.loop.history import History
-from sightline.loop.limits import BEFORE_ASK, BEFORE_USE, LimitName, Reached, Spent, raised, reached
+from sightline.loop.limits import BEFORE_ASK, BEFORE_USE, LimitName, Limits, Reached, Spent, raised, reached
 from sightline.loop.output import Outcome, said
 from sightline.loop.pending import Pending
 from sightline.loop.plan import Plan
@@ -31,6 +31,8 @@ from sightline.loop.steps import (
     Confirmed,
     Decided,
     Replied,
+    Rest,
+    Rested,
     Step,
     Stopped,
     Use,
@@ -46,12 +48,15 @@ Loop: TypeAlias = Generator[Step, Answer, Ended]
 
 def run(request: Request, plan: Plan) -> Loop:
     """The run that begins with this request."""
-    plan.check()
-    return _Run(request, plan).steps()
+    return Run(request, plan).steps()
 
 
-class _Run:
+class Run:
+    """One run, which can be looked at while it is driven. `pending` are the calls of a round that is not over."""
+
     def __init__(self, request: Request, plan: Plan) -> None:
+        plan.check()
+        self.pending: list[Pending] = []
         self._plan = plan
         self._limits = plan.limits
         self._spent = Spent()
@@ -64,6 +69,21 @@ class _Run:
         self._reached: Reached | None = None
         self._complete: Mapping[str, Outcome] = {}
 
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The rounds that are over."""
+        return tuple(self._rounds)
+
+    @property
+    def spent(self) -> Spent:
+        """What it has used so far."""
+        return self._spent
+
+    @property
+    def limits(self) -> Limits:
+        """How far it may go, with what was raised."""
+        return self._limits
+
     def steps(self) -> Loop:
         """Every step of the run."""
         first = self._history.taken()
@@ -72,7 +92,7 @@ class _Run:
             try:
                 why = yield from self._next()
             except Fault as fault:
-                why = _cancelled(fault)
+                why = self._cut_off(fault)
         last = self._history.taken()
         return Ended(
             why=why,
@@ -102,7 +122,22 @@ class _Run:
         if reading.then == "use":
             return (yield from self._use(told, reading))
         self._keep(told, reading)
-        return None if reading.then == "pause" else reading.why
+        if reading.then == "pause":
+            return None
+        if reading.why == "cancelled":
+            return self._stop()
+        goes_on = reading.why == "answered" and self._plan.is_hooked and (yield from self._urged(number))
+        return None if goes_on else reading.why
+
+    def _urged(self, number: int) -> Generator[Step, Answer, bool]:
+        """Whether somebody does not let the run end, and tells the model to go on."""
+        step = Rest(number)
+        answer = self._heard((yield step))
+        if not isinstance(answer, Rested):
+            raise unfit(step, answer)
+        if answer.words.strip():
+            self._history.add_words(answer.words)
+        return bool(answer.words.strip())
 
     def _heard(self, answer: Answer) -> Answer:
         """An answer, with the time that it brings."""
@@ -144,6 +179,24 @@ class _Run:
             self._reached = found
         return goes_on
 
+    def _cut_off(self, fault: Fault) -> Why:
+        if fault.code is not Code.CANCELLED:
+            raise fault
+        return self._stop()
+
+    def _stop(self) -> Why:
+        """Why something was cut off: whoever drives the run does so too when its time is up."""
+        late = self._late()
+        if late is None:
+            return "cancelled"
+        self._reached = late
+        return "limit"
+
+    def _late(self) -> Reached | None:
+        """The limit of time, if it is reached and nobody can raise it."""
+        found = reached(self._limits, self._spent, ("seconds",))
+        return None if found is None or found.raised is not None else found
+
     # --- replies that are not acted on ----------------------------------------------------------------
 
     def _keep(self, told: Round, reading: Reading) -> None:
@@ -170,14 +223,14 @@ class _Run:
 
     def _use(self, told: Round, reading: Reading) -> Generator[Step, Answer, Why | None]:
         """A round with calls: whatever happens, each of them gets its result."""
-        pending = self._opened(told.number, reading.parts)
+        pending = self.pending = self._opened(told.number, reading.parts)
         context = ""
         why: Why | None = None
         try:
             found, context = yield from self._worked_off(told.number, pending)
             why = None if found is None else "limit"
         except Fault as fault:
-            why = _cancelled(fault)
+            why = self._cut_off(fault)
             self._finish(pending, {})
         self._settle(told, reading.parts, pending, context)
         return why
@@ -228,10 +281,18 @@ class _Run:
 
     def _decide(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, None]:
         """Settle what may not run, and ask about what nobody has decided beforehand."""
-        waiting = [(each, call) for each, call in _open(pending) if self._deciding.asks(each, call)]
+        waiting: list[tuple[Pending, Call]] = []
+        allowed: list[str] = []
+        for each, call in _open(pending):
+            ruling = self._deciding.ruling(each, call)
+            if ruling == "ask" or (ruling == "allow" and self._plan.is_hooked):
+                waiting.append((each, call))
+            if ruling == "allow":
+                allowed.append(each.key)
         objections: dict[str, str] = {}
         while waiting:
-            step = Approve(number, tuple(call for _, call in waiting), objections)
+            known = tuple(each.key for each, _ in waiting if each.key in allowed)
+            step = Approve(number, tuple(call for _, call in waiting), objections, known)
             answer = self._heard((yield step))
             if not isinstance(answer, Decided):
                 raise unfit(step, answer)
@@ -261,9 +322,12 @@ class _Run:
         return answer.context
 
     def _finish(self, pending: list[Pending], outcomes: Mapping[str, Outcome]) -> None:
+        late = self._late()
         for each, _ in _open(pending):
             if each.key in outcomes:
                 each.settle("ran", outcomes[each.key], self._plan.cap)
+            elif late is not None:
+                each.expire(late, self._plan.cap)
             else:
                 each.cancel(self._plan.cap)
 
@@ -278,15 +342,10 @@ class _Run:
         self._spent = msgspec.structs.replace(self._spent, repeats=max(counts))
         is_mistaken = any(each.fate == "refused" for each in pending)
         mistakes = self._spent.mistakes + 1 if is_mistaken else 0
+        self.pending = []
         self._close(told, tuple(each.record for each in pending), mistakes=mistakes, context=context)
 
 
 def _open(pending: list[Pending]) -> list[tuple[Pending, Call]]:
     """The calls that are not settled yet, all of which can be run."""
     return [(each, each.ready) for each in pending if each.fate is None and each.ready is not None]
-
-
-def _cancelled(fault: Fault) -> Why:
-    if fault.code is not Code.CANCELLED:
-        raise fault
-    return "cancelled"

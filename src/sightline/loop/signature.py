@@ -85,11 +85,19 @@ def _schemas(hints: Mapping[str, Any], name: str) -> tuple[dict[str, JsonObject]
         schemas, definitions = msgspec.json.schema_components(
             [_plain(hint) for hint in hints.values()], ref_template="#/$defs/{name}"
         )
-    except TypeError as error:
-        why = str(error).partition("\n")[0]
+    except TypeError:
+        without = [f"{key}: {inspect.formatannotation(kind)}" for key, kind in hints.items() if not _has_schema(kind)]
         hint = "Use types that JSON has: str, int, float, bool, list, dict, Literal, a dataclass."
-        raise _unusable(name, f"a type hint has no JSON Schema: {why}", hint) from None
+        raise _unusable(name, f"a type hint has no JSON Schema ({', '.join(without)})", hint) from None
     return dict(zip(hints, schemas, strict=True)), dict(definitions)
+
+
+def _has_schema(hint: Any) -> bool:
+    try:
+        msgspec.json.schema(_plain(hint))
+    except TypeError:
+        return False
+    return True
 
 
 def _plain(hint: Any) -> Any:

@@ -4,26 +4,38 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sightline.errors import Code, Fault
-from sightline.loop.facts import RequestStarted, RunBegan, RunEnded, RunFact, ToolFinished, ToolStarted
+from sightline.loop.facts import (
+    Remarked,
+    RequestStarted,
+    RunBegan,
+    RunEnded,
+    RunFact,
+    RunTaken,
+    ToolFinished,
+    ToolStarted,
+)
 from sightline.loop.output import Outcome
 from sightline.loop.rounds import Ended
-from sightline.loop.run import Loop, run
+from sightline.loop.run import Loop, Run
 from sightline.loop.steps import Answer, Call, Step, Use
 
 
 @dataclass(slots=True)
 class Standing:
-    """A run that waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer.
+    """A run that waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer; `run` tells how far
+    it has come.
 
-    Of the calls in a `Use`, those in `finished` have their outcome, those in `mid_flight` had been started and may have
-    had effects, and only those in `untouched` can be run without asking anybody. `exchange` is where a request that may
-    have been answered is on record.
+    Of the calls in a `Use`, those in `finished` have their outcome, and in `contexts` what the model is told beside it;
+    those in `mid_flight` had been started and may have had effects, and only those in `untouched` can be run without
+    asking anybody. `exchange` is where a request that may have been answered is on record.
     """
 
+    run: Run
     loop: Loop
     step: Step | None = None
     ended: Ended | None = None
     finished: dict[str, Outcome] = field(default_factory=dict)
+    contexts: dict[str, str] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
     exchange: str = ""
 
@@ -43,7 +55,7 @@ class Standing:
 
     def answer(self, answer: Answer) -> None:
         """Send the loop an answer, after which it stands elsewhere."""
-        self.finished, self.started, self.exchange = {}, set(), ""
+        self.finished, self.contexts, self.started, self.exchange = {}, {}, set(), ""
         try:
             self.step = self.loop.send(answer)
         except StopIteration as stop:
@@ -52,7 +64,8 @@ class Standing:
 
 def begun(fact: RunBegan) -> Standing:
     """A run at its first step."""
-    standing = Standing(run(fact.request, fact.plan))
+    run = Run(fact.request, fact.plan)
+    standing = Standing(run, run.steps())
     try:
         standing.step = next(standing.loop)
     except StopIteration as stop:
@@ -85,10 +98,11 @@ def _add(standing: Standing, fact: RunFact) -> None:
             standing.exchange = exchange
         case ToolStarted(key):
             standing.started.add(key)
-        case ToolFinished(key, outcome):
+        case ToolFinished(key, outcome, context):
             standing.started.add(key)
             standing.finished[key] = outcome
-        case RunEnded():
+            standing.contexts[key] = context
+        case RunEnded() | RunTaken() | Remarked():
             pass
         case answer:
             standing.answer(answer)

@@ -39,12 +39,14 @@ class Ask(msgspec.Struct, frozen=True):
 class Approve(msgspec.Struct, frozen=True, omit_defaults=True):
     """Let a person decide about these calls. Answered by `Decided`.
 
-    `objections` say, by key, why arguments that were edited the last time cannot be used.
+    `objections` say, by key, why arguments that were edited the last time cannot be used. `allowed` are the keys of
+    calls that a rule allows; they are here where hooks look at every call.
     """
 
     round: int
     calls: tuple[Call, ...]
     objections: dict[str, str] = {}
+    allowed: tuple[str, ...] = ()
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -61,7 +63,13 @@ class Confirm(msgspec.Struct, frozen=True):
     reached: Reached
 
 
-Step: TypeAlias = Ask | Approve | Use | Confirm
+class Rest(msgspec.Struct, frozen=True):
+    """The model has said its last word: may the run end? Answered by `Rested`."""
+
+    round: int
+
+
+Step: TypeAlias = Ask | Approve | Use | Confirm | Rest
 
 
 class Replied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="replied"):
@@ -99,6 +107,13 @@ class Confirmed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind
     elapsed: float = 0.0
 
 
+class Rested(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="rested"):
+    """The run may end; with `words` it may not, and the model is told them."""
+
+    words: str = ""
+    elapsed: float = 0.0
+
+
 class Stopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="stopped"):
     """A person ends the run. It can answer any step; `outcomes` are those of the calls that were complete by then."""
 
@@ -106,7 +121,7 @@ class Stopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind",
     outcomes: dict[str, Outcome] = {}
 
 
-Answer: TypeAlias = Replied | Decided | Used | Confirmed | Stopped
+Answer: TypeAlias = Replied | Decided | Used | Confirmed | Rested | Stopped
 
 
 def unfit(step: Step, answer: Answer) -> Fault:

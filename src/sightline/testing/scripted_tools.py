@@ -1,0 +1,32 @@
+"""Tools that do nothing: what a call brings is written in the script."""
+
+from sightline.loop.output import Outcome, said
+from sightline.loop.steps import Call
+from sightline.loop.tool import Definition
+from sightline.testing.script import Result, Script
+from sightline.tools.tools import Progress
+
+
+class ScriptedTools:
+    """Those of a script's tools that nobody else has."""
+
+    def __init__(self, script: Script, real: frozenset[str] = frozenset()) -> None:
+        self._script = script
+        self.definitions: tuple[Definition, ...] = tuple(
+            each.definition for each in script.tools if each.name not in real
+        )
+
+    def __str__(self) -> str:
+        return "the script"
+
+    async def use(self, call: Call, progress: Progress) -> Outcome:
+        """The result that stands at the place of the call in its round."""
+        number, _, place = call.key.partition(".")
+        results = self._script.rounds[int(number) - 1].results
+        if int(place) > len(results):
+            return said(f"The script has no result for call {place} of round {number}.", is_error=True)
+        told = results[int(place) - 1]
+        return said(told.text, is_error=told.is_error) if isinstance(told, Result) else said(told)
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,124 @@
+import json
+
+import pytest
+
+from sightline.dialects.hearing import Hearing
+from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
+from sightline.model.fold import fold
+from sightline.model.json import Json
+from sightline.model.parts import Text, Thinking, ToolCall
+from sightline.model.reply import Reply
+from sightline.testing.script import DIALECTS, Script, read_script
+from tests.contract.test_loop_trace import IDS, STREAMS, WORDS
+
+
+def script(value: Json, **files: bytes) -> Script:
+    kept = {"script.json": json.dumps(value).encode(), **files}
+    return read_script(["script.json"], lambda name, _beside: kept[name])
+
+
+def heard(script: Script, number: int, spoken: str) -> Reply:
+    hearing = Hearing(dialect(spoken))
+    events = [event for piece in script.pieces(number, spoken) for event in hearing.feed(piece)]
+    return fold([*events, *hearing.close()], spoken)
+
+
+DELTAS: list[Json] = [
+    {"thinking": "Two "},
+    {"thinking": "files."},
+    "I'll ",
+    "edit.",
+    {"call": "edit", "id": "a", "arguments": ['{"path":', ' "x"}']},
+    {"call": "edit", "arguments": {"path": "y"}},
+    {"call": "look"},
+]
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_deltas_are_said_in_any_dialect(spoken: str) -> None:
+    made = script({"rounds": [{"deltas": DELTAS, "usage": {"input_tokens": 7, "output_tokens": 3}}]})
+    reply = heard(made, 0, spoken)
+    assert reply.fault is None
+    parts = reply.choice.parts
+    assert "".join(part.text for part in parts if isinstance(part, Text)) == "I'll edit."
+    assert [(call.name, json.loads(call.arguments)) for call in reply.choice.tool_calls] == [
+        ("edit", {"path": "x"}),
+        ("edit", {"path": "y"}),
+        ("look", {}),
+    ]
+    assert reply.choice.finish == "tool_calls"
+    assert reply.usage is not None
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (7, 3)
+    assert len(made.pieces(0, spoken)) > 5
+    if spoken == "anthropic":
+        assert [part.text for part in parts if isinstance(part, Thinking)] == ["Two files."]
+        assert [part.id for part in parts if isinstance(part, ToolCall)] == ["a", "call_1_2", "call_1_3"]
+
+
+def test_arguments_may_be_one_text_and_a_reply_may_be_cut() -> None:
+    made = script({"rounds": [{"deltas": [{"call": "a", "arguments": "{"}], "finish": "length"}]})
+    reply = heard(made, 0, "openai-chat")
+    assert (reply.choice.finish, reply.choice.tool_calls[0].arguments) == ("length", "{")
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_a_capture_is_played_as_it_came_and_knows_its_dialect(spoken: str) -> None:
+    data = STREAMS[spoken]()
+    made = read_script(["one.sse", "two.sse"], lambda name, _beside: data)
+    assert (made.spoken(), len(made.rounds)) == (spoken, 2)
+    assert b"".join(made.pieces(1, spoken)) == data
+    reply = heard(made, 0, spoken)
+    assert [call.id for call in reply.choice.tool_calls] == list(IDS)
+    assert "".join(part.text for part in reply.choice.parts if isinstance(part, Text)) == "".join(WORDS)
+    other = next(each for each in DIALECTS if each != spoken)
+    with pytest.raises(Fault, match=f"one.sse is a stream of {spoken}, not of {other}"):
+        made.spoken(other)
+
+
+def test_a_script_may_name_captures_that_lie_beside_it() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def read(name: str, beside: str) -> bytes:
+        asked.append((name, beside))
+        return b'{"rounds": [{"capture": "a.sse"}, {"deltas": ["Done."]}]}' if not beside else STREAMS["gemini"]()
+
+    made = read_script(["folder/script.json"], read)
+    assert asked == [("folder/script.json", ""), ("a.sse", "folder/script.json")]
+    assert made.spoken() == "gemini"
+
+
+def test_the_dialect_is_what_is_wanted_else_what_is_written_else_the_usual_one() -> None:
+    made = script({"rounds": [{"deltas": ["Hi."]}], "dialect": "gemini"})
+    assert (made.spoken(), made.spoken("anthropic")) == ("gemini", "anthropic")
+    assert script({"rounds": [{"deltas": ["Hi."]}]}).spoken() == "openai-chat"
+    with pytest.raises(Fault, match="no model speaks 'raw'"):
+        made.spoken("raw")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({}, "`rounds`"),
+        ({"rounds": []}, "length >= 1"),
+        ({"rounds": [{"deltas": [{"cal": "x"}]}]}, "`cal`"),
+        ({"rounds": [{"deltas": [1]}]}, "str"),
+        ({"rounds": [{"deltas": ["x"], "capture": "y"}]}, "deltas or a capture, not both"),
+        ({"rounds": [{"delta": ["x"]}]}, "`delta`"),
+    ],
+)
+def test_what_is_wrong_with_a_script_is_told(value: Json, words: str) -> None:
+    with pytest.raises(Fault) as caught:
+        script(value)
+    assert (caught.value.code, words in caught.value.message) == (Code.USAGE, True), caught.value.message
+    assert caught.value.message.startswith("script.json is no script: ")
+
+
+def test_what_is_neither_a_script_nor_a_stream_is_told() -> None:
+    made = read_script(["notes.txt"], lambda _name, _beside: b"data: [DONE]\n\ndata: [1]\n\nhello")
+    with pytest.raises(Fault, match=r"notes\.txt is neither a script nor a captured stream"):
+        made.spoken()
+    with pytest.raises(Fault, match="is no script"):
+        read_script(["a.json"], lambda _name, _beside: b"{")
+    with pytest.raises(Fault, match="a whole script"):
+        read_script(["a.json", "b.json"], lambda _name, _beside: b"{}")
