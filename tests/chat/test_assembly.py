@@ -104,6 +104,13 @@ def test_without_rounds_only_words_go_along() -> None:
     assert spoken(pair, with_rounds=False) == [ASKED, ("assistant", (Text("I look."), Text("so")))]
 
 
+def test_what_the_model_was_told_beside_results_goes_with_them_or_not_at_all() -> None:
+    beside = Message("user", (Text("By the way."),))
+    pair = said(assistant(CALL), tool(RESULT), beside, assistant(Text("so")))
+    assert [role for role, _ in spoken(pair)] == ["user", "assistant", "tool", "user", "assistant"]
+    assert [role for role, _ in spoken(pair, with_rounds=False)] == ["user", "assistant"]
+
+
 def test_who_takes_rounds_without_tools() -> None:
     assert takes_rounds("openai-chat", has_tools=False)
     assert not takes_rounds("anthropic", has_tools=False)

@@ -14,6 +14,7 @@ from sightline.chat.facts import (
     PairsMoved,
     PairsRestored,
     PairsStarred,
+    RunJoined,
     TopicAdded,
     TopicChanged,
     TopicRemoved,
@@ -63,6 +64,18 @@ def test_one_answer_is_on_its_way_at_a_time() -> None:
     assert history.sending == "a"
     history.apply(PairAnswered("a", text_answer("again")))
     assert history.sending == ""
+
+
+def test_a_run_that_is_taken_up_is_the_one_answer_on_its_way() -> None:
+    history = history_of(answered("a"))
+    history.apply(PairAsked(answered("b")))
+    history.apply(RunJoined("b", "r_1"))
+    assert (history.sending, history.get("b").run) == ("b", "r_1")
+    assert "on its way" in refused(history, RunJoined("a", "r_0"))
+    history.apply(PairCancelled("b"))
+    history.apply(RunJoined("b", "r_1"))
+    assert history.sending == "b"
+    assert "on its way" in refused(history, PairAsked(answered("c")))
 
 
 def test_what_was_on_its_way_when_the_program_ended_has_failed() -> None:
@@ -224,7 +237,7 @@ def test_a_topic_that_has_pairs_stays() -> None:
 
 def test_a_topic_elsewhere_or_by_another_name_changes_what_filters_see() -> None:
     history = History()
-    assert history.apply(TopicAdded(Topic(id="t", name="T"))) == Change()
+    assert history.apply(TopicAdded(Topic(id="t", name="T"))).is_wide, "a filter may have named it before"
     assert not history.apply(TopicChanged(Topic(id="t", name="T", parameters=Parameters(temperature=1)))).is_wide
     assert history.apply(TopicChanged(Topic(id="t", name="U"))).is_wide
 
@@ -240,3 +253,51 @@ def test_a_history_is_what_its_kept_facts_say() -> None:
     ]
     kept = [msgspec.json.decode(msgspec.json.encode(fact), type=ChatFact) for fact in facts]
     assert [*History(kept)] == [*History(facts)]
+
+
+def test_the_latest_few_are_at_hand() -> None:
+    history = history_of(*map(answered, "abc"))
+    assert ids(history.latest(2)) == "bc"
+    assert ids(history.latest(9)) == "abc"
+    assert history.latest(0) == []
+
+
+def test_a_fact_is_checked_before_it_changes_anything() -> None:
+    history = history_of(answered("a"), topics=[Topic(id="t", name="T")])
+    apply = [history.checked(fact) for fact in (PairsStarred(("a",), 2), TopicAdded(Topic(id="u", name="U")))]
+    assert (history.get("a").star, "u" in history.topics) == (0, False)
+    for each in apply:
+        each()
+    assert (history.get("a").star, "u" in history.topics) == (2, True)
+
+
+def test_the_newest_is_the_last_of_those_that_are_there() -> None:
+    history = history_of(answered("a"), answered("b"))
+    assert history.newest is history.get("b")
+    history.apply(PairsDeleted(("b",)))
+    assert history.newest is history.get("a")
+    assert History().newest is None
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_many_go_and_come_back_as_a_few_do(step: int) -> None:
+    pairs = tuple(MessagePair(id=f"p{n}", at=float(n % 250)) for n in range(500))
+    some = tuple(f"p{n}" for n in range(0, 500, step))
+    by_one, at_once = History([ChatImported((), pairs)]), History([ChatImported((), pairs)])
+    assert ids(at_once) == ids(sorted(pairs, key=lambda pair: pair.at))
+    for kind in (PairsDeleted, PairsRestored):
+        for each in some:
+            by_one.apply(kind((each,)))
+        assert at_once.apply(kind(some)) == Change(some)
+        assert ids(at_once) == ids(by_one)
+    at_once.apply(PairsCompacted(summary_of(*some)))
+    assert len(at_once) == 500 - len(some) + 1
+    at_once.apply(CompactionUndone("S"))
+    assert ids(at_once) == ids(by_one)
+
+
+def test_many_that_are_imported_stand_among_those_that_were_there() -> None:
+    there = tuple(MessagePair(id=f"a{n}", at=float(n)) for n in range(0, 400, 2))
+    fresh = tuple(MessagePair(id=f"b{n}", at=float(n)) for n in range(301, 100, -2))
+    history = History([ChatImported((), there), ChatImported((), fresh), ChatImported((), fresh)])
+    assert ids(history) == ids(sorted((*there, *fresh), key=lambda pair: pair.at))

@@ -12,6 +12,7 @@ from sightline.chat.facts import (
     PairsHandled,
     PairsMoved,
     PairsStarred,
+    RunJoined,
 )
 from sightline.chat.lifecycle import after, asked, marked
 from sightline.chat.pair import Answer, MessagePair, Trouble, text_answer
@@ -92,6 +93,41 @@ def test_a_kept_piece_can_take_the_place_of_an_error() -> None:
     pair = MessagePair(id="a", state="error", trouble=Trouble("x", "y"), earlier=(text_answer("piece"),))
     back = after(pair, AnswerSwapped("a"))
     assert (back.state, back.assistant_text, back.earlier, back.trouble) == ("complete", "piece", (), None)
+
+
+def partial(text: str, run: str = "r_1") -> Answer:
+    return Answer(messages=(Message("assistant", (Text(text),)),), finish="error", run=run)
+
+
+RUNNING = after(WAITING, RunJoined("a", "r_1"))
+LEFT = after(RUNNING, PairFailed("a", Trouble("interrupted", "ended"), partial("so")))
+
+
+def test_a_run_that_is_taken_up_is_waited_for_and_becomes_the_answer() -> None:
+    assert (RUNNING.state, RUNNING.run) == ("sending", "r_1")
+    assert (LEFT.state, LEFT.run, LEFT.assistant_text) == ("error", "r_1", "so")
+    again = after(LEFT, RunJoined("a", "r_1"))
+    assert (again.state, again.trouble, again.assistant_text) == ("sending", None, "so")
+    whole = Answer(messages=text_answer("so it is").messages, finish="stop", run="r_1")
+    done = after(again, PairAnswered("a", whole))
+    assert (done.state, done.assistant_text, done.earlier, done.run) == ("complete", "so it is", (), "r_1")
+
+
+def test_a_run_that_is_broken_off_again_has_come_further() -> None:
+    again = after(after(LEFT, RunJoined("a", "r_1")), PairCancelled("a", partial("so it")))
+    assert (again.state, again.assistant_text, again.earlier) == ("complete", "so it", ())
+    kept = after(after(LEFT, RunJoined("a", "r_1")), PairFailed("a", Trouble("network", "no connection")))
+    assert kept.assistant_text == "so"
+
+
+def test_what_other_runs_came_to_stays_behind_the_answer() -> None:
+    asked_again = after(after(DONE, PairReasked("a", "other")), RunJoined("a", "r_2"))
+    cut = after(asked_again, PairCancelled("a", partial("tw", "r_2")))
+    assert [each.text for each in cut.earlier] == ["tw"]
+    whole = after(after(cut, RunJoined("a", "r_2")), PairAnswered("a", partial("two", "r_2")))
+    assert ([each.text for each in whole.earlier], whole.assistant_text) == (["so"], "two")
+    assert after(whole, PairReasked("a")).run == ""
+    assert after(whole, AnswerSwapped("a")).run == ""
 
 
 def test_what_has_ended_does_not_end_again() -> None:

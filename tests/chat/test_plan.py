@@ -107,3 +107,10 @@ def test_rounds_that_cannot_go_along_are_named() -> None:
     plan = planned(view_of(history, dialect="anthropic"))
     assert plan.flattened == ("a",)
     assert all(message.role != "tool" for message in plan.messages(0))
+
+
+def test_a_pair_that_will_be_replaced_is_not_part_of_the_context() -> None:
+    view = view_of(history_of(*(answered(name) for name in "abcde")))
+    plan = plan_of(view, "b, but better", replaces="d")
+    assert ([item.id for item in plan.items], plan.visible_count) == (["a", "b", "c", "e"], 4)
+    assert [item.id for item in plan_of(view, "why", before="d", replaces="a").items] == ["b", "c"]

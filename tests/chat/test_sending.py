@@ -95,6 +95,13 @@ def test_where_the_figures_say_that_nothing_helps_nothing_more_is_sent() -> None
     assert ending.trouble.code == "context_overflow_after_trimming"
 
 
+def test_pairs_that_are_far_larger_than_they_were_thought_to_be_are_all_left_out() -> None:
+    steps, ending = driven(planned(VIEW), [refused(limit=50, requested=9_000, excess=8_950), DONE])
+    assert (attempts(steps), ending.kind) == (["abcd", ""], "delivered")
+    steps, ending = driven(planned(VIEW), [refused(excess=8_950), refused(excess=10)])
+    assert (attempts(steps), ending.kind) == (["abcd", ""], "failed")
+
+
 def test_when_all_pairs_are_gone_it_ends() -> None:
     steps, ending = driven(planned(VIEW), [OVERFLOW] * 5)
     assert attempts(steps) == ["abcd", "bcd", "cd", "d", ""]

@@ -98,3 +98,11 @@ def test_planned_in_pieces_is_never_less_than_planned_as_a_whole() -> None:
     )
     pieces = sum(map(sizer.cost, pairs)) + sizer.cautious(sizer.prelude("")) + sizer.always_added
     assert pieces >= whole.high
+
+
+def test_what_is_learned_later_changes_the_cautious_number_and_no_count() -> None:
+    sizer = sizer_of(Facts())
+    estimate = sizer.pair(PAIR)
+    wiser = sizer.recalibrated(Ratio(2.0, 0.0, 1.0, 9))
+    assert wiser.pair(PAIR) is estimate
+    assert wiser.cost(PAIR) > sizer.cost(PAIR) == estimate.high

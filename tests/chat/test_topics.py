@@ -106,3 +106,16 @@ def test_a_copy_changes_on_its_own() -> None:
     assert "home" in topics
     assert topics.at(("Home",)) == "home"
     assert "home" not in copy
+
+
+def test_toolsets_are_inherited_and_can_be_none() -> None:
+    topics = Topics()
+    topics.add(Topic(id="a", name="A", toolsets=("files", "web")))
+    topics.add(Topic(id="b", name="B", parent="a"))
+    topics.add(Topic(id="c", name="C", parent="b", toolsets=()))
+    assert [topics.inherited(each).toolsets for each in ("", "a", "b", "c")] == [
+        (),
+        ("files", "web"),
+        ("files", "web"),
+        (),
+    ]

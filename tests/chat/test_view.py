@@ -28,6 +28,8 @@ from sightline.chat.sizing import Sizer
 from sightline.chat.topics import ROOT, Parameters, Topic
 from sightline.chat.view import View
 from sightline.errors import Fault
+from sightline.filter.fields import Scope
+from sightline.filter.parsing import parse
 from sightline.model.tools import FunctionTool
 from tests.chat.stage import BY_LETTER, NOW, SMALL, answered, filtered, history_of, ids, view_of
 
@@ -214,3 +216,13 @@ def test_whatever_happens_the_view_is_what_a_new_one_would_be(seed: int) -> None
             assert [*view.visible] == [*fresh.visible]
             assert (view.start, view.history_tokens) == (fresh.start, fresh.history_tokens)
             assert view.left_out == fresh.left_out
+
+
+def test_what_another_filter_takes_is_told_without_a_hand_and_leaves_the_view_as_it_is() -> None:
+    view = filtered(view_of(history_of(*FIVE)), "r2")
+    told(view, PairsStarred(("a", "c"), 2))
+    told(view, PairsHandled(("b",), "in"))
+    told(view, PairsHandled(("c",), "out"))
+    assert ids(view.taken(parse("s2", scope=Scope.CHAT), NOW)) == "ac"
+    assert ids(view.taken(parse("o & !s2", scope=Scope.CHAT), NOW)) == "bde"
+    assert ids(view.visible) == "bde"

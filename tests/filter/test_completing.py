@@ -36,6 +36,11 @@ def test_fields_are_offered_by_how_any_of_their_names_begins() -> None:
     assert "latest:" not in offered("", scope=Scope.RULES)
 
 
+def test_some_fields_can_be_offered_first() -> None:
+    found = [each.label for each in completions("t", 1, scope=Scope.CHAT, first=("topic", "text"))]
+    assert found == ["topic", "text", "tool", "tokens", "time"]
+
+
 def test_what_is_offered_takes_the_place_of_the_term_before_the_cursor() -> None:
     text = "model:x & sta & ok"
     found = completions(text, 13, scope=Scope.TRAFFIC)

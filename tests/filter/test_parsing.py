@@ -212,3 +212,19 @@ def test_any_text_is_a_filter_or_a_mistake(text: str) -> None:
     else:
         assert mistake.code is Code.USAGE
         assert mistake.hint
+
+
+def test_a_saved_filter_is_called_by_its_name() -> None:
+    saved = {"good": Or((BLUE, GREY))}
+    assert parse("@good & e", saved=saved) == And((Or((BLUE, GREY)), FAILED))
+    assert parse("!@Good", saved=saved) == Not(Or((BLUE, GREY)))
+
+
+@pytest.mark.parametrize(
+    ("text", "saved", "hint"),
+    [("e @god", {"good": BLUE}, 'Did you mean "@good"?'), ("e @god", {}, "Save one first.")],
+)
+def test_a_saved_filter_that_is_not_there(text: str, saved: dict[str, Expression], hint: str) -> None:
+    with pytest.raises(Fault, match="filter, column 3: there is no saved filter") as caught:
+        parse(text, saved=saved)
+    assert caught.value.hint.startswith(hint)

@@ -45,8 +45,8 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
     """The pair as it is sent: the question, then what was answered.
 
     Of a call without a result, or a result without its call, nothing is sent; nor of calls that no question led to,
-    which no provider takes. Thinking goes along only beside calls, sealed by the one who will read it: elsewhere
-    providers drop it or refuse it.
+    which no provider takes, nor what the model was told beside results that are not. Thinking goes along only beside
+    calls, sealed by the one who will read it: elsewhere providers drop it or refuse it.
     """
     asked = question(pair.user_text, pair.attachments)
     answered = () if pair.answer is None else _joined(pair.answer.messages)
@@ -54,7 +54,8 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
     told: list[Message] = []
     for message in answered:
         parts = tuple(_sendable(message, dialect, rounds))
-        if not any(not isinstance(part, Thinking) for part in parts):
+        is_beside_nothing = message.role == "user" and not rounds
+        if is_beside_nothing or not any(not isinstance(part, Thinking) for part in parts):
             continue
         if told and told[-1].role == message.role == "assistant":
             told[-1] = Message("assistant", (*told[-1].parts, *parts))

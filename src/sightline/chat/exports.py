@@ -28,18 +28,25 @@ _TRAINING = "openai-chat"
 
 def to_markdown(history: History, pairs: Iterable[MessagePair], title: str = "Chat") -> bytes:
     """The pairs in their order, to be read and to be imported again."""
-    lines = [f"# {title}", ""]
-    for pair in pairs:
-        topic = " > ".join(history.topics.path(pair.topic)) or "No topic"
-        error = " — error" if pair.state == "error" else ""
-        lines += [f"## {topic} — {pair.model or 'no model'} — {_time(pair.at)}{error}", ""]
-        lines += [f"Stars: {pair.star} · Flag: {pair.flag}", ""]
-        if pair.trouble is not None:
-            lines += [f"> {pair.trouble.line}", ""]
-        if pair.user_text:
-            lines += ["### User", "", escaped(pair.user_text), ""]
-        if pair.assistant_text:
-            lines += ["### Assistant", "", escaped(pair.assistant_text), ""]
+    # In pieces, here and below: whoever writes a large export in a thread lets others go on in between.
+    return _text([f"# {title}", ""]) + b"".join(b"\n" + _text(_paragraphs(history, pair)) for pair in pairs)
+
+
+def _paragraphs(history: History, pair: MessagePair) -> list[str]:
+    topic = " > ".join(history.topics.path(pair.topic)) or "No topic"
+    error = " — error" if pair.state == "error" else ""
+    lines = [f"## {topic} — {pair.model or 'no model'} — {_time(pair.at)}{error}", ""]
+    lines += [f"Stars: {pair.star} · Flag: {pair.flag}", ""]
+    if pair.trouble is not None:
+        lines += [f"> {pair.trouble.line}", ""]
+    if pair.user_text:
+        lines += ["### User", "", escaped(pair.user_text), ""]
+    if pair.assistant_text:
+        lines += ["### Assistant", "", escaped(pair.assistant_text), ""]
+    return lines
+
+
+def _text(lines: list[str]) -> bytes:
     return "\n".join(lines).encode("utf-8", "replace")
 
 
@@ -49,15 +56,14 @@ def to_json(history: History, pairs: Sequence[MessagePair], *, now: float, filte
     def depth(topic: Topic) -> int:
         return len(history.topics.path(topic.id))
 
-    document: JsonObject = {
+    head: JsonObject = {
         "schema": OWN_SCHEMA,
         "generatedAt": _time(now),
         "filterInput": filter_text,
         "count": len(pairs),
         "topics": [msgspec.to_builtins(topic) for topic in sorted(history.topics, key=depth)],
-        "pairs": [_entry(history, pair) for pair in pairs],
     }
-    return encode(document) + b"\n"
+    return encode(head)[:-1] + b',"pairs":[' + b",".join(encode(_entry(history, pair)) for pair in pairs) + b"]}\n"
 
 
 def to_jsonl(

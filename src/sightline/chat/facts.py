@@ -49,6 +49,14 @@ class PairReasked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ki
     model: str = ""
 
 
+class RunJoined(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_joined"):
+    """A run with tools answers it: one that begins, or one that was broken off and is taken up, so that the pair waits
+    again."""
+
+    id: str
+    run: str
+
+
 class AnswerSwapped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="swapped"):
     """One of the earlier answers is the answer again, and the answer is the last of the earlier ones."""
 
@@ -65,7 +73,9 @@ class PairEdited(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
     attachments: tuple[Part, ...] | None = None
 
 
-Event: TypeAlias = PairAsked | PairAnswered | PairFailed | PairCancelled | PairReasked | AnswerSwapped | PairEdited
+Event: TypeAlias = (
+    PairAsked | PairAnswered | PairFailed | PairCancelled | PairReasked | RunJoined | AnswerSwapped | PairEdited
+)
 """What happens to one pair."""
 
 
@@ -163,6 +173,7 @@ ChatFact: TypeAlias = (
     | PairFailed
     | PairCancelled
     | PairReasked
+    | RunJoined
     | AnswerSwapped
     | PairEdited
     | PairsStarred

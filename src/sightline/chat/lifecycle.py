@@ -17,6 +17,7 @@ from sightline.chat.facts import (
     PairsHandled,
     PairsMoved,
     PairsStarred,
+    RunJoined,
 )
 from sightline.chat.pair import Answer, MessagePair, Trouble, text_answer
 from sightline.errors import Code, Fault
@@ -34,7 +35,8 @@ def asked(fact: PairAsked) -> MessagePair:
 
 
 def after(
-    pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled | PairReasked | AnswerSwapped | PairEdited
+    pair: MessagePair,
+    fact: PairAnswered | PairFailed | PairCancelled | PairReasked | RunJoined | AnswerSwapped | PairEdited,
 ) -> MessagePair:
     """The pair once this has happened to it. What cannot happen in its state is a fault."""
     is_sending = pair.state == "sending"
@@ -43,6 +45,8 @@ def after(
             if not is_sending:
                 raise _wrong(pair, "is not waiting for an answer", "It has come to its end already.")
             return _ended(pair, fact)
+        case RunJoined(run=run):
+            return msgspec.structs.replace(pair, state="sending", trouble=None, run=run)
         case PairReasked() | AnswerSwapped() | PairEdited():
             if is_sending:
                 raise _wrong(pair, "is waiting for its answer", "Break it off, or wait for the answer.")
@@ -68,10 +72,13 @@ def marked(pair: MessagePair, fact: Mark) -> MessagePair:
 
 def _ended(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -> MessagePair:
     replaced = msgspec.structs.replace
+    came = fact.answer if isinstance(fact, PairAnswered) else fact.partial
+    if came is not None and came.run:
+        pair = _without_beginning(pair, came.run)
     if isinstance(fact, PairAnswered):
         earlier = pair.earlier if pair.answer is None else (*pair.earlier, pair.answer)
         model, exchange = pair.asking or pair.model, fact.answer.exchange or pair.exchange
-        pair = replaced(pair, answer=fact.answer, earlier=earlier, model=model, asking="")
+        pair = replaced(pair, answer=fact.answer, earlier=earlier, model=model, asking="", run=fact.answer.run)
         return replaced(pair, state="complete", trouble=None, exchange=exchange)
     partial = fact.partial if fact.partial is not None and fact.partial.messages else None
     exchange = fact.exchange or pair.exchange
@@ -85,12 +92,23 @@ def _ended(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -
     return replaced(pair, answer=partial, state="error", trouble=trouble, exchange=exchange)
 
 
+def _without_beginning(pair: MessagePair, run: str) -> MessagePair:
+    """The pair without what a run had come to when it was broken off: all of it stands in what it comes to now."""
+
+    def is_beginning(answer: Answer) -> bool:
+        return answer.is_partial and answer.run == run
+
+    answer = None if pair.answer is not None and is_beginning(pair.answer) else pair.answer
+    earlier = tuple(each for each in pair.earlier if not is_beginning(each))
+    return msgspec.structs.replace(pair, answer=answer, earlier=earlier)
+
+
 def _changed(pair: MessagePair, fact: PairReasked | AnswerSwapped | PairEdited) -> MessagePair:
     match fact:
         case PairReasked():
             if pair.answer is None or pair.state == "error":
                 raise _wrong(pair, "has no answer", "Ask it anew, as a new pair in its place.")
-            return msgspec.structs.replace(pair, state="sending", trouble=None, asking=fact.model)
+            return msgspec.structs.replace(pair, state="sending", trouble=None, asking=fact.model, run="")
         case AnswerSwapped(index=index):
             return _swapped(pair, index)
         case PairEdited():
@@ -105,7 +123,9 @@ def _swapped(pair: MessagePair, index: int) -> MessagePair:
     earlier = list(pair.earlier)
     answer = earlier.pop(index)
     kept = earlier if pair.answer is None else [*earlier, pair.answer]
-    return msgspec.structs.replace(pair, answer=answer, earlier=tuple(kept), state="complete", trouble=None)
+    return msgspec.structs.replace(
+        pair, answer=answer, earlier=tuple(kept), state="complete", trouble=None, run=answer.run
+    )
 
 
 def _edited(pair: MessagePair, fact: PairEdited) -> MessagePair:

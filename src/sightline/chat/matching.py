@@ -5,13 +5,14 @@ not once for each pair.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from operator import eq, ge, gt, le, lt
 from typing import TypeAlias, assert_never
 
 from sightline.chat.pair import MessagePair
 from sightline.chat.subject import FIELDS, STATES, PairSubject
 from sightline.chat.topics import Topics
+from sightline.chat.words import Words
 from sightline.filter.expression import (
     Aged,
     And,
@@ -51,10 +52,13 @@ class Matching:
     """Tests for the pairs of a history with these topics, as of now. `members` are the ids for which a term about the
     whole list holds."""
 
-    def __init__(self, topics: Topics, now: float, members: Mapping[SetTerm, frozenset[str]]) -> None:
+    def __init__(
+        self, topics: Topics, now: float, members: Mapping[SetTerm, frozenset[str]], words: Words | None = None
+    ) -> None:
         self._topics = topics
         self._now = now
         self._members = members
+        self._words = words or Words()
 
     def test(self, expression: Expression) -> Test:
         """Whether the expression holds for a pair."""
@@ -96,7 +100,7 @@ class Matching:
         if isinstance(term, Counted) and not FIELDS.intersection(SUMS.get(term.field, (term.field,))):
             return lambda _pair: False  # no pair has such a number
         words = plain(term.pattern) if isinstance(term, Said) else None
-        return self._slowly(term) if words is None or "\n" in words else _saying(folded(words))
+        return self._slowly(term) if words is None or "\n" in words else partial(self._words.hold, folded(words))
 
     def _slowly(self, term: Expression) -> Test:
         return lambda pair: matches(term, PairSubject(pair, ()), now=self._now)
@@ -118,10 +122,6 @@ def of_model(pairs: Iterable[MessagePair], model: str) -> frozenset[str]:
 def latest(pairs: Sequence[MessagePair], count: int) -> frozenset[str]:
     """The newest so many."""
     return frozenset(pair.id for pair in pairs[max(0, len(pairs) - count) :])
-
-
-def _saying(words: str) -> Test:
-    return lambda pair: words in folded(pair.user_text) or words in folded(pair.assistant_text)
 
 
 def _both(left: Test, right: Test) -> Test:

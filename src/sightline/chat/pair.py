@@ -33,7 +33,8 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What was answered: the assistant's messages, with the tool rounds between them, as they can be sent again.
 
     `finish` is why it ended; `cancelled` marks one that a person broke off. `exchange` is the record of its sending,
-    `predicted` what its prompt was thought to take, beside what `usage` says of it.
+    `predicted` what its prompt was thought to take, beside what `usage` says of it. `run` is the run with tools that it
+    came out of, where it did: then `usage` is of all its requests, and `predicted` of the first.
     """
 
     messages: tuple[Message, ...] = ()
@@ -44,6 +45,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     exchange: str = ""
     at: float = 0.0
     seconds: float | None = None
+    run: str = ""
 
     @property
     def text(self) -> str:
@@ -108,7 +110,7 @@ class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     `asking` is the model that is asked instead while an answer of another is kept.
     `hand` is a person's own word on whether it is visible: `in` or `out` whatever the filter says. `earlier` are
     answers that a later one took the place of, the oldest first. `summary_of` are the pairs that a compaction put this
-    one in the place of.
+    one in the place of. `run` is the run with tools that was last begun for its answer, whatever came of it.
     """
 
     id: str
@@ -127,6 +129,7 @@ class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     at: float = 0.0
     exchange: str = ""
     summary_of: tuple[str, ...] = ()
+    run: str = ""
 
     @property
     def assistant_text(self) -> str:

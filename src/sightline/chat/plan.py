@@ -87,14 +87,14 @@ class Plan:
         )
 
 
-def plan_of(view: View, text: str, attachments: tuple[Part, ...] = (), *, before: str = "") -> Plan:
+def plan_of(view: View, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = "") -> Plan:
     """The plan for a question in this view, as it is at this moment. `before` is the pair that is asked again where it
-    stands: only what is older goes along."""
+    stands: only what is older goes along. `replaces` is one that will be gone by then."""
     asked = question(text, attachments)
     if asked is None:
         raise Fault(Code.INVALID_REQUEST, "there is nothing to send", hint="Write something, or attach a file.")
     sizer = view.sizer
-    included, visible_count = _context(view, before)
+    included, visible_count = _context(view, before, replaces)
     prompt = sizer.message(asked)
     return Plan(
         model=view.model,
@@ -121,11 +121,13 @@ def likely_tokens(plan: Plan, trimmed: int) -> int:
     return history.tokens + plan.prompt.tokens + plan.room.system + plan.room.tools
 
 
-def _context(view: View, before: str) -> tuple[list[MessagePair], int]:
-    if not before:
+def _context(view: View, before: str, replaces: str) -> tuple[list[MessagePair], int]:
+    if not before and not replaces:
         return list(view.included), len(view.visible)
-    key = view.history.key(view.history.get(before).id)
-    older = [pair for pair in view.visible if view.history.key(pair.id) < key]
+    pairs = [pair for pair in view.visible if pair.id != replaces]
+    if before:
+        key = view.history.key(view.history.get(before).id)
+        pairs = [pair for pair in pairs if view.history.key(pair.id) < key]
     trial: Boundary[MessagePair] = Boundary(view.sizer.cost, view.room.history)
-    trial.replace(older)
-    return older[trial.start :], len(older)
+    trial.replace(pairs)
+    return pairs[trial.start :], len(pairs)

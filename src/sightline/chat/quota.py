@@ -45,7 +45,7 @@ def quota_of(ledger: Ledger, provider: str, model: str, tokens: int, now: float,
         None if wait.is_endless else now + max(0.0, wait.seconds),
         ledger.used(provider, model, now),
         ledger.limits(provider, model, facts),
-        _line(wait, tokens),
+        line_of(wait, tokens),
     )
 
 
@@ -56,7 +56,8 @@ def waiting_by(
     return lambda tokens: ledger.wait(provider, model, tokens, clock(), facts)
 
 
-def _line(wait: Wait, tokens: int) -> str:
+def line_of(wait: Wait, tokens: int) -> str:
+    """What a person is told of a wait; nothing where there is none."""
     if wait.is_over:
         return ""
     what = _NAMES.get(wait.limit, wait.limit)

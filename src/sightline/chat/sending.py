@@ -184,12 +184,14 @@ class _Send:
 
     def _more_to_trim(self, fault: Fault) -> int:
         """How many more of the oldest to leave out: one, or as many as the provider's own figures ask for; 0 where
-        they say that nothing helps."""
+        they say that nothing helps, which is when the prompt alone is too large. That all of them are not enough is
+        only what we think of their size."""
         left, stated = self._left, fault.numbers
         if not left:
             return 0
         if stated.excess is not None:
-            return _covering(left, stated.excess / self._scale(stated.requested))
+            is_hopeless = stated.limit is not None and self.plan.prompt.low > stated.limit
+            return _covering(left, stated.excess / self._scale(stated.requested)) or (0 if is_hopeless else len(left))
         if stated.limit is not None:
             room = stated.limit - self._tokens + sum(item.tokens for item in left)
             return max(1, dropped_to_fit([item.tokens for item in left], room))

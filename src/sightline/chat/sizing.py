@@ -1,5 +1,6 @@
 """How many tokens pairs and prompts are to one model, with the edge of the estimate that is safe to plan with."""
 
+from copy import copy
 from math import ceil, exp, log
 
 from msgspec import structs
@@ -41,6 +42,12 @@ class Sizer:
         self._estimator = Estimator(_with_characters(facts, settings.chars_per_token), dialect=dialect)
         self._calibration = calibration
         self._pairs: dict[str, tuple[MessagePair, Estimate]] = {}
+
+    def recalibrated(self, calibration: Ratio | None) -> "Sizer":
+        """The same, after the provider's counts have taught something new. What was counted stays counted."""
+        other = copy(self)
+        other._calibration = calibration
+        return other
 
     def messages(self, pair: MessagePair) -> tuple[Message, ...]:
         """The pair as it goes to this model."""

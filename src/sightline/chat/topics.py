@@ -29,7 +29,8 @@ class Parameters(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class Topic(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """One topic. Of `system_prompt`, `model` and `style_directives`, None is as above it; an empty text is none."""
+    """One topic. Of `system_prompt`, `model`, `style_directives` and `toolsets`, None is as above it; an empty text is
+    none. `toolsets` are names of the configuration."""
 
     id: str
     name: str = ""
@@ -37,6 +38,7 @@ class Topic(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     system_prompt: str | None = None
     model: str | None = None
     style_directives: tuple[str, ...] | None = None
+    toolsets: tuple[str, ...] | None = None
     parameters: Parameters = Parameters()
 
 
@@ -46,6 +48,7 @@ class Inherited(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     system_prompt: str = ""
     model: str = ""
     style_directives: tuple[str, ...] = ()
+    toolsets: tuple[str, ...] = ()
     parameters: Parameters = Parameters()
 
 
@@ -134,6 +137,7 @@ class Topics:
                 system_prompt=told.system_prompt if each.system_prompt is None else each.system_prompt,
                 model=told.model if each.model is None else each.model,
                 style_directives=told.style_directives if each.style_directives is None else each.style_directives,
+                toolsets=told.toolsets if each.toolsets is None else each.toolsets,
                 parameters=each.parameters.over(told.parameters),
             )
         return told

@@ -176,6 +176,11 @@ class View:
             return "included" if place >= self.start else "excluded"
         return "left_out" if pair in self._left_out else "hidden"
 
+    def taken(self, expression: Expression, now: float) -> list[MessagePair]:
+        """The pairs that another filter takes by itself, whatever was said by hand. The view stays as it is."""
+        pairs = list(self.history)
+        return list(filter(self._matching(pairs, expression, now).test(expression), pairs))
+
     # --- how it is found
 
     def _forget_topic(self) -> None:
@@ -192,7 +197,7 @@ class View:
         self._is_selected = True
         self.selections += 1
         pairs = list(self.history)
-        self._test = self._matching(pairs).test(self.expression)
+        self._test = self._matching(pairs, self.expression, self._now).test(self.expression)
         self._left_out = {}
         self._boundary.replace(self._shown(pairs), self._sizer.cost)
 
@@ -204,10 +209,10 @@ class View:
         self._left_out = {pair.id: pair for pair in chosen if pair.hand == "out"}
         return [pair for pair in pairs if pair.hand == "in" or (pair.id in taken and pair.hand != "out")]
 
-    def _matching(self, pairs: list[MessagePair]) -> Matching:
+    def _matching(self, pairs: list[MessagePair], expression: Expression, now: float) -> Matching:
         """The filter's terms, with those about the whole list answered. What goes along depends on what is shown, so
         the terms about that are answered last."""
-        terms = set_terms(self.expression)
+        terms = set_terms(expression)
         members: dict[SetTerm, frozenset[str]] = {}
         for term in terms:
             match term:
@@ -221,10 +226,10 @@ class View:
                     pass
                 case unreachable:
                     assert_never(unreachable)
-        matching = Matching(self.history.topics, self._now, members)
+        matching = Matching(self.history.topics, now, members, self.history.words)
         beyond = [term for term in terms if isinstance(term, InContext)]
         if beyond:
-            base = matching.test(without_context(self.expression))
+            base = matching.test(without_context(expression))
             shown = [pair for pair in pairs if base(pair)]
             start = self._first_fitting(shown)
             members |= {term: frozenset(pair.id for pair in shown[max(0, start - term.extra) :]) for term in beyond}

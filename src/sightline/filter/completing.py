@@ -30,14 +30,14 @@ class Completion:
 
 
 def completions(
-    text: str, at: int, *, scope: Scope, known: Mapping[str, Sequence[str]] | None = None
+    text: str, at: int, *, scope: Scope, known: Mapping[str, Sequence[str]] | None = None, first: Sequence[str] = ()
 ) -> list[Completion]:
-    """What could stand at the cursor; `known` are values that some fields have had."""
+    """What could stand at the cursor; `known` are values that fields have had, `first` the fields to begin with."""
     start = term_start(text, at)
     begun = text[start:at]
     name, colon, rest = begun.partition(":")
     if not colon:
-        return list(_fields(begun, start, scope))[:MOST]
+        return list(_fields(begun, start, scope, first))[:MOST]
     field = BY_NAME.get(name.lower())
     if field is None or scope not in field.scopes:
         return []
@@ -57,9 +57,9 @@ def term_start(text: str, at: int) -> int:
     return start
 
 
-def _fields(begun: str, start: int, scope: Scope) -> Iterator[Completion]:
-    wanted = begun.lower()
-    for field in FIELDS:
+def _fields(begun: str, start: int, scope: Scope, first: Sequence[str]) -> Iterator[Completion]:
+    wanted, places = begun.lower(), {name: place for place, name in enumerate(first)}
+    for field in sorted(FIELDS, key=lambda each: places.get(each.name, len(places))):
         if scope in field.scopes and any(name.startswith(wanted) for name in field.names):
             yield Completion(f"{field.name}:", field.name, field.meaning, start)
 

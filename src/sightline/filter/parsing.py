@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
-from sightline.catalog.problem import likely, quoted
+from sightline.catalog.problem import likely, nearest, quoted
 from sightline.errors import Code, Fault
 from sightline.filter.expression import (
     EVERYTHING,
@@ -44,16 +44,19 @@ _EXAMPLES: Mapping[Kind, str] = {
 }
 
 
-def parse(text: str, *, scope: Scope | None = None, zone: tzinfo = UTC) -> Expression:
+def parse(
+    text: str, *, scope: Scope | None = None, zone: tzinfo = UTC, saved: Mapping[str, Expression] | None = None
+) -> Expression:
     """What the text asks for; empty, it is everything. Days begin and end as in `zone`. With a `scope`, fields that do
-    not exist there are mistakes. Raises a fault that points at the place of the mistake."""
+    not exist there are mistakes. `saved` are filters that `@name` stands for, by their names in small letters. Raises a
+    fault that points at the place of the mistake."""
     if len(text) > _LONGEST:
         raise Fault(Code.USAGE, f"the filter has {len(text)} characters", hint=f"{_LONGEST} are the most.")
     source = Source(text)
     source.skip_space()
     if not source.next:
         return EVERYTHING
-    reader = _Reader(source, scope, zone)
+    reader = _Reader(source, scope, zone, saved)
     expression = reader.alternatives(0)
     if source.next:
         raise source.wrong(
@@ -67,6 +70,7 @@ class _Reader:
     source: Source
     scope: Scope | None
     zone: tzinfo
+    saved: Mapping[str, Expression] | None
     terms: int = field(default=0)
 
     def alternatives(self, depth: int) -> Expression:
@@ -148,6 +152,8 @@ class _Reader:
             return WORDS[text]
         if text in BY_NAME:
             return self._bare(word, self._field(word))
+        if self.saved is not None and text.startswith("@"):
+            return self._kept(word, self.saved)
         found = _NUMBERED.fullmatch(text)
         field = BY_NAME.get(found[1]) if found is not None else None
         if found is None or field is None or field.kind not in _WITH_NUMBER:
@@ -157,6 +163,14 @@ class _Reader:
         if field.kind is Kind.TOPIC:
             return OwnTopic(count(self.source, number))
         return self._comparison(field, Piece(found[1], word.start, word.start + 1), ":", number)
+
+    def _kept(self, word: Piece, saved: Mapping[str, Expression]) -> Expression:
+        """A filter that was saved under a name."""
+        found = saved.get(word.text[1:].lower())
+        if found is None:
+            hint = nearest(word.text, [f"@{name}" for name in saved]) or "Save one first."
+            raise self._wrong(word, f"there is no saved filter {quoted(word.text)}", hint)
+        return found
 
     def _bare(self, word: Piece, field: Field) -> Expression:
         """A field alone. A letter that means nothing by itself takes the next word for its value."""

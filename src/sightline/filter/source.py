@@ -47,12 +47,14 @@ class Source:
 
     text: str
     place: int = field(default=0)
+    kind: str = field(default="filter")
+    """What a mistake is said to be in."""
 
     def wrong(self, start: int, end: int, message: str, hint: str) -> Fault:
         """A mistake in this part of the text."""
         return Fault(
             Code.USAGE,
-            f"filter, column {start + 1}: {message}",
+            f"{self.kind}, column {start + 1}: {message}",
             hint=f"{hint}\n{_pointed(self.text, start, max(end, start + 1))}",
             details={"column": start + 1, "length": max(end - start, 1)},
         )

@@ -1,3 +1,5 @@
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,3 +74,17 @@ texts = (
 @given(texts, texts)
 def test_what_is_written_safely_is_read_again_as_it_was(asked: str, said: str) -> None:
     assert read(f"### User\n\n{escaped(asked)}\n\n### Assistant\n\n{escaped(said)}\n") == [(asked, said)]
+
+
+def test_a_long_text_is_not_gone_through_for_each_of_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(f"## User\nquestion {number}\n## Assistant\nanswer\n" for number in range(500))
+    hashed: list[int] = []
+    sha256 = hashlib.sha256
+
+    def counted(data: bytes) -> "hashlib._Hash":
+        hashed.append(len(data))
+        return sha256(data)
+
+    monkeypatch.setattr(hashlib, "sha256", counted)
+    assert len(read_markdown(text).fact.pairs) == 500
+    assert sum(hashed) < 10 * len(text)

@@ -1,5 +1,6 @@
 """Conversations as people write them down: a line says who speaks, and what follows is what they say."""
 
+import hashlib
 import re
 
 from sightline.chat.imports.gathering import Gathered, Gathering, Speaker, Turn
@@ -46,7 +47,9 @@ def read_markdown(text: str, name: str = "") -> Gathered:
         reading.take(line)
     reading.close()
     topic = gathering.topic(text, reading.title or "Markdown")
-    gathering.conversation("\n".join((reading.title, text)), topic, reading.turns)
+    # Each pair's id is made from this; from the text itself it would take a pass over all of it for each pair.
+    key = hashlib.sha256(f"{reading.title}\n{text}".encode("utf-8", "replace")).hexdigest()
+    gathering.conversation(key, topic, reading.turns)
     return gathering.done()
 
 

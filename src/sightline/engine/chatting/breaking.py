@@ -1,0 +1,43 @@
+"""Work that a person may break off at any time, also before it has begun."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class BrokenOff(Exception):
+    """A person has broken it off."""
+
+
+class Breaking:
+    """One thing after the other is done; once `is_broken`, each is cancelled at once."""
+
+    def __init__(self) -> None:
+        self.is_broken = False
+        self._doing: asyncio.Task[Any] | None = None
+
+    def break_off(self) -> None:
+        """Do no more."""
+        self.is_broken = True
+        if self._doing is not None:
+            self._doing.cancel()
+
+    async def done(self, doing: Coroutine[Any, Any, T]) -> T:
+        """What comes of it, unless it is broken off."""
+        task = asyncio.get_running_loop().create_task(doing)
+        self._doing = task
+        if self.is_broken:
+            task.cancel()
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+        finally:
+            self._doing = None
+        if task.cancelled():
+            raise BrokenOff
+        return task.result()

@@ -1,0 +1,84 @@
+"""What the next send would be, to the byte, before anybody sends it."""
+
+from dataclasses import dataclass
+
+from sightline.budget.estimate import Estimate, exactly
+from sightline.chat.assembly import question
+from sightline.chat.pair import Trouble
+from sightline.chat.plan import Plan, plan_of
+from sightline.chat.trouble import prompt_too_large, trouble_of
+from sightline.engine.chatting.sends import first_request
+from sightline.engine.chatting.views import Looking, Views
+from sightline.engine.engine import Engine
+from sightline.engine.preparing import Prepared
+from sightline.errors import Fault
+from sightline.model.parts import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """`prepared` is the first attempt, where there can be one; `included` are the pairs in it, and `left_out_preflight`
+    those that the prompt takes the room of. `trouble` is why it would not be sent, or not in this way."""
+
+    prepared: Prepared | None = None
+    plan: Plan | None = None
+    included: int = 0
+    left_out_preflight: int = 0
+    estimate: Estimate | None = None
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """How large a prompt is: for the send button, with its band, and whether it can be sent at all."""
+
+    estimate: Estimate
+    limit: int
+    fits: bool
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Previews:
+    """Looks ahead by the same steps that a send takes, and sends nothing."""
+
+    views: Views
+    engine: Engine
+
+    async def preview(
+        self, view: str, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
+    ) -> Preview:
+        """The body of the next send from this view; `before` and `replaces` as a send has them."""
+        looking = await self.views.get(view)
+        text, attachments = self.views.asked(text, attachments)
+        try:
+            plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces)
+            ready = first_request(plan, looking.choice)
+        except Fault as fault:
+            return Preview(trouble=trouble_of(fault))
+        left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
+        included = len(plan.items) - left_out
+        return Preview(ready, plan, included, left_out, self.engine.estimate(ready), _trouble(looking, plan))
+
+    async def estimate(self, view: str, text: str, attachments: tuple[Part, ...] = ()) -> Sized:
+        """How large this prompt is."""
+        looking = await self.views.get(view)
+        room, asked = looking.view.room, question(text, attachments)
+        estimate = exactly(0, "nothing to send") if asked is None else looking.view.sizer.message(asked)
+        return Sized(estimate, room.limit, room.can_ever_hold(estimate.tokens), _line(estimate))
+
+
+def _trouble(looking: Looking, plan: Plan) -> Trouble | None:
+    if looking.trouble is not None:
+        return trouble_of(looking.trouble)
+    room = plan.room
+    if plan.is_too_large:
+        return trouble_of(prompt_too_large(plan.prompt.tokens, room.limit, room.system + room.tools))
+    return None
+
+
+def _line(estimate: Estimate) -> str:
+    if estimate.is_exact:
+        return f"{estimate.tokens:,}"
+    band = max(estimate.high - estimate.tokens, estimate.tokens - estimate.low)
+    return f"~{estimate.tokens:,} ± {band:,}"

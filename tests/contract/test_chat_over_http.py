@@ -1,0 +1,177 @@
+"""A whole chat over HTTP, as the page has it: asked, streamed, broken off, asked again, filtered, summed up, kept."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.workbench.chatting.http_stage import ChatDesk, chat_desk
+from tests.upstream import says
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[ChatDesk]:
+    with chat_desk(tmp_path) as made:
+        yield made
+
+
+def said(sent: Any) -> list[tuple[str, str]]:
+    """Who says what in a request."""
+    return [(each["role"], each["content"]) for each in sent["messages"]]
+
+
+def test_what_is_visible_is_what_is_sent(desk: ChatDesk) -> None:
+    first = desk.ask("one")
+    assert (first["state"], first["answer"]["text"], first["answer"]["model"]) == ("complete", "Hello there.", "large")
+    assert first["answer"]["usage"]["input_tokens"] == 11
+    assert first["answer"]["cost"] == pytest.approx((11 * 1.0 + 7 * 2.0) / 1_000_000)
+    desk.done("POST", "mark", {"ids": [first["id"]], "star": 3})
+    second = desk.ask("two")
+    assert said(desk.sent[-1]) == [("user", "one"), ("assistant", "Hello there."), ("user", "two")]
+    assert desk.look(filter="s0")["counter"]["text"] == "1 / 1"
+    desk.ask("three")
+    assert said(desk.sent[-1]) == [("user", "two"), ("assistant", "Hello there."), ("user", "three")]
+    assert desk.rows()[0]["id"] == second["id"]
+    assert desk.person.view(first["exchange"])["session"] == "chat"
+
+
+def test_the_answer_streams_over_the_events_and_can_be_broken_off(desk: ChatDesk) -> None:
+    desk.stops_after("Once ", "upon")
+    with desk.person.listening() as news:
+        pair = desk.done("POST", "send", {"view": "v", "text": "Tell me."})["pair"]
+        told, words = [], ""
+        while words != "Once upon":
+            each = news.get(timeout=20)
+            told.append(each)
+            if each.get("kind") == "delta":
+                assert (each["pair"], each["block"], each["type"]) == (pair, 0, "text")
+                assert each["offset"] == len(words)
+                words += each["text"]
+    assert any(each.get("kind") == "changed" and pair in each["ids"] for each in told)
+    shown = desk.pair(pair)
+    assert (shown["state"], shown["answer"]["blocks"]) == ("sending", [{"type": "text", "text": "Once upon"}])
+    assert desk.done("GET", "views/v")["sending"] == pair
+    assert desk.refused(409, "POST", "send", {"view": "v", "text": "more"})["code"] == "already_sending"
+    desk.done("POST", "cancel", {})
+    shown = desk.pair(pair)
+    assert (shown["state"], shown["answer"]["text"], shown["answer"]["finish"]) == (
+        "complete",
+        "Once upon",
+        "cancelled",
+    )
+    assert shown["answer"]["is_partial"] is True
+    desk.refused(409, "POST", "cancel", {})
+
+
+def test_the_preview_is_the_body_that_is_sent(desk: ChatDesk) -> None:
+    desk.ask("one")
+    preview = desk.done("POST", "preview", {"view": "v", "text": "two"})
+    body = preview["body"].encode()
+    assert hashlib.sha256(body).hexdigest() == preview["body_sha256"]
+    assert (preview["dialect"], preview["provider"], preview["model"]) == ("openai-chat", "acme", "large")
+    assert (preview["included"], preview["left_out_preflight"], preview["trouble"]) == (1, 0, None)
+    assert preview["url"] == f"{desk.upstream.url}/v1/chat/completions"
+    wrong = {"view": "v", "text": "three", "expect_sha256": preview["body_sha256"]}
+    assert desk.refused(409, "POST", "send", wrong)["code"] == "preview_outdated"
+    pair = desk.ask("two", expect_sha256=preview["body_sha256"])
+    assert desk.upstream.seen[-1].body == body
+    assert desk.person.view(pair["exchange"])["hashes"]["sent"] == preview["body_sha256"]
+
+
+def test_asking_again_keeps_the_earlier_answer(desk: ChatDesk) -> None:
+    pair = desk.ask("one")["id"]
+    desk.answers("Another.")
+    assert desk.done("POST", f"pairs/{pair}/reask", {"view": "v", "model": "acme/small"}) == {"pair": pair}
+    shown = desk.ended(pair)
+    assert (shown["model"], shown["answer"]["text"], shown["earlier"]) == ("acme/small", "Another.", 1)
+    assert [each["text"] for each in shown["earlier_answers"]] == ["Hello there."]
+    assert said(desk.sent[-1]) == [("user", "one")]
+    shown = desk.done("POST", f"pairs/{pair}/swap?view=v", {"index": -1})
+    assert shown["answer"]["text"] == "Hello there."
+
+
+def test_a_failure_says_why_and_is_asked_anew_in_its_place(desk: ChatDesk) -> None:
+    desk.upstream.script = [says({"error": {"message": "bad key", "type": "x", "code": "invalid_api_key"}}, 401)]
+    failed = desk.ask("one")
+    assert failed["state"] == "error"
+    assert failed["trouble"]["line"] == "[error: auth] bad key"
+    assert failed["trouble"]["label"] == "auth"
+    desk.answers("Now.")
+    again = desk.ask("one", replaces=failed["id"])
+    assert [row["id"] for row in desk.rows()] == [again["id"]]
+    assert again["answer"]["text"] == "Now."
+    assert [each["stage"] for each in again["telemetry"]] == ["attempt", "success"]
+
+
+def test_a_command_is_tried_and_then_done(desk: ChatDesk) -> None:
+    ids = [desk.ask(word)["id"] for word in ("one", "two")]
+    desk.done("POST", "mark", {"ids": ids[:1], "star": 2})
+    wanted = {"view": "v", "text": "s2 :delete", "dry_run": True}
+    told = desk.done("POST", "command", wanted)
+    assert told == {
+        "command": "delete",
+        "count": 1,
+        "sample": ["one"],
+        "needs_force": False,
+        "message": "1 pair to delete",
+        "done": False,
+        "confirm": True,
+    }
+    assert len(desk.rows()) == 2
+    assert desk.done("POST", "command", wanted | {"dry_run": False})["done"] is True
+    assert [row["id"] for row in desk.rows()] == ids[1:]
+    desk.done("POST", "restore", {"ids": ids[:1]})
+    assert [row["id"] for row in desk.rows()] == ids
+
+
+def test_what_is_exported_comes_in_again_whole(desk: ChatDesk, tmp_path: Path) -> None:
+    topic = desk.done("POST", "topics", {"name": "Cities"})["id"]
+    desk.look(topic=topic)
+    pair = desk.ask("Where is Rome?")
+    exported = desk.raw("GET", "export?view=v&filter=&as=json")
+    assert exported.headers["content-disposition"].startswith('attachment; filename="chat.json"')
+    (tmp_path / "other").mkdir()
+    with chat_desk(tmp_path / "other") as other:
+        tried = other.raw("POST", "import?name=chat.json&dry_run=1", exported.body).json()
+        assert tried == {"pairs": 1, "topics": 1, "skipped": 0, "format": "sightline", "problems": []}
+        assert other.rows() == []
+        assert other.raw("POST", "import?name=chat.json", exported.body).json() == tried
+        [shown] = other.rows()
+        assert (shown["user_text"], shown["answer"]["text"]) == ("Where is Rome?", "Hello there.")
+        assert (shown["topic_path"], shown["at"]) == (["Cities"], pair["at"])
+        again = other.raw("POST", "import?name=chat.json", exported.body).json()
+        assert (again["pairs"], again["skipped"], again["topics"]) == (0, 1, 0)
+
+
+def test_older_pairs_are_summed_up_and_come_back(desk: ChatDesk) -> None:
+    ids = [desk.ask(word * 40)["id"] for word in ("one ", "two ")]
+    desk.answers("Both were counted.")
+    draft = desk.done("POST", "compaction/draft", {"view": "v", "ids": ids})
+    assert draft["text"] == "Both were counted."
+    assert draft["before"]["tokens"] > draft["after"]["tokens"]
+    assert desk.person.view(draft["exchange"])["state"] == "finished"
+    compared = desk.done("POST", "compaction/compare", {"view": "v", "ids": ids, "text": draft["text"]})
+    assert compared == {"before": draft["before"], "after": draft["after"]}
+    summary = desk.done("POST", "compaction", {"ids": ids, "text": draft["text"]})["pair"]
+    [row] = desk.rows()
+    assert (row["id"], row["summary_of"], row["user_text"]) == (summary, ids, "Both were counted.")
+    desk.ask("next")
+    assert said(desk.sent[-1])[0] == ("user", "Both were counted.")
+    desk.done("POST", "compaction/undo", {"id": summary})
+    assert [row["id"] for row in desk.rows()][:2] == ids
+
+
+def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
+    with chat_desk(tmp_path) as desk:
+        pair = desk.ask("one")
+        desk.done("PUT", "preferences", {"settings": {"maxTrimAttempts": 3}, "saved_filters": []})
+        before = desk.rows()
+    with chat_desk(tmp_path) as desk:
+        assert json.dumps(desk.rows()) == json.dumps(before)
+        assert desk.done("GET", "preferences")["settings"]["maxTrimAttempts"] == 3
+        again = desk.pair(pair["id"])["telemetry"]
+        assert [each["stage"] for each in again] == [each["stage"] for each in pair["telemetry"]]
+        assert again[0] == pair["telemetry"][0]
