@@ -55,6 +55,14 @@ def test_sightlines_own_tables_are_sound() -> None:
     assert load(documents, {}, Settings).sound().catalog.providers["azure"].quirks.store is True
 
 
+def test_what_the_settings_say_of_themselves_has_its_place_too() -> None:
+    users = TomlText("sightline.toml", "[server]\nport = 1\n\n[tools.mine]\ntimeout_s = 1\n[chat]\nmodl = 1\n")
+    problems = load([OWN, users], {}, Settings, Settings.mistakes).problems
+    assert [problem.text.partition(": ")[0] for problem in problems] == ["sightline.toml:4", "sightline.toml:7"]
+    assert problems[0].message == "[tools.mine] names none of python, mcp and folder"
+    assert 'python = "tools.py"' in problems[0].hint
+
+
 def test_the_users_table_keeps_what_it_does_not_say() -> None:
     result = loaded('[providers.openai]\nbase_url = "http://127.0.0.1:1"\nheaders = { x-two = "2" }\n').sound()
     openai = result.catalog.providers["openai"]

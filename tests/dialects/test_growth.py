@@ -76,3 +76,29 @@ def test_a_stream_says_the_same_however_it_is_read(texts: list[str], has_role: b
     reply = fold([event for frame in frames for event in reader.feed(Frame(frame))] + reader.close())
     assert "".join(part.text for part in reply.choice.parts if hasattr(part, "text")) == "".join(texts)
     assert reply.choice.finish == "stop"
+
+
+def frames(*texts: bytes) -> list[Frame]:
+    return [Frame(b'{"delta":{"content":"%b"}}' % text) for text in texts]
+
+
+def test_several_frames_like_the_last_are_one_text() -> None:
+    growth = grown(ONE, TextReceived(3, "one", 1))
+    run = [*frames(b"a", b"b ", b"c"), Frame(b"[DONE]")]
+    assert growth.read_run(run, 0) == (TextReceived(3, "ab c", 1), 3)
+    assert growth.read_run(run, 1) == (TextReceived(3, "b c", 1), 2)
+    assert growth.read_run(run, 2) == (None, 0)
+    assert growth.read(run[2].data) == TextReceived(3, "c", 1)
+
+
+@pytest.mark.parametrize("text", [b"\\u00", b"\\", b'"', b"\xc3", b""])
+def test_what_may_be_cut_in_two_is_read_by_itself(text: bytes) -> None:
+    growth = grown(ONE, TextReceived(0, "one"))
+    assert growth.read_run(frames(b"a", text, b"b", b"c"), 0) == (None, 0)
+    assert growth.read_run(frames(b"a", b"b", text), 0) == (TextReceived(0, "ab"), 2)
+
+
+def test_a_run_that_is_no_json_has_to_be_taken_apart() -> None:
+    growth = grown(ONE, TextReceived(0, "one"))
+    assert growth.read_run(frames(b"a", b"\n"), 0) == (None, 0)
+    assert growth.read_run(frames(b"a", b"b"), 0) == (None, 0)

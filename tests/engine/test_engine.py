@@ -155,6 +155,18 @@ def test_the_label_is_the_callers(tmp_path: Path) -> None:
     play(story, tmp_path)
 
 
+def test_a_caller_that_needs_the_name_of_the_exchange_beforehand_makes_it(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO)]
+        told = {"heard": stage.heard.append, "tried": stage.tried.append, "paused": stage.paused.append}
+        await stage.engine.ask(stage.ready(), exchange="x_mine", **told)
+        assert stage.kinds("x_mine")[0] == "received"
+        await stage.ask()
+        assert stage.kinds("x_1")[0] == "received"
+
+    play(story, tmp_path)
+
+
 def test_no_retries_means_none(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [says({}, 503), streams(*HELLO)]

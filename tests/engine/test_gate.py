@@ -470,3 +470,22 @@ def test_a_request_that_no_mask_is_meant_for_is_not_even_read(tmp_path: Path, mo
             assert (await stage.ask(asks("openai-chat", body=TWO, session=session))).status == 200
 
     play(story, tmp_path)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_sender_may_want_to_look_whatever_the_rules_say(tmp_path: Path, stream: bool) -> None:
+    async def story(stage: Stage) -> None:
+        frames = b"".join(streamed("openai-chat", SAYS))
+        stage.upstream.script = [answer(200, frames, SSE) if stream else answer(200, whole("openai-chat", SAYS), JSON)]
+        assert stage.relay.holds.is_idle
+        async with asking(stage, asks("openai-chat", stream=stream, hold=True)) as (task,):
+            let_go(stage, await held(stage))
+            assert (await task).status == 200
+        stage.relay.holds.set_rules([{"filter": "", "action": "pass"}])
+        stage.relay.holds.set_mode("rules")
+        async with asking(stage, asks("openai-chat", stream=stream, hold=True)) as (task,):
+            let_go(stage, await held(stage))
+            assert (await task).status == 200
+        assert stage.kinds("x_2") == ["received", "held", "released", "attempt", "finished"]
+
+    play(story, tmp_path)

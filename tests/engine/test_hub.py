@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from sightline.engine.hub import MOST_WAITING, Hub
+from sightline.engine.hub import MOST_WAITING, Announced, Hub
 from sightline.model.exchange import Dropped, FrameArrived
 from sightline.store.entries import Entry, Kept, Noted
 
@@ -91,5 +91,19 @@ def test_where_somebody_watches_it_is_written_down_at_once() -> None:
         with hub.watch():
             hub.expect(waits)
         assert waits.commits == 1
+
+    asyncio.run(story())
+
+
+def test_what_is_announced_comes_between_the_facts_and_is_on_no_record() -> None:
+    async def story() -> None:
+        kept: list[Entry] = []
+        hub = Hub(kept.extend)
+        hub.announce("chat", {"kind": "missed"})
+        with hub.watch() as watch:
+            hub.announce("chat", {"kind": "topics"})
+            hub.record([FACT])
+        assert [news async for news in watch] == [Announced("chat", {"kind": "topics"}), FACT]
+        assert kept == [FACT]
 
     asyncio.run(story())

@@ -25,6 +25,7 @@ from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report
 from sightline.model.usage import Usage
 from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.said import Said
 from tests.fake_clock import FakeClock
 
 HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
@@ -197,3 +198,27 @@ def test_a_secret_that_came_in_pieces_is_hidden_before_a_hold_is_written_down() 
     assert len(frames) == 1
     assert b"***" in frames[0]
     assert [each.n for each in kept if isinstance(each, Noted)] == [0, 1, 2, 3]
+
+
+def said(*told: str) -> Reply:
+    return Reply(choices=(Choice(parts=tuple(Text(text=text) for text in told)),), id="r_1")
+
+
+def test_what_a_reply_says_is_told_without_secrets_before_its_end_is_recorded() -> None:
+    heard: list[Said | Entry] = []
+    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    live = Live(asked, "x_1", Hub(heard.extend, heard.append), FakeClock(100.0), ("configured-key",))
+    live.came(b"any bytes")
+    live.finished(said("a configured-key", "b"))
+    assert heard[0] == Said("x_1", "a ***\nb", "r_1")
+    assert len(heard) == 5
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_of_a_reply_that_was_not_read_nothing_is_told(counts: bool) -> None:
+    heard: list[Said] = []
+    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m", counts=counts)
+    live = Live(asked, "x_1", Hub(lambda _entries: None, heard.append), FakeClock(100.0), ())
+    live.came(b"any bytes")
+    live.finished(Reply(), warning="" if counts else "it cannot be read")
+    assert heard == []

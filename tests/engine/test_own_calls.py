@@ -61,3 +61,9 @@ def test_a_count_asks_for_nothing_else() -> None:
     assert (asked.counts, asked.is_stream, asked.provider) == (True, False, "acme")
     assert asked.path == "/v1beta/models/m:countTokens"
     assert json.loads(asked.body)["generateContentRequest"]["model"] == "models/m"
+
+
+def test_a_question_may_be_held_and_says_how_it_was_planned() -> None:
+    asked = question(ready(), session="chat", received=0.0, hold=True, budgeted=({"stage": "attempt"},))
+    assert (asked.hold, asked.budgeted) == (True, ({"stage": "attempt"},))
+    assert not question(ready(), session="chat", received=0.0).hold

@@ -1,6 +1,7 @@
 import hashlib
 import json
 
+import msgspec
 import pytest
 
 from sightline.catalog.catalog import Catalog
@@ -9,7 +10,7 @@ from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Quirks
 from sightline.catalog.route import Route
-from sightline.engine.preparing import prepared, target_of
+from sightline.engine.preparing import composed, prepared, target_of, written
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Document, Inline, Text
@@ -32,6 +33,16 @@ def test_the_body_is_what_the_hash_is_of() -> None:
     assert ready.call.body is ready.body
     assert ready.call.url == "http://127.0.0.1:1/v1/chat/completions"
     assert ready.is_stream
+
+
+def test_a_request_that_has_grown_is_written_for_the_same_choice() -> None:
+    chosen = choice(Provider(base_url="http://127.0.0.1:1/v1"))
+    request = composed(HI, chosen)
+    assert written(request, chosen, stream=True).body == prepared(HI, chosen).body
+    grown = msgspec.structs.replace(request, messages=(*request.messages, Message("user", (Text("and?"),))))
+    ready = written(grown, chosen, stream=False)
+    assert [each["content"] for each in json.loads(ready.body)["messages"]] == ["hi", "and?"]
+    assert not ready.is_stream
 
 
 def test_nothing_is_lost_on_the_way_to_the_providers_dialect() -> None:

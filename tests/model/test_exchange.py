@@ -4,6 +4,7 @@ import pytest
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
+    Budgeted,
     Dropped,
     Edited,
     Exchange,
@@ -38,6 +39,7 @@ SENT = AttemptStarted(1, "acme", "aa")
         ((RECEIVED, SENT, ExchangeCancelled()), "cancelled"),
         ((RECEIVED, SENT, Held("tool_calls")), "held"),
         ((RECEIVED, Held(), Answered("cc")), "sending"),
+        ((RECEIVED, SENT, ExchangeFinished("stop"), Budgeted({"stage": "success"})), "finished"),
     ],
 )
 def test_the_state_is_a_fold_over_the_facts(facts: tuple[Fact, ...], state: State) -> None:

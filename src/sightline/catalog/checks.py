@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.problem import Path, Problem, nearest, problem_at, quoted, shown
+from sightline.catalog.problem import Mistake, Path, Problem, nearest, problem_at, quoted, shown
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.catalog.reading import PlaceOf
 from sightline.model.header_names import CREDENTIALS, OF_A_BODY, OF_A_CONNECTION, QUERY_CREDENTIALS, TOKEN
@@ -34,10 +34,7 @@ def check(catalog: Catalog, tree: JsonObject, place_of: PlaceOf) -> list[Problem
     ]
 
 
-_Mistake = tuple[Path, str, str]
-
-
-def _mistakes(catalog: Catalog, tree: JsonObject) -> Iterator[_Mistake]:
+def _mistakes(catalog: Catalog, tree: JsonObject) -> Iterator[Mistake]:
     for name, provider in catalog.providers.items():
         path = ("providers", name)
         yield from _provider(path, name, provider)
@@ -49,7 +46,7 @@ def _mistakes(catalog: Catalog, tree: JsonObject) -> Iterator[_Mistake]:
     yield from _aliases(catalog)
 
 
-def _provider(path: Path, name: str, provider: Provider) -> Iterator[_Mistake]:
+def _provider(path: Path, name: str, provider: Provider) -> Iterator[Mistake]:
     if not name or "/" in name or name != name.strip():
         yield path, "is no name for a provider", "Choose one without slashes and outer spaces: it stands before a /."
     if not provider.base_url and not provider.embedded:
@@ -63,7 +60,7 @@ def _provider(path: Path, name: str, provider: Provider) -> Iterator[_Mistake]:
         yield (*path, "key_header"), "is no name of a header", ""
 
 
-def _url(path: Path, url: str) -> Iterator[_Mistake]:
+def _url(path: Path, url: str) -> Iterator[Mistake]:
     if not url:
         return
     example = f"Write it like {quoted('https://api.example.com/v1')} or {quoted('${NAME}/v1')}."
@@ -83,7 +80,7 @@ def _url(path: Path, url: str) -> Iterator[_Mistake]:
         yield path, "has a query or a fragment", "Parameters belong into the table query."
 
 
-def _headers(path: Path, headers: dict[str, str]) -> Iterator[_Mistake]:
+def _headers(path: Path, headers: dict[str, str]) -> Iterator[Mistake]:
     for name, value in headers.items():
         here = (*path, name)
         if name.lower() in CREDENTIALS or _KEY.search(value):
@@ -95,14 +92,14 @@ def _headers(path: Path, headers: dict[str, str]) -> Iterator[_Mistake]:
             yield from _header_name(here, name)
 
 
-def _header_name(path: Path, name: str) -> Iterator[_Mistake]:
+def _header_name(path: Path, name: str) -> Iterator[Mistake]:
     if not TOKEN.fullmatch(name):
         yield path, "is no name of a header", "Use letters, digits and dashes."
     elif name.lower() in _FRAMING:
         yield path, "is a header that Sightline sets itself", "Leave it out."
 
 
-def _names_of_variables(path: Path, provider: Provider) -> Iterator[_Mistake]:
+def _names_of_variables(path: Path, provider: Provider) -> Iterator[Mistake]:
     if provider.key_env and not is_variable_name(provider.key_env):
         hint = _EXPORT.format("ACME_API_KEY", "key_env", quoted("ACME_API_KEY"))
         yield (*path, "key_env"), _NAME_OF_VARIABLE.format("key"), hint
@@ -122,13 +119,13 @@ def is_variable_name(text: str) -> bool:
     return bool(_VARIABLE.fullmatch(text)) and not (_KEY.match(text) or _BARE_KEY.fullmatch(text))
 
 
-def _query(path: Path, query: dict[str, str]) -> Iterator[_Mistake]:
+def _query(path: Path, query: dict[str, str]) -> Iterator[Mistake]:
     for name, value in query.items():
         if name.lower() in QUERY_CREDENTIALS or _KEY.search(value):
             yield (*path, name), "holds a secret", "Name its variable with key_env; addresses are recorded."
 
 
-def _routes(routes: Json, catalog: Catalog) -> Iterator[_Mistake]:
+def _routes(routes: Json, catalog: Catalog) -> Iterator[Mistake]:
     # Not from the catalogue: a route that could not be read is missing there, and the others would be miscounted.
     for index, route in enumerate(routes if isinstance(routes, list) else ()):
         name = route.get("provider") if isinstance(route, dict) else None
@@ -136,7 +133,7 @@ def _routes(routes: Json, catalog: Catalog) -> Iterator[_Mistake]:
         yield from _each_known(("routes", index, "provider"), "provider", names, catalog.providers)
 
 
-def _references(catalog: Catalog) -> Iterator[_Mistake]:
+def _references(catalog: Catalog) -> Iterator[Mistake]:
     providers = catalog.providers
     for name, family in catalog.families.items():
         yield from _each_known(("families", name, "providers"), "provider", family.providers, providers)
@@ -146,13 +143,13 @@ def _references(catalog: Catalog) -> Iterator[_Mistake]:
         yield from _each_known(("models", name, "family"), "family", families, catalog.families)
 
 
-def _each_known(path: Path, what: str, names: Iterable[str], known: Iterable[str]) -> Iterator[_Mistake]:
+def _each_known(path: Path, what: str, names: Iterable[str], known: Iterable[str]) -> Iterator[Mistake]:
     for name in names:
         if name not in known:
             yield path, f"names a {what} that does not exist: {quoted(name)}", nearest(name, known)
 
 
-def _aliases(catalog: Catalog) -> Iterator[_Mistake]:
+def _aliases(catalog: Catalog) -> Iterator[Mistake]:
     owners: dict[str, str] = {name: name for name in catalog.models}
     for name, model in catalog.models.items():
         for alias in model.aliases:

@@ -1,6 +1,6 @@
 """The whole configuration from its texts: Sightline's own tables, the user's file, and the environment over both."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -11,7 +11,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.checks import check
 from sightline.catalog.environment import settings_in
 from sightline.catalog.overlay import Overlay
-from sightline.catalog.problem import Problem, fault_of, nearest, problem_at, quoted, shown
+from sightline.catalog.problem import Mistake, Problem, fault_of, nearest, problem_at, quoted, shown
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.catalog.reading import fields_of, found, read, type_of
 from sightline.catalog.synonyms import own_names
@@ -36,8 +36,14 @@ class Loaded(Generic[T]):
         return self
 
 
-def load(documents: Sequence[TomlText], environment: Mapping[str, str], settings_type: type[T]) -> Loaded[T]:
-    """The documents laid over each other in their order, and the environment over them."""
+def load(
+    documents: Sequence[TomlText],
+    environment: Mapping[str, str],
+    settings_type: type[T],
+    mistakes_in: Callable[[T], Iterable[Mistake]] = lambda _settings: (),
+) -> Loaded[T]:
+    """The documents laid over each other in their order, and the environment over them. `mistakes_in` tells what is
+    wrong with settings whose values have the right types."""
     overlay, problems = _laid(documents)
     schema = {**_kinds(Catalog), **_kinds(settings_type)}
     settings, unknown = settings_in(environment, schema, overlay.tree)
@@ -54,6 +60,7 @@ def load(documents: Sequence[TomlText], environment: Mapping[str, str], settings
     named = set(variables_of(catalog))
     problems += [problem for problem in unknown if problem.path not in named]
     problems += [*mistakes, *more, *check(catalog, tree, overlay.place)]
+    problems += [problem_at(overlay.place(path), path, message, hint) for path, message, hint in mistakes_in(chosen)]
     order = {source.file: index for index, source in enumerate(documents)}
     problems.sort(key=lambda problem: (order.get(problem.file, len(order)), problem.line))
     return Loaded(catalog, chosen, tuple(problems))

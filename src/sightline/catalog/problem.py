@@ -9,6 +9,8 @@ from typing import TypeAlias
 from sightline.errors import Code, Fault
 
 Path: TypeAlias = tuple[str | int, ...]
+Mistake: TypeAlias = tuple[Path, str, str]
+"""A key, what is wrong with it, and what to do."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -130,7 +130,7 @@ class Dialect:
     """One provider's API as values. `model_in_path` says that the URL, not the body, names the model.
 
     `endpoint` is None for a dialect that nobody serves. With `ends_with_bytes` nothing but the end of its bytes ends a
-    stream.
+    stream. `read_plain` reads a whole reply of the most frequent kind at once, and leaves any other to `read_reply`.
     """
 
     name: str
@@ -148,3 +148,4 @@ class Dialect:
     endpoint: Endpoint | None = None
     names: NameRule = ANY_NAME
     unread: Unread = field(default_factory=Unread)
+    read_plain: Callable[[Json, str], Reply | None] | None = None

@@ -1,10 +1,13 @@
 """The frames by which a text grows are alike to the byte but for the text, and are read without taking them apart."""
 
+from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
 
 from sightline.model.events import TextReceived, ThinkingReceived
+from sightline.wire.sse import Frame
 
 _STRING = msgspec.json.Decoder(str)
 _ENCODER = msgspec.json.Encoder()
@@ -38,6 +41,32 @@ class Growth:
                 return type(event)(event.part, text, event.choice)
         self._event = None
         return None
+
+    def read_run(self, frames: Sequence[Frame], start: int) -> tuple[TextReceived | ThinkingReceived | None, int]:
+        """The text of several frames like the last as one event, and how many they are; None where a single one has to
+        be read. Only plain letters are put together: an escape, or a letter of several bytes, may be cut in two."""
+        event, before, behind, shortest = self._event, self._before, self._behind, self._shortest
+        if event is None:
+            return None, 0
+        first, last = len(before), -len(behind)
+        pieces: list[bytes] = []
+        for frame in islice(frames, start, None):
+            data = frame.data
+            if not data.startswith(before) or not data.endswith(behind) or len(data) <= shortest:
+                break
+            piece = data[first:last]
+            if b"\\" in piece or b'"' in piece or not piece.isascii():
+                break
+            pieces.append(piece)
+        if len(pieces) < 2:
+            return None, 0
+        try:
+            text = _STRING.decode(b'"%b"' % b"".join(pieces))
+        except msgspec.DecodeError:
+            self._event = None  # one of them is no JSON, and whoever takes them apart says which
+            return None, 0
+        self._misses = 0
+        return type(event)(event.part, text, event.choice), len(pieces)
 
     def learn(self, data: bytes, event: TextReceived | ThinkingReceived) -> None:
         """This frame was taken apart and brought this event alone."""

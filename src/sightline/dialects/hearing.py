@@ -1,9 +1,12 @@
 """From the bytes of an answer to its events, while it arrives and however it was split."""
 
-from sightline.dialects.dialect import Dialect
-from sightline.dialects.streaming import DONE, no_reply
+from functools import cached_property
+
+from sightline.dialects.dialect import Dialect, StreamReading
+from sightline.dialects.streaming import DONE, StreamReader, no_reply
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
+from sightline.model.reply import Reply
 from sightline.wire.jsontext import BOM, decode, encode
 from sightline.wire.sse import Frame, SseDecoder
 
@@ -16,19 +19,28 @@ _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 class Hearing:
     """One answer of one dialect. It is a stream of server-sent events, or turns out to be a whole body.
 
-    `late` are the places of frames that came after the end of the stream and told nothing.
+    `late` are the places of frames that came after the end of the stream and told nothing. One that `joins` tells of
+    several pieces of one text that came at once as of one piece.
     """
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, *, joins: bool = False) -> None:
         self._dialect = dialect
-        self._reader = dialect.stream_reader()
-        self._frames = SseDecoder()
+        self._joins = joins
         self._unframed: bytearray | None = bytearray()
         self._index = 0
         self._waiting = 0
         self.has_ended = False
         self.has_failed = False
         self.late: list[str] = []
+
+    @cached_property
+    def _reader(self) -> StreamReading:
+        """An answer that is no stream never asks for it, nor for the next."""
+        return self._dialect.stream_reader()
+
+    @cached_property
+    def _frames(self) -> SseDecoder:
+        return SseDecoder()
 
     @property
     def may_end(self) -> bool:
@@ -60,6 +72,15 @@ class Hearing:
         last = [event for event in self._events(frames) if not isinstance(event, FrameBroken)]
         return [*last, *self._reader.close()]
 
+    def plain(self, data: bytes) -> Reply | None:
+        """The reply of an answer that is all here, where it can be read at once; else `whole` tells what it says."""
+        if self._dialect.read_plain is None or data[:1] != b"{":
+            return None
+        try:
+            return self._dialect.read_plain(decode(data), self._dialect.name)
+        except Fault:
+            return None
+
     def whole(self, data: bytes) -> list[StreamEvent]:
         """An answer that is all here: one body, or all frames of a stream."""
         if data[:1] == b"{":
@@ -85,7 +106,18 @@ class Hearing:
 
     def _events(self, frames: list[Frame]) -> list[StreamEvent]:
         events: list[StreamEvent] = []
-        for frame in frames:
+        runner = self._reader if self._joins and isinstance(self._reader, StreamReader) else None
+        joined = 0
+        for position, frame in enumerate(frames):
+            if position < joined:
+                continue
+            if runner is not None:
+                grown, count = runner.feed_run(frames, position)
+                if grown is not None:
+                    joined = position + count
+                    self._index += count
+                    events.append(grown)
+                    continue
             if self.has_ended and frame.data != DONE:
                 self.late.append(f"/{self._index}")
             told = self._reader.feed(frame)

@@ -66,6 +66,8 @@ def read_options(document: JsonObject, table: Table) -> tuple[dict[str, object],
     places: dict[str, str] = {}
     for name, paths in table.items():
         for path in paths:
+            if path[0] not in document:  # as most of them
+                continue
             value = _value_at(document, path)
             if value is not None and name not in found:
                 at = "/" + "/".join(path)

@@ -5,6 +5,7 @@ a frame that is not JSON or not of the dialect is told as such, the finishes com
 and bytes that stop without a legal end are a failure and never a short success.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from sightline.dialects.growth import Growth
@@ -87,6 +88,15 @@ class StreamReader:
         if self._has_failed or self._machine.is_over():
             return self._end(events)
         return events
+
+    def feed_run(self, frames: Sequence[Frame], start: int) -> tuple[StreamEvent | None, int]:
+        """One event for several frames that do nothing but let a text grow, and how many they are; None where the next
+        one has to be fed by itself."""
+        if self._has_ended or self._growth is None:
+            return None, 0
+        grown, count = self._growth.read_run(frames, start)
+        self._index += count
+        return grown, count
 
     @property
     def is_complete(self) -> bool:

@@ -1,20 +1,24 @@
 """A client's request as the server understood it, before anything was decided about it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+
+import msgspec
+
+from sightline.model.json import JsonObject
 
 TextHeaders = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a client sent. `body` is after content decoding; `coded` the bytes as they came where a coding was undone.
 
     `headers` are as they came, in order, in latin-1; `path` and `query` as the client wrote them, behind any prefix.
     `received` is the clock's elapsed time when its head came; `origin` the exchange that this one replays; `tokens` how
-    large it is thought to be, where whoever asks has thought about it.
+    large it is thought to be, where whoever asks has thought about it. With `hold`, a person is waited for whatever the
+    rules say. `budgeted` is how a chat has planned it, for the record; `exchange` is its name there, where whoever asks
+    has made one.
     """
 
     dialect: str
@@ -33,6 +37,9 @@ class Asked:
     received: float = 0.0
     origin: str = ""
     tokens: int = 0
+    hold: bool = False
+    exchange: str = ""
+    budgeted: tuple[JsonObject, ...] = ()
 
     def named(self) -> Mapping[str, str]:
         """The headers by name in lower case; of several with one name the first."""

@@ -19,6 +19,7 @@ from sightline.engine.preparing import Prepared
 from sightline.engine.relay import Relay
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
+from sightline.model.json import JsonObject
 from sightline.model.reply import Reply
 from sightline.store.entries import Noted
 from sightline.transport.clock import Clock
@@ -81,17 +82,42 @@ class Engine:
         return Estimate(tokens, tokens, tokens, f"counted by {choice.provider_name}")
 
     async def ask(
-        self, prepared: Prepared, *, heard: Heard, tried: Tried, paused: Paused, session: str = SESSION
+        self,
+        prepared: Prepared,
+        *,
+        heard: Heard,
+        tried: Tried,
+        paused: Paused,
+        session: str = SESSION,
+        hold: bool = False,
+        waits: bool = True,
+        noted: Telling | None = None,
+        budgeted: tuple[JsonObject, ...] = (),
+        exchange: str = "",
     ) -> Reply:
         """Send it; `heard` gets each event as it comes, `tried` each attempt as it starts, `paused` what is waited for.
+
+        With `hold` a person is waited for before it goes out. A caller that has seen to the account's limits itself
+        `waits` for none. `noted` gets each fact but frames once it is on record; `budgeted` are facts of its caller's.
+        `exchange` is the name that it gets on record, where the caller needs one beforehand.
 
         A request that gets no answer, or is refused, raises its fault. An answer that breaks off does not: what
         arrived is in the reply, with the fault.
         """
         tokens = self.estimate(prepared).tokens
-        await self._pause(prepared, tokens, paused)
-        asked = question(prepared, session=session, received=self.clock.elapsed(), tokens=tokens)
-        async with await self.relay.start(asked, _attempts(tried)) as relayed:
+        if waits:
+            await self._pause(prepared, tokens, paused)
+        received = self.clock.elapsed()
+        asked = question(
+            prepared,
+            session=session,
+            received=received,
+            tokens=tokens,
+            hold=hold,
+            budgeted=budgeted,
+            exchange=exchange,
+        )
+        async with await self.relay.start(asked, _attempts(tried, noted)) as relayed:
             reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)
         self._learn(prepared, reply)
         return reply
@@ -111,10 +137,12 @@ class Engine:
             self.memory.learn(choice.provider_name, choice.model, raw, reply.usage, tools=bool(request.tools))
 
 
-def _attempts(tried: Tried) -> Telling:
+def _attempts(tried: Tried, also: Telling | None = None) -> Telling:
     def noted(noted: Noted) -> None:
         if isinstance(noted.fact, AttemptStarted):
             tried(noted.fact)
+        if also is not None:
+            also(noted)
 
     return noted
 

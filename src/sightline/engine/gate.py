@@ -4,6 +4,8 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from typing import assert_never
 
+from msgspec import structs
+
 from sightline.dialects.dialect import Client
 from sightline.edit.draft import Draft, Editing
 from sightline.edit.masks import Outcome
@@ -20,13 +22,13 @@ from sightline.engine.stopped import Stopped, session_of
 from sightline.errors import Code, Fault
 from sightline.intercept.answering import said
 from sightline.intercept.calls import CallsDraft, CallsEditing
-from sightline.intercept.rules import Rule
+from sightline.intercept.rules import EVERY, Rule
 from sightline.model.reply import Reply
 from sightline.transport.clock import Clock
 
 
 class Gate:
-    """Stops what the holds say. It is not asked where they are idle."""
+    """Stops what the holds say, and what its sender wants to be stopped. It is not asked where there is neither."""
 
     def __init__(self, holds: Holds, clock: Clock) -> None:
         self._holds = holds
@@ -43,6 +45,8 @@ class Gate:
         subject = self._subject(journey)
         journey.is_stopped = self._holds.may_want_calls(subject)
         rule = self._holds.decide(subject, "request")
+        if journey.asked.hold and (rule is None or rule.action == "pass"):
+            rule = EVERY  # whoever sent it is there, and takes the time that it takes
         if rule is None or rule.action == "pass":
             return Let(outbound.body, digest) if draft is None else Let(draft.data, draft.sha256)
         if rule.action == "drop":
@@ -160,7 +164,7 @@ def carrying(outbound: Outbound, let: Let) -> Outbound:
     if let.data == outbound.body:
         return outbound
     headers = tuple(each for each in outbound.request.headers if each[0].lower() != "content-encoding")
-    return replace(outbound, request=replace(outbound.request, headers=headers, body=let.data), body=let.data)
+    return structs.replace(outbound, request=replace(outbound.request, headers=headers, body=let.data), body=let.data)
 
 
 def dropped(reason: str) -> Fault:

@@ -232,15 +232,19 @@ async def _read(response: Response, live: Live) -> _Came:
     """A body to its end; each piece is on record."""
     coding = response.header("content-encoding")
     undoing = None if coding.strip().lower() in ("", "identity") else Undoing(coding)
-    body, plain = bytearray(), bytearray()
+    pieces: list[bytes] = []
+    plain: list[bytes] = []
+    size = 0
     async for piece in response:
-        body += piece
+        pieces.append(piece)
+        size += len(piece)
         some = piece if undoing is None else undoing.feed(piece)
-        plain += some
+        plain.append(some)
         live.came(some)
-        if len(body) > READ_LIMIT:
+        if size > READ_LIMIT:
             raise unreadable(f"it has more than {READ_LIMIT} bytes")
-    return _Came(bytes(body), bytes(plain), "" if undoing is None else undoing.trouble)
+    body = b"".join(pieces)
+    return _Came(body, body, "") if undoing is None else _Came(body, b"".join(plain), undoing.trouble)
 
 
 def _plain(body: bytes, headers: RawHeaders) -> bytes:

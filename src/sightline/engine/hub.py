@@ -1,13 +1,17 @@
-"""Every fact as it becomes true: into the record first, then to whoever watches."""
+"""Every fact as it becomes true: into the record first, then to whoever watches; and what is only announced."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol, Self
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeAlias
 
 from sightline.model.exchange import FrameArrived
+from sightline.model.json import JsonObject
 from sightline.store.entries import Entry, Noted
+from sightline.store.said import Said
 
 Record = Callable[[Sequence[Entry]], None]
+Hear = Callable[[Said], None]
 
 SOON = 0.1
 """Seconds in which an answer may come before the request alone is written down."""
@@ -16,20 +20,31 @@ MOST_WAITING = 10_000
 """A watcher that is further behind is let go: it can ask for what it has missed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """News that is not on record as a fact of an exchange: of which kind, and what."""
+
+    event: str
+    value: JsonObject
+
+
+News: TypeAlias = Noted | Announced
+
+
 class Watch:
     """Facts for one watcher, from the moment it was made. Iterate over it; `close` it, or leave its `with`."""
 
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
-        self._waiting: asyncio.Queue[Noted | None] = asyncio.Queue()
+        self._waiting: asyncio.Queue[News | None] = asyncio.Queue()
         self._is_over = False
 
-    def tell(self, noted: Noted) -> None:
-        """Put a fact into the queue."""
+    def tell(self, news: News) -> None:
+        """Put it into the queue."""
         if self._waiting.qsize() >= MOST_WAITING:
             self.close()
         else:
-            self._waiting.put_nowait(noted)
+            self._waiting.put_nowait(news)
 
     def close(self) -> None:
         """No more facts; those that wait can still be had."""
@@ -45,12 +60,12 @@ class Watch:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Noted:
-        noted = await self._waiting.get()
-        if noted is None:
+    async def __anext__(self) -> News:
+        news = await self._waiting.get()
+        if news is None:
             self._waiting.put_nowait(None)
             raise StopAsyncIteration
-        return noted
+        return news
 
     def __enter__(self) -> Self:
         return self
@@ -68,10 +83,12 @@ class Unwritten(Protocol):
 
 
 class Hub:
-    """Writes facts down by `record`, which is the store's, and tells them."""
+    """Writes facts down by `record`, which is the store's, and tells them. `hear` is the store's too: what replies say,
+    for the search."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, hear: Hear | None = None) -> None:
         self._record = record
+        self.hear = hear
         self._unwritten: set[Unwritten] = set()
         self._overdue: set[Unwritten] = set()
         self._is_timed = False
@@ -90,6 +107,13 @@ class Hub:
         """Tell a fact that is not recorded yet: a frame, as it comes."""
         for watch in self._watching[:]:
             watch.tell(noted)
+
+    def announce(self, event: str, value: JsonObject) -> None:
+        """Tell news of this kind. Nothing is recorded, and who does not watch misses it."""
+        if self._watching:
+            announced = Announced(event, value)
+            for watch in self._watching[:]:
+                watch.tell(announced)
 
     def expect(self, unwritten: Unwritten) -> None:
         """See to it that its facts are written down soon, if it does not do so before: at once where somebody watches.

@@ -13,6 +13,7 @@ from sightline.errors import Code, Fault
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
+    Budgeted,
     Dropped,
     Edited,
     ExchangeCancelled,
@@ -29,7 +30,9 @@ from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, folded
 from sightline.model.report import Report
 from sightline.model.usage import Usage, possible
+from sightline.store.digest import words_of
 from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.said import Said
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
 
@@ -73,6 +76,8 @@ class Live:
                 asked.origin,
             )
         )
+        for told in asked.budgeted:
+            self._note(Budgeted(told))
 
     # --- what happens ---
 
@@ -231,8 +236,17 @@ class Live:
             self._postponed = make, reply
             return
         self._settle(reply)
-        self._note(make())
+        ending = make()
+        self._note(ending)
+        if reply is not None and isinstance(ending, ExchangeFinished):
+            self._tell_words(ending, reply)
         self.commit()
+
+    def _tell_words(self, ending: ExchangeFinished, reply: Reply) -> None:
+        """Spare the store a second reading of what came and could be read."""
+        if self._hub.hear is not None and self._frames and not ending.warning and not self.asked.counts:
+            hidden = self.redaction.words
+            self._hub.hear(Said(self.exchange, hidden(words_of(reply)), hidden(reply.id or "")))
 
     def _settle(self, reply: Reply | None) -> None:
         """Nothing more comes: what was held back is shown, and what must not be is hidden."""
@@ -302,7 +316,7 @@ class Live:
 def _bare(usage: Usage | None) -> Usage | None:
     """The counts that can be; the provider's finer ones are in the raw reply."""
     told = possible(usage)
-    return None if told is None else replace(told, extras={})
+    return replace(told, extras={}) if told is not None and told.extras else told
 
 
 def _unrecorded(trouble: Exception) -> Fault:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import unquote, urlencode
 
 import msgspec
@@ -38,8 +38,7 @@ _MOST_KNOWN = 512
 _WANTS = re.compile(r"\s*([^\s;,]+)[^,]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Outbound:
+class Outbound(msgspec.Struct, frozen=True):
     """What is sent. `body` is the body after content decoding; `report` and `client` are there if it was written anew,
     `client` being the request as the client meant it."""
 

@@ -17,7 +17,7 @@ class Overheard(Hub):
     """
 
     def __init__(self, hub: Hub, tell: Telling) -> None:
-        super().__init__(hub.record)
+        super().__init__(hub.record, hub.hear)
         self._hub = hub
         self._tell = tell
 

@@ -3,13 +3,23 @@
 from sightline.dialects.endpoint import count_call, counting_of, endpoint_of, in_path
 from sightline.engine.asked import Asked
 from sightline.engine.preparing import Prepared
+from sightline.model.json import JsonObject
 from sightline.wire.call import Call
 
 AGENT = "sightline"
 """What our own callers call themselves."""
 
 
-def question(prepared: Prepared, *, session: str, received: float, tokens: int = 0) -> Asked:
+def question(
+    prepared: Prepared,
+    *,
+    session: str,
+    received: float,
+    tokens: int = 0,
+    hold: bool = False,
+    exchange: str = "",
+    budgeted: tuple[JsonObject, ...] = (),
+) -> Asked:
     """The request that was prepared, byte for byte, for the provider that was chosen."""
     path, query = path_of(prepared.dialect, prepared.choice.model, stream=prepared.is_stream)
     return Asked(
@@ -24,6 +34,9 @@ def question(prepared: Prepared, *, session: str, received: float, tokens: int =
         session=session,
         received=received,
         tokens=tokens,
+        hold=hold,
+        exchange=exchange,
+        budgeted=budgeted,
     )
 
 

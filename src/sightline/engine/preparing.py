@@ -38,16 +38,24 @@ class Prepared:
 
 def prepared(prompt: Prompt, choice: Choice) -> Prepared:
     """The request of one of our own callers, in the provider's dialect."""
-    spoken = choice.dialect
-    request = compose(
+    return written(composed(prompt, choice), choice, stream=prompt.stream)
+
+
+def composed(prompt: Prompt, choice: Choice) -> Request:
+    """The same before it is written."""
+    return compose(
         prompt,
         provider=choice.provider,
         family=choice.family,
         facts=choice.facts,
         model=choice.model,
-        dialect=spoken,
+        dialect=choice.dialect,
     )
-    report = Report()
+
+
+def written(request: Request, choice: Choice, *, stream: bool) -> Prepared:
+    """A request that was composed for this choice before, and may have grown since."""
+    spoken, report = choice.dialect, Report()
     body = write_request(request, spoken, target_of(choice), report, with_url=True)
     if choice.route is not None and choice.route.strict and report.refusals:
         lost = "; ".join(f"{loss.what}: {loss.why}" for loss in report.refusals)
@@ -56,8 +64,8 @@ def prepared(prompt: Prompt, choice: Choice) -> Prepared:
             f"the route to {choice.provider_name} is strict, and this would be lost: {lost}",
             hint="Leave it out, or set strict = false for the route.",
         )
-    call = call_to(choice.provider, spoken, choice.model, body, stream=prompt.stream)
-    return Prepared(choice, spoken, request, body, report, call, prompt.stream)
+    call = call_to(choice.provider, spoken, choice.model, body, stream=stream)
+    return Prepared(choice, spoken, request, body, report, call, stream)
 
 
 def target_of(choice: Choice) -> Target:

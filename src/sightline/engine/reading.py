@@ -18,8 +18,9 @@ class Reading:
     """
 
     def __init__(self, spoken: str) -> None:
-        self._hearing = Hearing(dialect(spoken))
+        self._hearing = Hearing(dialect(spoken), joins=True)
         self._fold = Fold(spoken)
+        self._plain: Reply | None = None
         self._is_lost = False
         self.has_failed = False
         self._warnings: list[str] = []
@@ -44,7 +45,9 @@ class Reading:
         """Read an answer that is all here, which most likely is no stream."""
         if not self._is_lost:
             try:
-                self._take(self._hearing.whole(data))
+                self._plain = self._hearing.plain(data)
+                if self._plain is None:
+                    self._take(self._hearing.whole(data))
             except Exception as error:  # noqa: BLE001 - as above
                 self._lose(error)
 
@@ -61,7 +64,7 @@ class Reading:
     @property
     def reply(self) -> Reply:
         """What has been read so far."""
-        return Reply() if self._is_lost else self._fold.reply
+        return Reply() if self._is_lost else self._plain or self._fold.reply
 
     @property
     def warning(self) -> str:

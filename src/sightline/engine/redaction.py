@@ -59,13 +59,21 @@ class Redaction:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self.secrets = tuple(dict.fromkeys(secret for secret in secrets if len(secret) >= SHORTEST))
-        self._pattern = _searched(self.secrets).words
+        self._searched = _searched(self.secrets)
 
     def text(self, text: str) -> str:
         """A sentence or an address."""
-        if self._pattern is not None:
-            text = self._pattern.sub(MASK, text)
+        text = self.words(text)
         return _USER.sub(f"{MASK}@", text) if "@" in text else text
+
+    def words(self, text: str) -> str:
+        """What somebody said; an address in it stays as it is."""
+        for form in self._searched.forms:
+            # One text after the other is looked for in a fraction of the time of a pattern; as a rule none is there.
+            if form in text:
+                assert self._searched.words is not None
+                return self._searched.words.sub(MASK, text)
+        return text
 
     def headers(self, headers: TextHeaders) -> TextHeaders:
         """Headers, with a mask where the value of one is a secret by its name."""
@@ -102,13 +110,19 @@ class Masking:
 
     def feed(self, data: bytes) -> bytes:
         """What can be shown of these bytes, and of those that were held back."""
-        pattern = self._searched.raw
-        if pattern is None:
+        searched = self._searched
+        if searched.raw is None:
             return data
-        data = self._held + data
-        if pattern.search(data) is not None:
-            self.has_found = True
-            data = pattern.sub(MASK.encode(), data)
+        if self._held:
+            data = self._held + data
+        for form in searched.spelled:
+            if form in data:
+                self.has_found = True
+                data = searched.raw.sub(MASK.encode(), data)
+                break
+        if data[-1:] not in searched.letters:
+            self._held = b""
+            return data  # as at the end of a frame: no secret has a line break in it
         cut = self._beginning(data)
         self._held = data[cut:]
         return data[:cut] if self._held else data
@@ -120,8 +134,6 @@ class Masking:
 
     def _beginning(self, data: bytes) -> int:
         """Where a secret may have begun at the end of these bytes; their length where none has."""
-        if data[-1:] not in self._searched.letters:
-            return len(data)  # as at the end of a frame: no secret has a line break in it
         places = []
         for secret in self._searched.spelled:
             at = data.find(secret[:1], max(0, len(data) - len(secret) + 1))
@@ -138,6 +150,7 @@ class _Searched:
 
     words: re.Pattern[str] | None
     raw: re.Pattern[bytes] | None
+    forms: tuple[str, ...]
     spelled: tuple[bytes, ...]
     letters: bytes = b""
 
@@ -149,9 +162,9 @@ def _searched(secrets: tuple[str, ...]) -> _Searched:
     ordered = sorted(forms, key=len, reverse=True)
     spelled = tuple(form.encode("utf-8", "surrogateescape") for form in ordered)
     if not ordered:
-        return _Searched(None, None, ())
+        return _Searched(None, None, (), ())
     words = re.compile("|".join(map(re.escape, ordered)))
-    return _Searched(words, re.compile(b"|".join(map(re.escape, spelled))), spelled, b"".join(spelled))
+    return _Searched(words, re.compile(b"|".join(map(re.escape, spelled))), tuple(ordered), spelled, b"".join(spelled))
 
 
 def _spellings(secret: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import lru_cache
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import Choice
@@ -83,13 +84,17 @@ class Relay:
         A caller of our own may want to hear of what happens on the way: `noted` gets each fact but frames, once it is
         on record.
         """
-        journey = Journey(asked, self._make_id(), self._clock, self._secrets, self._forget, noted)
-        if self.holds.is_idle or not can_tick(asked):
+        journey = Journey(asked, asked.exchange or self._make_id(), self._clock, self._secrets, self._forget, noted)
+        if (self.holds.is_idle and not asked.hold) or not can_tick(asked):
             return await self._started(journey)
-        return await kept_alive(journey, self._started(journey), self._clock)
+        return await kept_alive(journey, self._started_apart(journey), self._clock)
+
+    async def _started_apart(self, journey: Journey) -> Relayed:
+        """The same in a task of its own."""
+        journey.task = asyncio.current_task()
+        return await self._started(journey)
 
     async def _started(self, journey: Journey) -> Relayed:
-        journey.task = asyncio.current_task()
         try:
             return await self._relayed(journey)
         except Fault as fault:
@@ -105,6 +110,11 @@ class Relay:
         finally:
             if not journey.is_passing:
                 self._forget(journey)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The configured keys, which nothing that is kept may repeat."""
+        return self._secrets
 
     def unwritten(self, exchange: str) -> list[Noted]:
         """Facts of an exchange under way that are not on record yet."""
@@ -154,7 +164,7 @@ class Relay:
         make = self._passing.on if choice.dialect == asked.dialect else translated
         shown: Outbound | None = None
         let: Let | None = None
-        if not self.holds.is_idle and not asked.counts:
+        if (asked.hold or not self.holds.is_idle) and not asked.counts:
             # Before the embedded model's turn, which nobody shall lose because another one's request is held.
             shown = make(asked, choice, self._stand_ins(choice.provider))
             stopped = await self._gate.request(journey, live, shown, self._noted(journey, live, shown))
@@ -245,10 +255,8 @@ class Relay:
             dialect=choice.dialect,
             stream=asked.is_stream,
             retries=provider.stream_max_retries if asked.is_stream else provider.request_max_retries,
-            timeouts=Timeouts(
-                connect=provider.connect_timeout_ms / 1000,
-                first_byte=provider.first_byte_timeout_ms / 1000,
-                idle=provider.stream_idle_timeout_ms / 1000,
+            timeouts=_timeouts(
+                provider.connect_timeout_ms, provider.first_byte_timeout_ms, provider.stream_idle_timeout_ms
             ),
             direct=provider.embedded,
             tokens=asked.tokens,
@@ -257,6 +265,11 @@ class Relay:
         )
         with journey.waiting():
             return await self._sender.send(outgoing, live.attempted)
+
+
+@lru_cache(maxsize=256)
+def _timeouts(connect: int, first_byte: int, idle: int) -> Timeouts:
+    return Timeouts(connect / 1000, first_byte / 1000, idle / 1000)
 
 
 def _head_of(answer: Answer) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:

@@ -6,7 +6,8 @@ Credentials are not on record, so the provider needs a key of its own, or must w
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose

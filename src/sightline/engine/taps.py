@@ -17,6 +17,7 @@ from sightline.wire.sse import SseDecoder, encode_frame
 
 _NUMBER = re.compile(rb'"sequence_number":\s*(\d+)')
 _KEPT_FOR_NUMBERS = 1 << 16
+_WORTH_READING = 1 << 13
 
 
 class Tap(Protocol):
@@ -75,12 +76,14 @@ class Verbatim:
         self._undoing = undoing
         self._is_framed = is_framed and undoing is None
         self._reading = Reading(spoken)
-        self._unread = b""
+        self._unread: list[bytes] = []
+        self._unread_size = 0
         self._last = b""
 
     @property
     def reply(self) -> Reply:
         """What has been read of the answer."""
+        self._read()
         return self._reading.reply
 
     def take(self, data: bytes) -> bytes:
@@ -88,7 +91,8 @@ class Verbatim:
         if self._undoing is not None:
             return self._coded(data, self._undoing)
         self._live.came(data)
-        self._unread = data
+        self._unread.append(data)
+        self._unread_size += len(data)
         shown = self._masking.feed(data)
         if shown:
             self._last = shown
@@ -99,22 +103,30 @@ class Verbatim:
         plain = undoing.feed(data)
         self._live.came(plain)
         if undoing.trouble:
+            self._read()
             self._reading.give_up(undoing.trouble)
-        self._unread = plain
+        self._unread.append(plain)
+        self._unread_size += len(plain)
         self._masking.feed(plain)
         if self._masking.has_found:
             raise _repeated()
         return data
 
     def catch_up(self) -> None:
-        """Read what was passed on."""
-        if self._unread:
-            data, self._unread = self._unread, b""
+        """Read what was passed on, once that is worth the while: many small pieces are read quicker as one."""
+        if self._unread_size >= _WORTH_READING:
+            self._read()
+
+    def _read(self) -> None:
+        if self._unread_size:
+            data = b"".join(self._unread)
+            self._unread.clear()
+            self._unread_size = 0
             self._reading.feed(data)
 
     def end(self) -> bytes:
         """What was held back; and where the stream ended without its end, the error that says so."""
-        self.catch_up()
+        self._read()
         held = self._masking.close()
         ended_before = self._reading.has_failed
         self._reading.close()
@@ -133,7 +145,7 @@ class Verbatim:
 
     def fail(self, fault: Fault) -> bytes:
         """The error in the words of the dialect, if there is a place for it; after a legal end nothing is missing."""
-        self.catch_up()
+        self._read()
         is_spoilt = self._undoing is not None and self._masking.has_found
         if self._reading.has_ended and not is_spoilt:
             return self.end()
@@ -147,7 +159,7 @@ class Verbatim:
 
     def leave(self) -> None:
         """A client that leaves behind the legal end, or behind the provider's own error, has had everything."""
-        self.catch_up()
+        self._read()
         was_told = self._reading.has_failed
         self._reading.close()
         reply = self._reading.reply

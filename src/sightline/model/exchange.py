@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
+from sightline.model.json import Json
 from sightline.model.report import Addition, Loss
 from sightline.model.usage import Usage
 
@@ -69,6 +70,13 @@ class Answered(msgspec.Struct, frozen=True, tag_field="kind", tag="answered"):
     client gets, folded, as JSON."""
 
     sha256: str
+
+
+class Budgeted(msgspec.Struct, frozen=True, tag_field="kind", tag="budgeted"):
+    """How a chat has planned this request, or what it made of the outcome: one moment of one send, under the names that
+    the chat has for it. It may come after the end."""
+
+    telemetry: dict[str, Json]
 
 
 class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt"):
@@ -138,6 +146,7 @@ Fact: TypeAlias = (
     | Released
     | Dropped
     | Answered
+    | Budgeted
     | AttemptStarted
     | FrameArrived
     | ExchangeFinished
@@ -179,7 +188,7 @@ def _step(state: State, fact: Fact) -> State:
             return "failed"
         case ExchangeCancelled():
             return "cancelled"
-        case Received() | Translated() | Edited() | FrameArrived():
+        case Received() | Translated() | Edited() | Budgeted() | FrameArrived():
             return state
         case unreachable:
             assert_never(unreachable)

@@ -68,14 +68,24 @@ class Fold:
             if growing is not None:  # as in nearly all of them
                 growing.fragments.append(event.text)
                 return
-        match event:
+        match event:  # those that every answer has come first
             case TextReceived(part, text, choice, at):
                 self._draft(choice, part, Text(at=at)).fragments.append(text)
+            case Started():
+                self._started = _completed(self._started, event)
+            case ToolCallCompleted() | Ended():
+                pass
+            case Finished(choice=choice):
+                self._choice(choice).finished = event
+            case UsageReceived(usage):
+                self._usage = usage if self._usage is None else updated(self._usage, usage)
+            case FieldReceived(at, value) | FrameBroken(at, value):
+                self._unmodelled.append(Unmodelled(at, value))
+            case ArgumentsReceived(part, fragment, choice):
+                self._draft(choice, part, ToolCall("", "", "")).fragments.append(fragment)
             case ThinkingReceived(part, text, choice, piece, summary, at):
                 draft = self._draft(choice, part, Thinking(at=at))
                 draft.pieces.setdefault((summary, piece), []).append(text)
-            case ArgumentsReceived(part, fragment, choice):
-                self._draft(choice, part, ToolCall("", "", "")).fragments.append(fragment)
             case RefusalReceived(part, text, choice, at):
                 self._draft(choice, part, Refusal(at=at)).fragments.append(text)
             case ToolCallBegun(part, call_id, name, choice, kind, namespace, item, at):
@@ -91,18 +101,8 @@ class Fold:
                 draft_choice.logprobs_at = draft_choice.logprobs_at or at
             case PartReceived(part, value, choice):
                 self._draft(choice, part, value)
-            case UsageReceived(usage):
-                self._usage = usage if self._usage is None else updated(self._usage, usage)
-            case FieldReceived(at, value) | FrameBroken(at, value):
-                self._unmodelled.append(Unmodelled(at, value))
-            case Started():
-                self._started = _completed(self._started, event)
-            case Finished(choice=choice):
-                self._choice(choice).finished = event
             case Failed(fault):
                 self._fault = fault
-            case ToolCallCompleted() | Ended():
-                pass
             case unreachable:
                 assert_never(unreachable)
 

@@ -13,6 +13,8 @@ from hashlib import sha256
 from typing import TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+import msgspec
+
 from sightline.budget.ledger import Ledger, Sent
 from sightline.budget.rate_headers import allowances, reset_wait
 from sightline.dialects.registry import dialect
@@ -39,15 +41,14 @@ _NOT_CONNECTED = frozenset({"dns", "refused", "unreachable", "tls", "proxy", "co
 RawHeaders: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True):
     """A request and how it is to be sent. `retries` are attempts after the first, `tokens` its estimated size.
 
     `direct` goes around every proxy. `secrets` are values that must not come back in a fault's text; the request's own
     credentials are always among them. `sha256` is that of the body after content decoding, where the caller knows it.
     """
 
-    request: HttpRequest = field(repr=False)
+    request: HttpRequest
     provider: str
     model: str
     dialect: str
@@ -57,12 +58,14 @@ class Outgoing:
     direct: bool = False
     tokens: int = 0
     max_wait: float = LONGEST_WAIT
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = ()
     sha256: str = ""
 
+    def __repr__(self) -> str:
+        return f"Outgoing({self.request!r} to {self.provider}, {self.model})"
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+
+class Accepted(msgspec.Struct, frozen=True):
     """A 2xx whose body has not been read; whoever gets it closes it. `sent` is the ledger's entry, to be settled."""
 
     response: Response

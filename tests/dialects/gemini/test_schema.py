@@ -133,4 +133,5 @@ def test_a_root_that_is_a_reference_has_no_type_beside_it():
 def test_a_root_without_a_type_gets_one():
     report = Report()
     assert accepted({}, "/tools/0", "/tools/0/x", report) == {"type": "object"}
-    assert report.additions == (Addition("/tools/0/x/type", "object", "gemini wants a type at the root of a schema"),)
+    what, why = "type object of the schema", "gemini wants a type at the root of a schema"
+    assert report.additions == (Addition("/tools/0/x/type", what, why),)

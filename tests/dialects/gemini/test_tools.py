@@ -97,7 +97,7 @@ def test_foreign_tools_become_declarations():
         }
     ]
     assert lost(report) == [
-        ("/tools/0", "$schema at the root of the schema", "identity"),
+        ("/tools/0", "$schema at the root of the schema of f", "identity"),
         ("/tools/0", "strict", "option"),
         ("/tools/1", "tool of type 'web_search'", "option"),
         ("/tools/2", "tool of type None", "option"),

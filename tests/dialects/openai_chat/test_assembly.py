@@ -103,6 +103,13 @@ def test_calls_with_ids_are_told_apart(fragments):
     assert calls(*fragments) == [("x", "f", A), ("y", "g", B)]
 
 
+def test_an_id_that_a_model_gives_to_several_calls_does_not_join_them():
+    assert calls(
+        part(0, "x", "f", ""), part(0, arguments=A), part(1, "x", "f", ""), part(1, "x", arguments=B),
+        part(1, "x", "f", B), part(2, "x", "g", A),
+    ) == [("x", "f", A), ("x", "f", B), ("x", "g", A)]  # fmt: skip
+
+
 @pytest.mark.parametrize("fragments", WITHOUT_IDS.values(), ids=WITHOUT_IDS)
 def test_calls_without_ids_are_told_apart_and_get_none(fragments):
     assert calls(*fragments) == [("", "f", A), ("", "g", B)]

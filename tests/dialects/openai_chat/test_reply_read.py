@@ -1,7 +1,9 @@
+import json
 from typing import Any
 
 import pytest
 
+from sightline.dialects.openai_chat.reply_read import read_plain
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FieldReceived, Finished, Started
 from sightline.model.parts import Audio, Inline, Opaque, Refusal, Text, Thinking, ToolCall
@@ -194,3 +196,71 @@ def test_what_is_no_reply_of_this_dialect_is_a_fault_with_its_place(body, pointe
     with pytest.raises(Fault) as caught:
         read_reply(body)
     assert caught.value.pointer == pointer
+
+
+PLAIN: dict[str, Any] = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 7,
+    "model": "m",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "hi", "refusal": None, "annotations": []},
+            "logprobs": None,
+            "finish_reason": "length",
+        }
+    ],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "a/b": 1},
+    "x/y": 1,
+}
+
+
+def changed(pointer: str, value: Any) -> dict[str, Any]:
+    document: Any = json.loads(json.dumps(PLAIN))
+    *parents, last = pointer[1:].split("/")
+    place = document
+    for key in parents:
+        place = place[int(key) if key.isdigit() else key]
+    place[last] = value
+    return document  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value"),
+    [
+        ("/id", ""),
+        ("/usage", None),
+        ("/error", None),
+        ("/choices/0/message", {"role": "assistant", "content": "hi"}),
+        ("/choices/0/finish_reason", "a word of its own"),
+    ],
+)
+def test_a_reply_that_is_one_text_is_read_at_once_as_by_its_events(pointer: str, value: Any) -> None:
+    document = changed(pointer, value)
+    assert read_plain(document, "openai-chat") == fold(read_reply(document), "openai-chat")
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value"),
+    [
+        ("/error", {}),
+        ("/choices", None),
+        ("/choices", []),
+        ("/choices/0/index", 1),
+        ("/choices/0/text", "hi"),
+        ("/choices/0/logprobs", {"content": []}),
+        ("/choices/0/message", None),
+        ("/choices/0/message/content", ""),
+        ("/choices/0/message/content", [{"type": "text", "text": "hi"}]),
+        ("/choices/0/message/role", "user"),
+        ("/choices/0/message/refusal", "no"),
+        ("/choices/0/message/more", None),
+        ("/choices/0/finish_reason", None),
+        ("/choices/0/finish_reason", "error"),
+    ],
+)
+def test_any_other_reply_is_left_to_its_events(pointer: str, value: Any) -> None:
+    assert read_plain(changed(pointer, value), "openai-chat") is None
+    assert read_plain([PLAIN], "openai-chat") is None
+    assert read_plain({**PLAIN, "choices": ["hi"]}, "openai-chat") is None

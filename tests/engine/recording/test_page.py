@@ -4,11 +4,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from sightline.engine.recording.page import page
-from sightline.model.exchange import ExchangeCancelled, Fact, Received
+from sightline.model.exchange import Budgeted, ExchangeCancelled, Fact, Received
 from sightline.model.report import Loss
-from sightline.store.entries import Kept
+from sightline.store.entries import Kept, Noted
 from tests.recordings import exchange, failed, one
-from tests.store.traffic import chat_body, chat_stream, noted, sha256
+from tests.store.traffic import NOON, chat_body, chat_stream, noted, sha256
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 ANTHROPIC = json.dumps(
@@ -88,3 +88,11 @@ def test_several_answers_are_told_apart(tmp_path: Path) -> None:
     words = Reader(page(told).decode()).words
     assert "assistant, choice 1" in words
     assert "assistant, choice 2" in words
+
+
+def test_what_a_chat_has_planned_is_one_line(tmp_path: Path) -> None:
+    entries = exchange("x_1", chat_body("hi"), chat_stream("yes"))
+    budgeted = Noted("x_1", 99, NOON, Budgeted({"stage": "success", "messages": [{"content": "not again"}]}))
+    read = Reader(page(asyncio.run(one(tmp_path, [*entries, budgeted]))).decode())
+    assert "stage success" in read.words
+    assert "not again" not in read.words

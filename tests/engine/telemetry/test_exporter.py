@@ -7,7 +7,8 @@ import pytest
 
 from sightline.engine.telemetry import exporter as module
 from sightline.engine.telemetry.exporter import Exporter
-from sightline.store.entries import Entry
+from sightline.model.exchange import Budgeted
+from sightline.store.entries import Entry, Noted
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
 from sightline.transport.http.trust import Trust
@@ -160,5 +161,17 @@ def test_too_many_are_dropped_from_the_oldest(monkeypatch: pytest.MonkeyPatch) -
             if each["key"] == "sightline.exchange"
         ]
         assert named == ["x_2", "x_3"]
+
+    play(story)
+
+
+def test_what_a_chat_has_planned_is_not_waited_for_after_the_end() -> None:
+    async def story(upstream: Upstream, client: HttpClient) -> None:
+        upstream.script = [answer(200, b"{}")]
+        async with Exporter(client, upstream.url, version="9") as exporter:
+            exporter.took(entries(1))
+            exporter.took([Noted("x_1", 9, 1.0, Budgeted({"stage": "success"}))])
+            assert exporter._open == {}
+        assert len(spans(upstream.seen[0].body)) == 1
 
     play(story)

@@ -68,24 +68,25 @@ def write_schema(schema: JsonObject, key: str) -> tuple[str, JsonObject]:
     return key, schema
 
 
-def accepted(schema: JsonObject, at: str, place: str, report: Report) -> JsonObject:
-    """A foreign JSON Schema without what the API refuses; `at` is its place in the source, `place` where it goes."""
+def accepted(schema: JsonObject, at: str, place: str, report: Report, name: str = "the schema") -> JsonObject:
+    """A foreign JSON Schema without what the API refuses; `at` is its place in the source, `place` where it goes, and
+    `name` what the report calls it."""
 
     def clean(node: JsonObject, path: str) -> JsonObject:
         for key, severity in _REFUSED.items():
             if key in node:
-                report.lose(at, f"{key} at {path or 'the root'} of the schema", "gemini refuses the keyword", severity)
+                report.lose(at, f"{key} at {path or 'the root'} of {name}", "gemini refuses the keyword", severity)
         kept = {key: value for key, value in node.items() if key not in _REFUSED}
         if "$ref" in kept and not all(key[:1] == "$" for key in kept):
             if "anyOf" in kept:
-                what = f"anyOf at {path or 'the root'} of the schema"
+                what = f"anyOf at {path or 'the root'} of {name}"
                 report.lose(at, what, "gemini takes it or the $ref beside it, not both", "option")
             kept["anyOf"] = [{"$ref": kept.pop("$ref")}]  # the same schema, in the form that may have neighbours
         return kept
 
     cleaned = _walked(schema, clean, "", 0)
     if "type" not in cleaned:
-        report.add(f"{place}/type", "object", "gemini wants a type at the root of a schema")
+        report.add(f"{place}/type", f"type object of {name}", "gemini wants a type at the root of a schema")
         cleaned = clean({"type": "object", **cleaned}, "")
     return cleaned
 

@@ -85,7 +85,7 @@ def _declared(tool: FunctionTool, index: int, report: Report) -> JsonObject:
         entry["description"] = tool.description
     if tool.schema is not None:
         place = f"/tools/0/functionDeclarations/{index}/parametersJsonSchema"
-        entry["parametersJsonSchema"] = accepted(tool.schema, tool.at, place, report)
+        entry["parametersJsonSchema"] = accepted(tool.schema, tool.at, place, report, f"the schema of {tool.name}")
     if tool.strict is not None:
         why = "gemini has no strict flag on a function"
         report.lose(tool.at, "strict", why, "option" if tool.strict else "identity")

@@ -7,7 +7,7 @@ servers is a named setting of the target. Imports the shared pieces of `dialects
 from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
 from sightline.dialects.openai_chat.errors import read_error, write_error
 from sightline.dialects.openai_chat.names import NAME
-from sightline.dialects.openai_chat.reply_read import read_reply
+from sightline.dialects.openai_chat.reply_read import read_plain, read_reply
 from sightline.dialects.openai_chat.reply_write import write_reply
 from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
@@ -22,6 +22,7 @@ DIALECT = Dialect(
     read_reply=read_reply,
     write_reply=write_reply,
     stream_reader=ChatStreamReader,
+    read_plain=read_plain,
     stream_writer=ChatStreamWriter,
     read_error=read_error,
     write_error=write_error,

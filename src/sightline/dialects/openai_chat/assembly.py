@@ -125,8 +125,8 @@ class Assembly:
         under_index = [call for call in self._calls if call.index == fragment.index]
         if fragment.id:
             known = [call for call in self._calls if call.id == fragment.id]
-            if known:
-                return known[0]
+            if known and not all(_is_another(call, fragment) for call in known):
+                return next((call for call in reversed(known) if call.index == fragment.index), known[0])
             waiting = [call for call in under_index if not call.id and _may_be_named(call, fragment)]
             return waiting[-1] if waiting else None
         if under_index:
@@ -149,6 +149,12 @@ class Assembly:
         return events
 
 
+def _is_another(call: _Call, fragment: Fragment) -> bool:
+    """Whether a fragment with the id of a call begins another: some models give the same id to all that they call."""
+    is_elsewhere = fragment.index is not None and fragment.index != call.index
+    return is_elsewhere and bool(fragment.name) and call.is_whole and not _is_repeated(call, fragment)
+
+
 def _may_be_named(call: _Call, fragment: Fragment) -> bool:
     """Whether an id that comes late is that of this call: it was begun without a name, or goes on without one."""
     return not call.name or (not fragment.name and not call.is_whole)
@@ -156,5 +162,5 @@ def _may_be_named(call: _Call, fragment: Fragment) -> bool:
 
 def _is_repeated(call: _Call, fragment: Fragment) -> bool:
     """Some servers tell a whole call once more when it is complete."""
-    is_suspect = bool(fragment.id and fragment.name and call.pieces) and call.is_whole
+    is_suspect = bool(fragment.id and fragment.name == call.name and call.pieces) and call.is_whole
     return is_suspect and "".join(call.pieces) == fragment.arguments

@@ -13,7 +13,7 @@ from sightline.dialects.openai_chat.choices import (
     read_thinking,
 )
 from sightline.dialects.openai_chat.errors import finish_fault, is_bare_error, read_error
-from sightline.dialects.openai_chat.names import AUDIO_PART, FIRST_CALL, REFUSAL_PART, TEXT_PART, THINKING
+from sightline.dialects.openai_chat.names import AUDIO_PART, FIRST_CALL, REFUSAL_PART, THINKING
 from sightline.dialects.openai_chat.request_read import FUNCTION, read_arguments, read_call
 from sightline.dialects.openai_chat.usage import read_usage
 from sightline.model.events import (
@@ -27,13 +27,13 @@ from sightline.model.events import (
     SignatureReceived,
     Started,
     StreamEvent,
-    TextReceived,
     ToolCallBegun,
     ToolCallCompleted,
     UsageReceived,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Audio, Inline, Opaque, ToolCall
+from sightline.model.parts import Audio, Inline, Opaque, Text, ToolCall
+from sightline.model.reply import Choice, Reply, Unmodelled
 from sightline.wire.pointer import join
 
 BODY = frozenset({"id", "created", "model", "choices", "usage", "error"})
@@ -48,8 +48,6 @@ _SOUNDS = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "ZkxhQ": "audio/flac", "T
 def read_reply(document: Json) -> list[StreamEvent]:
     """The events of a `chat.completion`, or of an error body."""
     body = as_object(document, "")
-    if (plain := _plain(body)) is not None:
-        return plain
     if body.get("error") is not None or is_bare_error(body):
         return [Failed(read_error(0, body, {})), Ended()]
     choices = as_list(body.get("choices"), "/choices")
@@ -66,10 +64,12 @@ def read_reply(document: Json) -> list[StreamEvent]:
     return [*events, Ended()]
 
 
-def _plain(body: JsonObject) -> list[StreamEvent] | None:
-    """The events of a reply that is one text, as most are; None where it is anything else."""
-    choices = body.get("choices")
-    if type(choices) is not list or len(choices) != 1 or body.get("error") is not None:
+def read_plain(document: Json, dialect: str) -> Reply | None:
+    """A reply that is one text, as most are, without the detour of events; None where it is anything else."""
+    if type(document) is not dict or document.get("error") is not None:
+        return None
+    choices = document.get("choices")
+    if type(choices) is not list or len(choices) != 1:
         return None
     choice = choices[0]
     if type(choice) is not dict or not choice.keys() <= _PLAIN or choice.get("logprobs") or choice.get("index") != 0:
@@ -80,18 +80,22 @@ def _plain(body: JsonObject) -> list[StreamEvent] | None:
     text = message.get("content")
     if type(text) is not str or not text or message.get("role") != "assistant":
         return None
-    if any(value is not None and value != [] for key, value in message.items() if key not in _SPOKEN):
+    if len(message) > 2 and any(value not in (None, []) for key, value in message.items() if key not in _SPOKEN):
         return None
-    events: list[StreamEvent] = [read_started(body, ""), *fields(body, BODY, "")]
-    if body.get("usage") is not None:
-        events.append(UsageReceived(read_usage(body["usage"], "/usage")))
+    started, usage = read_started(document, ""), document.get("usage")
     finish = read_finish(word, has_calls=False, has_refusal=False)
-    return [
-        *events,
-        TextReceived(TEXT_PART, text, 0, at="/choices/0/message/content"),
-        Finished(finish, 0, finish_detail(word), at="/choices/0/finish_reason"),
-        Ended(),
-    ]
+    said = Text(text, at="/choices/0/message/content")
+    answer = Choice(parts=(said,), finish=finish, detail=finish_detail(word), finish_at="/choices/0/finish_reason")
+    return Reply(
+        choices=(answer,),
+        id=started.id,
+        model=started.model,
+        created=started.created,
+        places=started.places,
+        usage=None if usage is None else read_usage(usage, "/usage"),
+        dialect=dialect,
+        unmodelled=tuple(Unmodelled(join("", key), value) for key, value in rest(document, BODY).items()),
+    )
 
 
 def read_started(body: JsonObject, at: str) -> Started:

@@ -36,9 +36,11 @@ def again(recorded: Recorded) -> Asked:
     """The request that was sent, for the provider that it was sent to: the very bytes."""
     provider = recorded.summary.provider
     if not provider:
-        return replace(_as_received(recorded), body=recorded.sent)
+        return msgspec.structs.replace(_as_received(recorded), body=recorded.sent)
     if recorded.spoken == recorded.received.dialect:
-        return replace(_as_received(recorded), body=recorded.sent, model=recorded.model, provider=provider)
+        return msgspec.structs.replace(
+            _as_received(recorded), body=recorded.sent, model=recorded.model, provider=provider
+        )
     path, query = path_of(recorded.spoken, recorded.model, stream=recorded.received.is_stream)
     return Asked(
         recorded.spoken,
@@ -60,8 +62,8 @@ def elsewhere(recorded: Recorded, model: str) -> Asked:
     body = recorded.sent if recorded.spoken == asked.dialect else recorded.body
     if dialect(asked.dialect).model_in_path:
         named = _MODEL_IN_PATH.sub(lambda _: in_path(model), asked.path, count=1)
-        return replace(asked, body=body, path=named, model=model)
-    return replace(asked, body=WireDocument(body).set("/model", model).data, model=model)
+        return msgspec.structs.replace(asked, body=body, path=named, model=model)
+    return msgspec.structs.replace(asked, body=WireDocument(body).set("/model", model).data, model=model)
 
 
 def had_credential(recorded: Recorded) -> bool:

@@ -150,7 +150,7 @@ def _arguments(text: str) -> str:
 
 
 def _source(source: Source | None) -> str:
-    return hashlib.sha256(msgspec.json.encode(source)).hexdigest()[:16]
+    return hashlib.sha256(encode(msgspec.to_builtins(source))).hexdigest()[:16]
 
 
 def _tool(tool: Tool) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from sightline.engine.recording.page_parts import block, folded, message_html, parts_html, pretty, tool_html
 from sightline.engine.recording.recorded import Recorded
 from sightline.errors import Fault
-from sightline.model.exchange import FrameArrived
+from sightline.model.exchange import Budgeted, FrameArrived
 from sightline.model.json import Json, JsonObject
 from sightline.store.entries import Noted
 
@@ -169,8 +169,10 @@ def _told(recorded: Recorded) -> Iterator[tuple[Noted, tuple[str, str]]]:
         plain: JsonObject = msgspec.to_builtins(noted.fact)
         kind = str(plain.pop("kind"))
         shown = {key: value for key, value in plain.items() if value not in ("", 0, 0.0, None, [], {})}
-        for long in ("headers", "report", "additions", "usage"):
+        for long in ("headers", "report", "additions", "usage", "telemetry"):
             shown.pop(long, None)
+        if isinstance(noted.fact, Budgeted):
+            shown["stage"] = str(noted.fact.telemetry.get("stage"))
         yield noted, (kind, ", ".join(f"{key} {value}" for key, value in shown.items()))
 
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from sightline.engine.telemetry.spans import ENDS, attributes, span
 from sightline.errors import Fault
-from sightline.model.exchange import FrameArrived
+from sightline.model.exchange import Budgeted, FrameArrived
 from sightline.model.json import Json
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.transport.http.client import HttpClient
@@ -67,6 +67,8 @@ class Exporter:
         for entry in entries:
             if isinstance(entry, Kept):
                 bodies[entry.sha256] = entry.data
+            elif isinstance(entry.fact, Budgeted):
+                continue  # no span tells of it, and it may come when the span is gone
             elif self._with_content or not isinstance(entry.fact, FrameArrived):
                 facts, kept = self._open.setdefault(entry.exchange, ([], {}))
                 facts.append(entry)

@@ -30,7 +30,10 @@ class Response:
     def header(self, name: str) -> str:
         """The first value of a header, whatever the case of its name; nothing where it is absent."""
         wanted = name.lower().encode("latin-1")
-        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
+        for key, value in self.headers:
+            if key.lower() == wanted:
+                return value.decode("latin-1")
+        return ""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
