@@ -12,9 +12,12 @@ from msgspec import inspect
 from sightline.edit.masks import Mask
 from sightline.edit.operations import AnyOperation
 from sightline.engine.expanding import Expand
+from sightline.engine.running import shapes as runs
 from sightline.intercept.rules import Rule
 from sightline.model.exchange import Fact
 from sightline.server.workbench import shapes
+from sightline.server.workbench.approvals import ApprovalShown
+from sightline.server.workbench.chatting import shapes as chat
 from sightline.server.workbench.views import ALWAYS
 from sightline.store.summary import Summary
 
@@ -28,15 +31,33 @@ ANSWERS = (
     shapes.Intercepting,
     shapes.Decided,
     shapes.About,
+    chat.PairOpened,
+    chat.RowsShown,
+    chat.PlaceShown,
+    chat.ViewShown,
+    chat.EstimateShown,
+    chat.PreviewShown,
+    chat.Asked,
+    chat.Versioned,
+    chat.CommandShown,
+    chat.ImportShown,
+    chat.TopicShown,
+    chat.PreferencesShown,
+    chat.ComparisonShown,
+    chat.DraftShown,
+    runs.RunBrief,
+    runs.RunShown,
+    ApprovalShown,
 )
 SUFFIXES = {
     "sightline.model.exchange": "Fact",
     "sightline.edit.operations": "Operation",
     "sightline.engine.expanding": "Operation",
+    "sightline.chat.telemetry": "Telemetry",
 }
 """What is told apart by its module in Python is told apart by its name in the page."""
 
-NAMES = {"Summary": "Line"}
+NAMES = {"Summary": "Line", "Parameters": "TopicParameters"}
 FIELDS = {
     ("Told", "facts"): "NotedFact[]",
     ("Line", "status"): "number | null",
@@ -57,9 +78,12 @@ export type View = Omit<Line, keyof Changed | keyof Told> &
   Required<Omit<Told, "fault">> &
   Pick<Told, "fault">;
 
+/** A piece of an answer. */
+export type Block = AnswerShown["blocks"][number];
+
 /** What every refusal is. */
 export interface Refusal {
-  error: { code: string; message: string; hint: string };
+  error: { code: string; message: string; hint: string; details?: { [key: string]: Json } };
 }
 """
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import Choice, choose, default_choice
 from sightline.catalog.loading import Loaded, load
 from sightline.catalog.problem import Problem
 from sightline.catalog.provider import Provider
@@ -34,6 +35,13 @@ class Configuration:
     def has_key(self, provider: Provider) -> bool:
         """Whether the provider's key is in the environment, or it takes none."""
         return not provider.key_env or bool(self.environment.get(provider.key_env, "").strip())
+
+    def choice(self, wanted: str) -> Choice:
+        """The model that this wish means; without one, the configured one, else one that can answer."""
+        wanted = wanted or self.settings.ask.model
+        if wanted:
+            return choose(self.catalog, wanted, has_key=self.has_key)
+        return default_choice(self.catalog, has_key=self.has_key)
 
 
 def configuration(named: str | None) -> Configuration:
@@ -73,7 +81,7 @@ def _loaded(named: str | None) -> tuple[Loaded[Settings], Path | None]:
     documents = [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
     if path is not None:
         documents.append(TomlText(str(path), _text(path)))
-    return load(documents, os.environ, Settings), path
+    return load(documents, os.environ, Settings, Settings.mistakes), path
 
 
 def _configuration(loaded: Loaded[Settings], path: Path | None) -> Configuration:

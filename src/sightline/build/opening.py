@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import SystemClock
-from sightline.build.parts import means_of, nowhere, opened_relay, opened_store
+from sightline.build.parts import hearing, means_of, nowhere, opened_relay, opened_store
 from sightline.engine.counting import Counter
 from sightline.engine.memory import Memory
 from sightline.errors import Fault
@@ -67,5 +67,6 @@ async def open_relay(
     async with AsyncExitStack() as stack:
         record = await opened_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
-        relay, _ = await opened_relay(loaded, means_of(loaded, folder, stack), record.record, stack, is_told=True)
+        relay, hub = await opened_relay(loaded, means_of(loaded, folder, stack), record.record, stack, is_told=True)
+        hub.hear = hearing(record)
         yield relay, record

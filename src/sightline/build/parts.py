@@ -27,7 +27,7 @@ from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:
-    from sightline.engine.hub import Hub, Record
+    from sightline.engine.hub import Hear, Hub, Record
     from sightline.engine.kept_interception import KeptInterception
     from sightline.engine.relay import Relay
     from sightline.store.entries import Entry
@@ -142,6 +142,13 @@ async def opened_relay(
         holds=Holds(means.memory, clock.now, interception),
     )
     return relay, hub
+
+
+def hearing(store: "Store") -> "Hear | None":
+    """Where to say what replies say, if this store wants to know before it looks for itself."""
+    from sightline.store.sqlite import SqliteStore
+
+    return store.hear if isinstance(store, SqliteStore) else None
 
 
 def _also(record: "Record", told: "Record") -> "Record":

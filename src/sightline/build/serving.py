@@ -4,20 +4,25 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import SystemClock
-from sightline.build.parts import means_of, opened_relay, opened_store, price_list
+from sightline.build.parts import hearing, means_of, nowhere, opened_relay, opened_store, price_list
 from sightline.engine.memory import Memory
 
 if TYPE_CHECKING:
+    from sightline.engine.hub import Hub
     from sightline.engine.relay import Relay
     from sightline.engine.relayed import Relaying
-    from sightline.engine.replaying import Replaying
+    from sightline.engine.resending import Resending
     from sightline.filter.expression import Expression
     from sightline.server.guard import Guard
     from sightline.server.listening import Listening
+    from sightline.server.workbench.chatting.calls import ChatParts
+    from sightline.server.workbench.runs import Runs
     from sightline.store.store import Store
 
 
@@ -36,9 +41,6 @@ async def open_server(
     of the data folder's own. With `replay`, clients are answered from these exchanges of the record and nothing is
     sent to anybody; `fast` does so without the waits that there were."""
     # Commands that serve nobody start without all of this.
-    from sightline.engine.hub import Hub
-    from sightline.engine.kept_interception import KeptInterception
-    from sightline.engine.resending import Means, Resending
     from sightline.engine.retention import Retention
     from sightline.server.app import App
     from sightline.server.gateway.gateway import Gateway
@@ -55,48 +57,41 @@ async def open_server(
         keep = loaded.settings.store
         tending = asyncio.ensure_future(Retention(record, clock, keep.keep_days, keep.keep_mb).run())
         stack.push_async_callback(_ended, tending)
-        relay: Relaying
-        sending: Relay | None = None
-        resending: Resending | None = None
         if replay is None:
-            means = means_of(loaded, folder, stack)
-            own = frozenset({(host, port)})
-            sending, hub = await opened_relay(
-                loaded, means, record.record, stack, own=own, is_told=True, interception=KeptInterception(folder)
-            )
-            relay, memory = sending, means.memory
-            resending = Resending(sending, record, Means(loaded.catalog, loaded.environment), clock)
+            behind = await _live(loaded, folder, record, stack, own=frozenset({(host, port)}))
         else:
-            memory = Memory(folder, clock.now)
-            relay, hub = await _replaying(record, replay, clock, fast=fast), Hub(record.record)
+            behind = await _replaying(folder, record, replay, clock, fast=fast)
         address, guard = _entrance(loaded, host, port)
         workbench = assembled(
             Parts(
                 access=Access(token, port),
-                hub=hub,
+                hub=behind.hub,
                 store=record,
-                memory=memory,
+                memory=behind.memory,
                 catalog=loaded.catalog,
                 has_key=loaded.has_key,
                 address=address,
                 now=clock.now,
                 prices=price_list(loaded.catalog),
-                relay=sending,
-                resending=resending,
+                relay=behind.sending,
+                resending=behind.resending,
+                chat=behind.chat,
+                runs=behind.runs,
+                toolsets=tuple(loaded.settings.tools),
             )
         )
 
         async def ending() -> None:
-            hub.close()  # listeners never end by themselves
-            await relay.close(GRACE)
+            behind.hub.close()  # listeners never end by themselves
+            await behind.leave_runs()
+            await behind.relay.close(GRACE)
 
-        app = App(guard, Gateway(relay, loaded.catalog, loaded.has_key, clock.elapsed), workbench)
+        app = App(guard, Gateway(behind.relay, loaded.catalog, loaded.has_key, clock.elapsed), workbench)
         # The relay tells each client that it has to end; only who does not hear it is cut off.
         listening = Listening(app, ending=ending, grace=GRACE + 2)
 
         async def ended() -> None:
-            if resending is not None:  # what no client waits for is not among the server's requests
-                await resending.close(0 if listening.force_exit else GRACE)
+            await behind.close(0 if listening.force_exit else GRACE)
 
         stack.push_async_callback(ended)
         yield listening, f"{address}/?token={token}"
@@ -112,13 +107,73 @@ def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, "Guard"
     return address, Guard(port, frozenset({*LOOPBACK, name}), origins)
 
 
-async def _replaying(record: "Store", wanted: "Expression", clock: SystemClock, *, fast: bool) -> "Replaying":
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """What answers behind the server. Where it answers from the record, nobody sends."""
+
+    relay: "Relaying"
+    hub: "Hub"
+    memory: Memory
+    sending: "Relay | None" = None
+    resending: "Resending | None" = None
+    chat: "ChatParts | None" = None
+    runs: "Runs | None" = None
+
+    async def close(self, grace: float) -> None:
+        """End what no client waits for, which is not among the server's requests."""
+        await self.leave_runs()
+        if self.resending is not None:
+            await self.resending.close(grace)
+        if self.chat is not None:
+            await self.chat.service.close(grace)
+
+    async def leave_runs(self) -> None:
+        """Let go of runs while they can still be taken up: a request that is cut off would be their end."""
+        if self.runs is not None:
+            await self.runs.close()
+
+
+async def _live(
+    loaded: Configuration, folder: Path, record: "Store", stack: AsyncExitStack, *, own: frozenset[tuple[str, int]]
+) -> _Behind:
+    """A relay to the providers, and all that sends through it."""
+    from sightline.build.chatting import opened_chat
+    from sightline.build.running import runner_of, toolsets_of
+    from sightline.engine.chatting.with_tools import WithTools
+    from sightline.engine.counting import Counter
+    from sightline.engine.engine import Engine
+    from sightline.engine.kept_interception import KeptInterception
+    from sightline.engine.resending import Means, Resending
+    from sightline.engine.running.kept_rules import KeptRules
+    from sightline.server.workbench.approvals import Approvals
+    from sightline.server.workbench.runs import Runs
+
+    clock, means = SystemClock(), means_of(loaded, folder, stack)
+    kept = KeptInterception(folder)
+    relay, hub = await opened_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
+    hub.hear = hearing(record)
+    resending = Resending(relay, record, Means(loaded.catalog, loaded.environment), clock)
+    aside, _ = await opened_relay(loaded, means, nowhere, stack, own=own)
+    engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
+    runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
+    stack.push_async_callback(toolsets.close)
+    rules = KeptRules(folder)
+    answering = WithTools(engine, runner, toolsets.opened, rules)
+    chat = opened_chat(loaded, engine, hub, record.logbook, answering)
+    chat.service.chat.warm()
+    runs = Runs(runner, toolsets, chat.service.sends.take_up, Approvals(rules))
+    return _Behind(relay, hub, means.memory, relay, resending, chat, runs)
+
+
+async def _replaying(folder: Path, record: "Store", wanted: "Expression", clock: SystemClock, *, fast: bool) -> _Behind:
+    """Answers from the record."""
+    from sightline.engine.hub import Hub
     from sightline.engine.recording.library import Library
     from sightline.engine.replaying import Replaying
 
     library = Library(record)
     await library.fill(wanted, now=clock.now())
-    return Replaying(library, clock, fast=fast)
+    return _Behind(Replaying(library, clock, fast=fast), Hub(record.record), Memory(folder, clock.now))
 
 
 async def _ended(task: "asyncio.Future[None]") -> None:

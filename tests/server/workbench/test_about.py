@@ -27,6 +27,18 @@ def test_models_are_those_that_would_get_an_answer() -> None:
     ]
 
 
+def test_what_is_configured_at_a_provider_without_a_key_can_be_chosen() -> None:
+    mine = Catalog(
+        providers={"mine": Provider(default_model="usual")},
+        models={"mine/large": Model(context_window=800), "mine/usual": Model()},
+    )
+    told = about("1.2", "http://127.0.0.1:7700", mine, lambda _provider: True)
+    assert [(each.id, each.provider, each.context_window) for each in told.models] == [
+        ("usual", "mine", None),
+        ("large", "mine", 800),
+    ]
+
+
 def test_providers_say_what_they_lack() -> None:
     told = {each.name: (each.ready, each.why) for each in TOLD.providers}
     assert told["acme"] == told["local"] == (True, "")

@@ -1,7 +1,7 @@
 import asyncio
 import json
 
-from sightline.engine.hub import Hub
+from sightline.engine.hub import Announced, Hub
 from sightline.model.exchange import ExchangeCancelled, Received
 from sightline.server.asgi import Said, Started
 from sightline.server.workbench.events import event, stream
@@ -79,3 +79,8 @@ def test_who_leaves_is_told_nothing_more() -> None:
 def test_an_event_is_one_line() -> None:
     said = event(Noted("x_1", 0, 1.0, Received("anthropic", "two\nlines", "aa")))
     assert said.count(b"\n") == 2
+
+
+def test_what_is_announced_is_an_event_of_that_name() -> None:
+    said = event(Announced("chat", {"kind": "changed", "ids": ["é\n"]}))
+    assert said == 'event: chat\ndata: {"kind":"changed","ids":["é\\n"]}\n\n'.encode()

@@ -1,8 +1,6 @@
 """The calls of the API by path and method, each with who answers it."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable
 
 from sightline.errors import Code, Fault
 from sightline.server.asgi import Answer, Receive, Scope
@@ -12,27 +10,16 @@ from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.filtering import Filtering
 from sightline.server.workbench.interceptions import Interceptions
 from sightline.server.workbench.replays import Replays
+from sightline.server.workbench.routes import Call, Calls, Handler, Routes
 from sightline.server.workbench.shapes import About
 from sightline.server.workbench.showing import Showing
 
 READING = ("GET", "HEAD")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request: `exchange` is the id in its path, empty where there is none."""
-
-    exchange: str
-    query: str
-    receive: Receive
-
-
-Handler: TypeAlias = Callable[[Call], Awaitable[object]]
-"""Answers with a value to be written as JSON, or with a whole answer."""
-
-
 class Api:
-    """`deciding` and `interceptions` are absent where this server answers from the record: nothing is held there."""
+    """`deciding` and `interceptions` are absent where this server answers from the record: nothing is held there.
+    `further` are the calls of other places of the page than the traffic."""
 
     def __init__(
         self,
@@ -43,62 +30,64 @@ class Api:
         about: Callable[[], About],
         deciding: Deciding | None = None,
         interceptions: Interceptions | None = None,
+        further: Calls | None = None,
     ) -> None:
         filtering = Filtering(exchanges)
 
         async def told() -> About:
             return about()
 
-        self._calls: dict[tuple[str, ...], dict[str, Handler]] = {
-            ("exchanges",): {"GET": lambda call: exchanges.listed(call.query)},
-            ("exchanges", "*"): {"GET": lambda call: showing.view(call.exchange, call.query)},
-            ("exchanges", "*", "body"): {"GET": lambda call: exchanges.body(call.exchange, call.query)},
-            ("exchanges", "*", "reply"): {"GET": lambda call: showing.reply(call.exchange)},
-            ("exchanges", "*", "diff"): {"GET": lambda call: showing.diff(call.exchange, call.query)},
-            ("exchanges", "*", "replay"): {"POST": lambda call: replays.start(call.exchange, call.receive)},
-            ("filter",): {"GET": lambda call: filtering.looked_at(call.query)},
-            ("about",): {"GET": lambda _call: told()},
-            **_deciding(deciding),
-            **_intercepting(interceptions),
-        }
+        self._routes = Routes(
+            {
+                "exchanges": {"GET": lambda call: exchanges.listed(call.query)},
+                "exchanges/*": {"GET": lambda call: showing.view(call.name, call.query)},
+                "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, call.query)},
+                "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},
+                "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, call.query)},
+                "exchanges/*/replay": {"POST": lambda call: replays.start(call.name, call.receive)},
+                "filter": {"GET": lambda call: filtering.looked_at(call.query)},
+                "about": {"GET": lambda _call: told()},
+                **_deciding(deciding),
+                **_intercepting(interceptions),
+                **(further or {}),
+            }
+        )
 
     async def answer(self, scope: Scope, receive: Receive) -> Answer:
         """Answer one call; a fault is an answer too."""
         query = scope["query_string"].decode("latin-1")
-        segments = scope["raw_path"].decode("latin-1").removeprefix("/api").strip("/").split("/")
-        is_one = segments[0] == "exchanges" and len(segments) > 1
-        name = ("exchanges", "*", *segments[2:]) if is_one else tuple(segments)
-        methods = self._calls.get(name)
-        if methods is None:
+        found = self._routes.find(scope["raw_path"].decode("latin-1").removeprefix("/api").strip("/"))
+        if found is None:
             return replies.failure(replies.not_found(f"{scope['method']} {scope['raw_path'].decode('latin-1')[:200]}"))
+        methods, names = found
         handler = methods.get("GET" if scope["method"] in READING else scope["method"])
         if handler is None:
             return replies.wrong_method(scope["method"], *(READING if tuple(methods) == ("GET",) else tuple(methods)))
         try:
-            value = await handler(Call(segments[1] if is_one else "", query, receive))
+            value = await handler(Call(names, query, receive))
         except Fault as fault:
             return replies.failure(fault)
         return value if isinstance(value, Answer) else replies.json(value)
 
 
-def _deciding(deciding: Deciding | None) -> dict[tuple[str, ...], dict[str, Handler]]:
+def _deciding(deciding: Deciding | None) -> Calls:
     if deciding is None:
         order: dict[str, Handler] = {"POST": lambda _call: _nothing_held()}
-        return {("exchanges", "*", name): order for name in ("edits", "release", "drop", "answer")}
+        return {f"exchanges/*/{name}": order for name in ("edits", "release", "drop", "answer")}
 
     async def waiting() -> tuple[str, ...]:
         return deciding.waiting
 
     return {
-        ("exchanges", "*", "edits"): {"POST": lambda call: deciding.edit(call.exchange, call.query, call.receive)},
-        ("exchanges", "*", "release"): {"POST": lambda call: deciding.release(call.exchange, call.receive)},
-        ("exchanges", "*", "drop"): {"POST": lambda call: deciding.drop(call.exchange, call.receive)},
-        ("exchanges", "*", "answer"): {"POST": lambda call: deciding.answer(call.exchange, call.receive)},
-        ("holds",): {"GET": lambda _call: waiting()},
+        "exchanges/*/edits": {"POST": lambda call: deciding.edit(call.name, call.query, call.receive)},
+        "exchanges/*/release": {"POST": lambda call: deciding.release(call.name, call.receive)},
+        "exchanges/*/drop": {"POST": lambda call: deciding.drop(call.name, call.receive)},
+        "exchanges/*/answer": {"POST": lambda call: deciding.answer(call.name, call.receive)},
+        "holds": {"GET": lambda _call: waiting()},
     }
 
 
-def _intercepting(interceptions: Interceptions | None) -> dict[tuple[str, ...], dict[str, Handler]]:
+def _intercepting(interceptions: Interceptions | None) -> Calls:
     if interceptions is None:
         return {}
 
@@ -109,15 +98,15 @@ def _intercepting(interceptions: Interceptions | None) -> dict[tuple[str, ...], 
         return told
 
     return {
-        ("interception",): {
+        "interception": {
             "GET": telling(lambda: interceptions.mode),
             "PUT": lambda call: interceptions.set_mode(call.receive),
         },
-        ("rules",): {
+        "rules": {
             "GET": telling(lambda: interceptions.rules),
             "PUT": lambda call: interceptions.set_rules(call.receive),
         },
-        ("masks",): {
+        "masks": {
             "GET": telling(lambda: interceptions.masks),
             "PUT": lambda call: interceptions.set_masks(call.receive),
         },

@@ -1,6 +1,6 @@
 """The workbench put together from what it shows and acts on; the same for the program and for its tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -16,10 +16,13 @@ from sightline.engine.viewing import Viewing
 from sightline.server.workbench.about import about
 from sightline.server.workbench.access import Access
 from sightline.server.workbench.api import Api
+from sightline.server.workbench.chatting.calls import ChatParts, chat_calls
 from sightline.server.workbench.deciding import Deciding
 from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.interceptions import Interceptions
 from sightline.server.workbench.replays import Replays
+from sightline.server.workbench.runs import Runs, run_calls
+from sightline.server.workbench.shapes import Place
 from sightline.server.workbench.showing import Showing
 from sightline.server.workbench.workbench import Workbench
 from sightline.store.folding import PriceList
@@ -28,8 +31,8 @@ from sightline.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a workbench is made of. `relay` and `resending` are absent where the server answers from the record: then
-    nothing is held and nothing is sent."""
+    """What a workbench is made of. `relay`, `resending`, `chat` and `runs` are absent where the server answers from the
+    record: then nothing is held and nothing is sent."""
 
     access: Access
     hub: Hub
@@ -42,6 +45,9 @@ class Parts:
     prices: PriceList
     relay: Relay | None = None
     resending: Resending | None = None
+    chat: ChatParts | None = None
+    runs: Runs | None = None
+    toolsets: Sequence[str] = ()
 
 
 def assembled(parts: Parts) -> Workbench:
@@ -56,8 +62,25 @@ def assembled(parts: Parts) -> Workbench:
         exchanges=exchanges,
         showing=showing,
         replays=Replays(exchanges, parts.resending),
-        about=lambda: about(version("sightline"), parts.address, parts.catalog, parts.has_key),
+        about=lambda: about(
+            version("sightline"),
+            parts.address,
+            parts.catalog,
+            parts.has_key,
+            places=_places(parts),
+            toolsets=parts.toolsets,
+        ),
         deciding=None if relay is None else Deciding(holds, records, viewing, showing),
         interceptions=None if relay is None else Interceptions(holds),
+        further={
+            **({} if parts.chat is None else chat_calls(parts.chat, records)),
+            **({} if parts.runs is None else run_calls(parts.runs)),
+        },
     )
     return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble)
+
+
+def _places(parts: Parts) -> tuple[Place, ...]:
+    """What the page can open here."""
+    others: tuple[tuple[Place, object], ...] = (("chat", parts.chat), ("runs", parts.runs))
+    return ("traffic", *(place for place, part in others if part is not None))

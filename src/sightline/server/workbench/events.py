@@ -1,12 +1,11 @@
-"""Every fact as it becomes true, as server-sent events, for as long as somebody listens."""
+"""Every fact as it becomes true, and what is announced, as server-sent events, for as long as somebody listens."""
 
 import asyncio
 
-from sightline.engine.hub import Hub
+from sightline.engine.hub import Announced, Hub, News
 from sightline.server.asgi import Send, said, started
 from sightline.server.workbench.replies import GUARDED
 from sightline.server.workbench.views import told
-from sightline.store.entries import Noted
 from sightline.wire.jsontext import encode
 
 PING = 15.0
@@ -18,20 +17,22 @@ async def stream(hub: Hub, send: Send, *, ping: float = PING) -> None:
     with hub.watch() as watch:
         await send(started(200, [(b"content-type", b"text/event-stream"), *GUARDED]))
         await send(said(b": listening\n\n", more=True))
-        facts = aiter(watch)
+        coming = aiter(watch)
         while True:
             try:
                 async with asyncio.timeout(ping):
-                    noted = await anext(facts)
+                    news = await anext(coming)
             except TimeoutError:
                 await send(said(b": still here\n\n", more=True))
             except StopAsyncIteration:
                 break
             else:
-                await send(said(event(noted), more=True))
+                await send(said(event(news), more=True))
         await send(said(b"", more=False))
 
 
-def event(noted: Noted) -> bytes:
-    """One fact."""
-    return b"data: " + encode({"exchange": noted.exchange, **told(noted)}) + b"\n\n"
+def event(news: News) -> bytes:
+    """One fact; or what was announced, under its name."""
+    if isinstance(news, Announced):
+        return b"event: " + news.event.encode() + b"\ndata: " + encode(news.value) + b"\n\n"
+    return b"data: " + encode({"exchange": news.exchange, **told(news)}) + b"\n\n"

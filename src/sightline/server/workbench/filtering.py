@@ -31,10 +31,10 @@ class Filtering:
         if scope is None:
             hint = "for is traffic or rules."
             raise Fault(Code.INVALID_REQUEST, "a filter is for something else", hint=hint, status=400)
-        at = _letters(text, _number(one(told, "at")))
+        at = cursor(text, one(told, "at"))
         offers = completions(text, at, scope=scope, known=await self._known())
         error = _error(text, scope)
-        return FilterShown(error is None, error, tuple(_offer(text, each) for each in offers))
+        return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
 
     async def _known(self) -> Mapping[str, Sequence[str]]:
         latest = await self._exchanges.newest(MOST_LOOKED_AT)
@@ -46,17 +46,28 @@ def _error(text: str, scope: Scope) -> FilterError | None:
     try:
         parse(text, scope=scope)
     except Fault as fault:
-        place = fault.details if isinstance(fault.details, dict) else {}
-        column, length = place.get("column", 1), place.get("length", 1)
-        start = _units(text[: column - 1])
-        size = max(1, _units(text[column - 1 : column - 1 + length]))
-        message = fault.message.partition(": ")[2] if place else fault.message
-        return FilterError(message, start + 1, size, fault.hint.partition("\n")[0])
+        return mistake(text, fault)
     return None
 
 
-def _offer(text: str, completion: Completion) -> Offer:
+def mistake(text: str, fault: Fault) -> FilterError:
+    """What is wrong with a text, and where, as a browser counts."""
+    place = fault.details if isinstance(fault.details, dict) else {}
+    column, length = place.get("column", 1), place.get("length", 1)
+    start = _units(text[: column - 1])
+    size = max(1, _units(text[column - 1 : column - 1 + length]))
+    message = fault.message.partition(": ")[2] if place else fault.message
+    return FilterError(message, start + 1, size, fault.hint.partition("\n")[0])
+
+
+def offer(text: str, completion: Completion) -> Offer:
+    """What could be written, with its place as a browser counts."""
     return Offer(completion.text, completion.label, completion.help, _units(text[: completion.start]))
+
+
+def cursor(text: str, told: str) -> int:
+    """Where the cursor stands: at the end where nothing is told."""
+    return _letters(text, _number(told))
 
 
 def _units(text: str) -> int:

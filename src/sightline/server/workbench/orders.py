@@ -22,6 +22,12 @@ async def order(receive: Receive, most: int = MOST_BYTES) -> JsonObject:
 
 async def ordered(receive: Receive, most: int = MOST_BYTES) -> Json:
     """The value, whatever it is; no body at all is an empty object."""
+    data = await received(receive, most)
+    return decode(data) if data.strip() else {}
+
+
+async def received(receive: Receive, most: int) -> bytes:
+    """The body as it came."""
     pieces: list[bytes] = []
     size = 0
     while True:
@@ -37,5 +43,4 @@ async def ordered(receive: Receive, most: int = MOST_BYTES) -> Json:
     if size > most:
         told = f"the body is larger than {most >> 20} MiB"
         raise Fault(Code.REQUEST_TOO_LARGE, told, hint="Send less.", status=413)
-    data = b"".join(pieces)
-    return decode(data) if data.strip() else {}
+    return b"".join(pieces)

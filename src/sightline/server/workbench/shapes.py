@@ -1,6 +1,6 @@
 """The answers of the API as values. The page's types are written from these, so that both sides mean the same."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,9 @@ from sightline.intercept.rules import OnTimeout, Phase
 from sightline.model.exchange import State
 from sightline.model.json import JsonObject
 from sightline.model.report import Addition, Loss
+
+Place: TypeAlias = Literal["traffic", "chat", "runs", "evals"]
+"""A part of the page."""
 
 
 class HoldShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,11 +187,12 @@ class ClientShown(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """This server. `places` are the parts of the page that it has."""
+    """This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools."""
 
     version: str
     address: str
-    places: tuple[Literal["traffic", "chat", "evals"], ...]
+    places: tuple[Place, ...]
     models: tuple[ModelShown, ...]
     providers: tuple[ProviderShown, ...]
     clients: tuple[ClientShown, ...]
+    toolsets: tuple[str, ...] = ()

@@ -1,0 +1,78 @@
+"""Runs with tools, put together from an engine, a logbook and the configuration."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from sightline.build.configured import Configuration, data_folder
+from sightline.build.machine import Ids, SystemClock, chance, is_alive, process_name
+from sightline.build.parts import means_of, nowhere, opened_relay, opened_store
+from sightline.catalog.loading import variables_of
+from sightline.engine.counting import Counter
+from sightline.engine.engine import Engine
+from sightline.engine.hub import Hub
+from sightline.engine.running.runner import Runner, Surroundings
+from sightline.engine.running.toolsets import Toolsets
+from sightline.store.logbook import Logbook
+from sightline.store.store import Store
+from sightline.tools.mcp.network import Network
+from sightline.tools.opening import Opened, opened
+from sightline.tools.opening import Surroundings as ToolSurroundings
+from sightline.transport.embedded.process import KEY_VARIABLE
+from sightline.transport.http.proxies import Proxies
+from sightline.transport.http.target import target
+from sightline.transport.http.trust import Trust
+
+
+def runner_of(
+    loaded: Configuration, engine: Engine, logbook: Logbook, *, store: Store | None = None, hub: Hub | None = None
+) -> Runner:
+    """What runs are begun and taken up with. `store` is where the engine's exchanges are on record, `hub` tells a
+    page."""
+    ids = Ids(time.time_ns, chance())
+    return Runner(engine, logbook, Surroundings(loaded.catalog, ids, process_name(), is_alive, store, hub))
+
+
+@asynccontextmanager
+async def open_runner(loaded: Configuration, data: str | None, *, store: str = "") -> AsyncIterator[Runner]:
+    """A runner without a server. Its record must open: a run that nobody could take up is not begun."""
+    clock, folder = SystemClock(), data_folder(data)
+    async with AsyncExitStack() as stack:
+        record = await opened_store(loaded, folder, store, clock)
+        stack.push_async_callback(record.close)
+        means = means_of(loaded, folder, stack)
+        aside, _ = await opened_relay(loaded, means, nowhere, stack)
+        relay, _ = await opened_relay(loaded, means, record.record, stack, is_told=True)
+        engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
+        yield runner_of(loaded, engine, record.logbook, store=record)
+
+
+def tool_surroundings(loaded: Configuration, base: Path | None = None) -> ToolSurroundings:
+    """Where tools are opened: paths are relative to `base`, else to the configuration file, else to the folder here. No
+    tool gets a provider's key."""
+    here = Path.cwd()
+    file = loaded.path
+    secrets = {*variables_of(loaded.catalog), KEY_VARIABLE} - {""}
+    where = base or (here if file is None else file.resolve().parent)
+    return ToolSurroundings(where, here, loaded.environment, secrets, _network(loaded))
+
+
+def _network(loaded: Configuration) -> Network:
+    """The way to servers elsewhere, which is the way to providers, too."""
+    proxies = Proxies.of(loaded.environment)
+
+    def proxy(url: str) -> tuple[str, str] | None:
+        found = proxies.for_origin(target(url).origin)
+        return None if found is None else (f"{found.scheme}://{found.place}", found.authorization)
+
+    return Network(Trust(ca_file=loaded.settings.network.ca_file, environment=loaded.environment).context, proxy)
+
+
+def toolsets_of(loaded: Configuration) -> Toolsets:
+    """`[tools.NAME]`, opened when they are first wanted; close it."""
+
+    async def opening(names: Sequence[str]) -> Opened:
+        return await opened({name: loaded.settings.tools[name] for name in names}, tool_surroundings(loaded))
+
+    return Toolsets(tuple(loaded.settings.tools), opening)
