@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench import chat, codecs, edits, estimates, page, startup, store, transport
+from bench import chat, codecs, edits, estimates, loop, page, startup, store, transport
 from bench.peers import report as gateways
 
 REPORTS: dict[str, Callable[[], str]] = {
@@ -20,6 +20,7 @@ REPORTS: dict[str, Callable[[], str]] = {
     "store": store.report,
     "page": page.report,
     "chat": chat.report,
+    "loop": loop.report,
     "peers": gateways.peers,
     "memory": gateways.memory,
 }

@@ -2,10 +2,29 @@
 
 As a library it is the same code as the commands: `translate_request`, `translate_reply` and `StreamTranslation` turn
 one provider's API into another's and report what could not be carried; `dialect(name)` reads and writes one of them;
-`WireDocument` edits a body byte by byte. Nothing is imported before it is asked for.
+`WireDocument` edits a body byte by byte; `run` and `run_async` ask a model that may use tools. Nothing is imported
+before it is asked for.
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sightline.build.library import RunResult as RunResult
+    from sightline.build.library import run as run
+    from sightline.build.library import run_async as run_async
+    from sightline.dialects.registry import dialect as dialect
+    from sightline.dialects.stream_translation import StreamTranslation as StreamTranslation
+    from sightline.dialects.translate import translate_reply as translate_reply
+    from sightline.dialects.translate import translate_request as translate_request
+    from sightline.errors import Fault as Fault
+    from sightline.loop.limits import Limits as Limits
+    from sightline.model.fold import fold as fold
+    from sightline.model.reply import Reply as Reply
+    from sightline.model.request import Request as Request
+    from sightline.tools.hook import Hook as Hook
+    from sightline.wire.document import WireDocument as WireDocument
+    from sightline.wire.sse import SseDecoder as SseDecoder
 
 _HOMES = {
     "translate_request": "sightline.dialects.translate",
@@ -18,6 +37,11 @@ _HOMES = {
     "Reply": "sightline.model.reply",
     "fold": "sightline.model.fold",
     "Fault": "sightline.errors",
+    "run": "sightline.build.library",
+    "run_async": "sightline.build.library",
+    "RunResult": "sightline.build.library",
+    "Limits": "sightline.loop.limits",
+    "Hook": "sightline.tools.hook",
 }
 
 __all__ = sorted(_HOMES)

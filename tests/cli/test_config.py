@@ -70,6 +70,14 @@ def test_other_commands_refuse_such_a_configuration(tmp_path: Path, capsys: Capt
     assert capsys.readouterr().err.startswith("error[config]: sightline.toml:2: ")
 
 
+def test_a_toolset_from_two_places_is_named_by_its_line(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "sightline.toml").write_text('[tools.mine]\npython = "a.py"\nfolder = "."\n')
+    assert main(["config", "check"]) == 2
+    problem, hint = capsys.readouterr().err.splitlines()
+    assert problem == "sightline.toml:1: [tools.mine] names python and folder"
+    assert hint.startswith("  hint: Name one:")
+
+
 def test_what_is_no_toml_is_told_by_its_line(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "sightline.toml").write_text("[server]\nport = = 1\n")
     assert main(["config", "check"]) == 2

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from sightline.cli import serve
 from sightline.cli.program import main
 from tests.background import upstream_in_background
 from tests.upstream import chunk, head, pieces
@@ -120,16 +119,3 @@ def test_another_host_is_warned_of(tmp_path: Path) -> None:
         child.kill()
         _, err = child.communicate(timeout=20)
     assert err.startswith("warning: 0.0.0.0 can be reached by other machines")
-
-
-def test_a_browser_is_opened_only_where_a_person_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr(serve, "is_terminal", lambda _stream: False)
-    serve._open("http://127.0.0.1/")
-    assert opened == []
-    monkeypatch.setattr(serve, "is_terminal", lambda _stream: True)
-    monkeypatch.setattr("threading.Thread.start", lambda self: self.run())
-    serve._open("http://127.0.0.1/")
-    assert opened == ["http://127.0.0.1/"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sightline.cli.shared_server import SharedServer
+from sightline.cli.shared_server import SharedServer, is_in_use
 from sightline.errors import Code, Fault
 from tests.gateway_server import served
 from tests.shared_servers import free_port, has_ended, sharing
@@ -148,3 +148,11 @@ def test_a_user_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), sharing(tmp_path, port):
         raise ZeroDivisionError
     assert not is_listening(port)
+
+
+def test_whether_runs_share_a_server_is_seen_from_outside(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    assert not is_in_use(folder)
+    with sharing(folder, 0):
+        assert is_in_use(folder)
+    assert not is_in_use(folder)

@@ -1,12 +1,22 @@
 """The library's front door: what `import sightline` gives, and what it does not load."""
 
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import sightline
+from sightline.model.parts import ToolCall
+from tests.background import upstream_in_background
+from tests.loop_stage import calls, says
+from tests.running_stage import plays
+from tests.upstream import Play, Seen
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_every_exported_name_is_there() -> None:
@@ -30,3 +40,51 @@ def test_help_loads_neither_codecs_nor_dialects() -> None:
     assert "argparse" in loaded
     heavy = [name for name in loaded if name.startswith(("msgspec", "sightline.model", "sightline.wire"))]
     assert not heavy
+
+
+def asked(program: str, tmp_path: Path, *rounds: Play) -> tuple["subprocess.CompletedProcess[str]", list[Seen]]:
+    """A program of somebody's own, with a provider that plays these rounds."""
+    with upstream_in_background() as upstream:
+        upstream.script = list(rounds)
+        (tmp_path / "sightline.toml").write_text(
+            f'[ask]\nmodel = "acme/m"\n[providers.acme]\nbase_url = "{upstream.url}/v1"\n'
+        )
+        environment = {**os.environ, "SIGHTLINE_DATA": str(tmp_path / "data")}
+        done = subprocess.run(
+            [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
+        )
+        return done, upstream.seen
+
+
+def test_the_example_asks_with_a_function(tmp_path: Path) -> None:
+    call = ToolCall("c", "days_between", '{"first": "2026-02-01", "last": "2026-03-01"}')
+    example = ROOT / "examples" / "library.py"
+    done, seen = asked(str(example), tmp_path, plays(calls(call)), plays(says("There are 28.")))
+    assert (done.returncode, done.stdout) == (0, "There are 28.\n"), done.stderr
+    assert "answered, 2 rounds, 20 in" in done.stderr
+    assert seen[1].json()["messages"][-1]["content"] == "28"
+
+
+def test_the_guide_s_programs_work(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guide" / "library.md").read_text()
+    first, careful = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert len(first.strip().splitlines()) <= 10
+    program = tmp_path / "program.py"
+    program.write_text(first)
+    add = ToolCall("c", "add", '{"a": 2, "b": 3}')
+    done, seen = asked(str(program), tmp_path, plays(calls(add)), plays(says("5")))
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "5"), done.stderr
+    judged = (
+        first.replace('approve="yes"', "approve=careful").replace("add(", "multiply(").replace("[add]", "[multiply]")
+    )
+    program.write_text(careful + judged)
+    multiply = ToolCall("c", "multiply", '{"a": 2, "b": 3}')
+    done, seen = asked(str(program), tmp_path, plays(calls(multiply)), plays(says("No.")))
+    assert done.returncode == 0, done.stderr
+    assert "Only sums, please." in seen[1].json()["messages"][-1]["content"]
+
+
+def test_importing_the_package_loads_no_machinery() -> None:
+    program = "import sys, sightline; print(*[name for name in sys.modules if name.startswith('sightline.')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert done.stdout.strip() == ""

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -31,6 +32,8 @@ def run(line: str, data: Path) -> subprocess.CompletedProcess[str]:
     environment = {**kept, "SIGHTLINE_DATA": str(data), "SIGHTLINE_SERVER_PORT": "0"}
     if " --hold " in line:
         return held(command, environment)
+    if line.endswith(" chat"):
+        return opened([*command, "--no-open"], environment)
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
@@ -47,6 +50,24 @@ def held(command: list[str], environment: dict[str, str]) -> subprocess.Complete
         finally:
             running.kill()
     return subprocess.CompletedProcess(command, running.returncode, out, err)
+
+
+def opened(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The same with a person, who opens the link that is printed and ends it by Ctrl-C when they have seen the chat."""
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        assert running.stdout is not None
+        try:
+            link = running.stdout.readline()
+            with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(link, timeout=30) as page:
+                assert b"<title>" in page.read()
+            running.send_signal(signal.SIGINT)
+            _, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
+    assert running.returncode == 130
+    return subprocess.CompletedProcess(command, 0, link, err)
 
 
 def release(url: str, token: str) -> None:

@@ -17,6 +17,7 @@ from sightline.model.events import (
 )
 from sightline.model.exchange import AttemptStarted
 from sightline.model.reply import Reply
+from sightline.model.report import Report
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
@@ -91,6 +92,19 @@ class AnswerView:
 def summary(reply: Reply, *, name: str, facts: Facts, estimate: Estimate | None, seconds: float) -> str:
     """One line: who answered, how many tokens, what they cost, how long it took."""
     return f"{name}: {', '.join([*_counts(reply, estimate), *_money(reply, facts), f'{seconds:.2f} s'])}"
+
+
+def tell_losses(report: Report) -> None:
+    """What of a request is not sent because its dialect cannot say it."""
+    for loss in report.losses:
+        say(f"note: {loss.what} is not sent: {loss.why}")
+
+
+def tell_additions(report: Report) -> None:
+    """What stands in a request because its dialect demands it."""
+    for addition in report.additions:
+        if addition.severity != "identity":
+            say(f"note: {addition.what} is added: {addition.why}")
 
 
 def band(estimate: Estimate) -> str:

@@ -1,17 +1,16 @@
 """`sightline ask`: one question to a model, from the exact bytes that leave to the words that come back."""
 
 import argparse
-import math
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared
+from sightline.cli.options import add_shared, count, number
 from sightline.cli.terminal import read, say, write
+from sightline.cli.tool_options import add_tool_options, has_tools, refuse_without_tools
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.budget.estimate import Estimate
     from sightline.build.configured import Configuration
-    from sightline.catalog.choose import Choice
     from sightline.catalog.compose import Prompt
     from sightline.engine.engine import Engine
     from sightline.engine.preparing import Prepared
@@ -27,13 +26,14 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "ask",
         help="ask a model, or see the exact request that would",
         description="Ask a model. The answer streams to stdout; thinking, usage, cost and time go to stderr. Without a "
-        "model, a key or a configuration the embedded model answers.",
+        "model, a key or a configuration the embedded model answers. With tools the model may call them: each call is "
+        "shown, approved, run and sent back until it has answered.",
     )
     command.add_argument("-m", "--model", default="", metavar="MODEL", help="a model, or PROVIDER/MODEL")
     command.add_argument("-s", "--system", metavar="SYSTEM", help="instructions for the model")
     command.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="attach a file; repeatable")
-    command.add_argument("--max-tokens", type=_count, metavar="N", help="the most tokens of the answer")
-    command.add_argument("--temperature", type=_number, metavar="T", help="how freely the model chooses its words")
+    command.add_argument("--max-tokens", type=count, metavar="N", help="the most tokens of the answer")
+    command.add_argument("--temperature", type=number, metavar="T", help="how freely the model chooses its words")
     command.add_argument("--effort", default="", metavar="WORD", help="how much a reasoning model thinks")
     command.add_argument("--verbosity", default="", metavar="WORD", help="how much a model says, where it can be told")
     command.add_argument("--schema", metavar="FILE", help="JSON schema that the answer must follow")
@@ -45,49 +45,32 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--count", action="store_true", help="let the provider count the tokens; that is a call of its own"
     )
     command.add_argument("--quiet", action="store_true", help="no usage, cost and time at the end")
+    add_tool_options(command)
     add_shared(command)
     command.add_argument("prompt", metavar="PROMPT", help="the question; - reads it from stdin")
     command.set_defaults(run=run)
 
 
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
-    return int(text)
-
-
-def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number")
-    return number
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Ask, or show what would be asked."""
     _refuse_half_characters(arguments)
+    refuse_without_tools(arguments)
     from sightline.build.configured import configuration
+    from sightline.cli.answer import tell_losses
     from sightline.engine.preparing import prepared
 
     loaded = configuration(arguments.config)
-    choice = _choice(arguments.model or loaded.settings.ask.model, loaded)
-    ready = prepared(_prompt(arguments, loaded), choice)
-    for loss in ready.report.losses:
-        say(f"note: {loss.what} is not sent: {loss.why}")
-    if arguments.dry_run or arguments.form:
-        return _show(arguments, ready, loaded)
-    return _ask(arguments, ready, loaded)
+    choice = loaded.choice(arguments.model)
+    prompt, is_shown = _prompt(arguments, loaded), arguments.dry_run or arguments.form
+    if has_tools(arguments):
+        from sightline.cli.asking_with_tools import asked, offered
 
-
-def _choice(wanted: str, loaded: "Configuration") -> "Choice":
-    from sightline.catalog.choose import choose, default_choice
-
-    if wanted:
-        return choose(loaded.catalog, wanted, has_key=loaded.has_key)
-    return default_choice(loaded.catalog, has_key=loaded.has_key)
+        if not is_shown:
+            return asked(arguments, prompt, choice, loaded)
+        prompt = offered(arguments, prompt, loaded)
+    ready = prepared(prompt, choice)
+    tell_losses(ready.report)
+    return _show(arguments, ready, loaded) if is_shown else _ask(arguments, ready, loaded)
 
 
 def _prompt(arguments: argparse.Namespace, loaded: "Configuration") -> "Prompt":
@@ -147,10 +130,12 @@ def _schema(path: str | None) -> "JsonObject | None":
 
 def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
     """What would be sent, on stdout; where to, and how much it is, on stderr."""
+    from sightline.cli.answer import tell_additions
     from sightline.dialects import canonical
     from sightline.wire import snippet
     from sightline.wire.call import Variable
 
+    tell_additions(ready.report)
     url = ready.call.url
     where = f"${{{url.name}}}{url.suffix}" if isinstance(url, Variable) else url
     say(f"{ready.call.method} {where} ({ready.dialect}, {len(ready.body):,} bytes, sha256 {ready.sha256[:12]}…)")

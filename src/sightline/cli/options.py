@@ -1,6 +1,7 @@
-"""Options that every command understands."""
+"""Options that every command understands, and the numbers that options take."""
 
 import argparse
+import math
 
 
 def add_shared(command: argparse.ArgumentParser) -> None:
@@ -10,3 +11,29 @@ def add_shared(command: argparse.ArgumentParser) -> None:
         "--data", metavar="DIR", help="where Sightline keeps what it records and learns (or SIGHTLINE_DATA)"
     )
     command.add_argument("--log-level", choices=("debug", "info"), default="info", help="debug shows tracebacks")
+
+
+def count(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """Any number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number")
+    return value
+
+
+def amount(text: str) -> float:
+    """A number above 0."""
+    value = number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return value

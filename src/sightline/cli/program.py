@@ -32,7 +32,22 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    from sightline.cli import ask, config, doctor, local, replay, run, serve, show, traffic, translate
+    from sightline.cli import (
+        ask,
+        chat,
+        config,
+        doctor,
+        harness,
+        local,
+        replay,
+        resume,
+        run,
+        runs,
+        serve,
+        show,
+        traffic,
+        translate,
+    )
 
     program: argparse.ArgumentParser = _Parser(
         prog="sightline",
@@ -40,7 +55,8 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="store_true", help="print the version and end")
     commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    for command in (serve, run, ask, traffic, show, replay, config, doctor, local, translate):
+    commanding = (serve, run, chat, ask, resume, runs, traffic, show, replay, harness, config, doctor, local, translate)
+    for command in commanding:
         command.add_command(commands)
     return program
 
@@ -56,13 +72,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if _wants_traceback(words, arguments):
             say("".join(traceback.format_exception(fault)))
         tell(fault)
-        return EXIT_PROVIDER if fault.status is not None else _EXITS.get(fault.code, EXIT_PROVIDER)
+        return exit_code(fault)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return 0  # whoever read our output has seen enough
     finally:
         settle()
+
+
+def exit_code(fault: Fault) -> int:
+    """What a fault means for whoever started the command; wrong usage is that, also where the page is told a status."""
+    if fault.status is not None and fault.code not in (Code.USAGE, Code.CONFIG):
+        return EXIT_PROVIDER
+    return _EXITS.get(fault.code, EXIT_PROVIDER)
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -87,7 +87,7 @@ async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> in
 
 
 async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from sightline.build.machine import SystemClock
     from sightline.build.opening import open_relay

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from contextlib import nullcontext
     from tempfile import TemporaryDirectory
 
-    _refuse_without_locks()
+    refuse_without_locks()
     from sightline.build.configured import configuration, data_folder
     from sightline.build.machine import SystemClock
     from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         at.host,
         at.port,
         folder,
-        options=["--log-level", arguments.log_level, *_config_option(loaded)],
+        options=["--log-level", arguments.log_level, *config_option(loaded)],
         environment={**CHATGPT_SETTINGS, **_kept(upstreams), **os.environ},
     )
     with TemporaryDirectory(prefix="sightline-run-") as private, serving as server:
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _passed_through([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
 
 
-def _refuse_without_locks() -> None:
+def refuse_without_locks() -> None:
     """Runs share a server by locks on a file, which not every system has."""
     from importlib.util import find_spec
 
@@ -148,7 +148,8 @@ def _short(number: int) -> str:
     return digits or "0"
 
 
-def _config_option(loaded: "Configuration") -> list[str]:
+def config_option(loaded: "Configuration") -> list[str]:
+    """What tells a server of our own which configuration this is."""
     return [] if loaded.path is None else ["--config", str(loaded.path.absolute())]
 
 

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import is_terminal, say, write
+from sightline.cli.terminal import say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from sightline.build.configured import configuration
     from sightline.build.serving import open_server
+    from sightline.cli.browser import open_page
     from sightline.server.listening import allow_many_files, bound, is_loopback, new_loop, settle_down
 
     async def serve() -> int:
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
             if wanted is None:
                 say(_about_local(loaded))
             if not arguments.no_open:
-                _open(link)
+                open_page(link)
             settle_down()
             await server.run_on(sockets)
         return _INTERRUPTED if server.asked_by is signal.SIGINT else 0
@@ -110,17 +111,6 @@ def _about_local(loaded: "Configuration") -> str:
     if find_spec(ENGINE) is None or find_weights() is None:
         return "The embedded model is not installed, and everything else works; `make local` shows why."
     return "The embedded model answers where no key is set; it starts with its first request."
-
-
-def _open(link: str) -> None:
-    """Show the page, where a person sits in front of a screen."""
-    import os
-    import threading
-    import webbrowser
-
-    has_screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
-    if has_screen and is_terminal(sys.stdout):
-        threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
 
 def _log(level: str) -> None:

@@ -70,6 +70,11 @@ def shared_server(
             started.wait()
 
 
+def is_in_use(folder: Path) -> bool:
+    """Whether runs share a server of this data folder now, which ends with the last of them."""
+    return (folder / _IN_USE).exists() and not _is_unused(folder / _IN_USE)
+
+
 def serve(lock: str, words: list[str]) -> int:
     """Be a server until no run is left; the body of the process that is started for runs."""
     from sightline.cli.program import main

@@ -1,0 +1,169 @@
+"""A run driven from a terminal: shown while it goes on, left by Ctrl-C, and ended with an exit code."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+
+import msgspec
+
+from sightline.build.library import usage_of
+from sightline.cli.keyboard import Keyboard
+from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
+from sightline.cli.run_view import RunView
+from sightline.cli.terminal import say, tell, write
+from sightline.cli.traffic import money
+from sightline.engine.running.runner import Runner
+from sightline.errors import Code, Fault
+from sightline.loop.facts import RunFact
+from sightline.loop.rounds import Ended
+from sightline.wire.jsontext import encode
+
+_KILLED = 128
+"""What shells add to the number of a signal that ended a program."""
+
+
+class Driving:
+    """One run. The first Ctrl-C lets the step under way end, the second does not; both leave a run that can be taken up
+    again. While the terminal is an editor's, Ctrl-C is too. With `is_json` the whole run is printed at its end; with
+    that, or if it `is_silent`, the answer alone is not."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        run: str,
+        keyboard: Keyboard | None,
+        *,
+        title: str,
+        is_quiet: bool,
+        is_json: bool = False,
+        is_silent: bool = False,
+    ) -> None:
+        self._runner = runner
+        self._run = run
+        self._keyboard = keyboard
+        self._title = title
+        self._is_quiet = is_quiet
+        self._is_json = is_json
+        self._has_begun = False
+        self._is_left = False
+        self._cut_by: signal.Signals | None = None
+        self.view = RunView(lambda: runner.rounds(run), is_quiet=is_quiet, is_silent=is_json or is_silent)
+
+    def told(self, fact: RunFact) -> None:
+        """One more fact; the first says that there is a run."""
+        if not self._has_begun and not self._is_quiet:
+            say(self._title)
+        self._has_begun = True
+        self.view.told(fact)
+
+    def leave(self) -> None:
+        """Stop after the step, so that the run can be taken up again."""
+        self._is_left = True
+        self._runner.leave(self._run)
+
+    async def through(self, work: Coroutine[object, object, Ended]) -> int:
+        """Drive the run to its end; the exit code says how it went."""
+        task = asyncio.get_running_loop().create_task(work)
+        try:
+            with self._signals(task):
+                ended = await task
+        except asyncio.CancelledError:
+            if self._cut_by is None:
+                raise
+            return self._left()
+        except Fault as fault:
+            if not self._is_left or fault.code is not Code.CANCELLED:
+                raise
+            return self._left()
+        finally:
+            self.view.done()
+        return await self._ended(ended)
+
+    # --- signals ---
+
+    @contextmanager
+    def _signals(self, task: "asyncio.Task[Ended]") -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # not every system has them
+            loop.add_signal_handler(signal.SIGINT, self._interrupted, task)
+            loop.add_signal_handler(signal.SIGTERM, self._cut, task, signal.SIGTERM)
+            loop.add_signal_handler(signal.SIGHUP, self._cut, task, signal.SIGHUP)
+        try:
+            yield
+        finally:
+            with suppress(NotImplementedError):
+                for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    loop.remove_signal_handler(each)
+
+    def _interrupted(self, task: "asyncio.Task[Ended]") -> None:
+        if self._keyboard is not None and self._keyboard.is_lent:
+            return
+        if self._is_left or not self._has_begun:
+            self._cut(task, signal.SIGINT)
+            return
+        say("\nstopping after this step; Ctrl-C again stops at once")
+        with suppress(Fault):  # it has ended in this moment
+            self.leave()
+
+    def _cut(self, task: "asyncio.Task[Ended]", by: signal.Signals) -> None:
+        self._cut_by = by
+        task.cancel()
+
+    # --- the end ---
+
+    def _left(self) -> int:
+        if self._has_begun:
+            say(f"the run is kept; go on with it: sightline resume {self._run}")
+        return EXIT_INTERRUPTED if self._cut_by in (None, signal.SIGINT) else _KILLED + self._cut_by
+
+    async def _ended(self, ended: Ended) -> int:
+        if self._is_json:
+            write(encode(msgspec.to_builtins(await self._runner.shown(self._run))) + b"\n")
+        self.view.ended(ended)
+        if not self._is_quiet:
+            began = await self._runner.began(self._run)
+            say(summary(ended, f"{began.provider}/{began.request.model}"))
+        return _exit_code(ended)
+
+
+def summary(ended: Ended, name: str) -> str:
+    """One line: who answered, in how many rounds and calls, what that cost, how long it took."""
+    usage, spent = usage_of(ended.rounds), ended.spent
+    told = [_many(len(ended.rounds), "round"), _many(spent.tool_calls, "tool call")]
+    told += [
+        f"{count:,} {what}"
+        for count, what in ((usage.input_tokens, "tokens in"), (usage.output_tokens, "out"))
+        if count is not None
+    ]
+    if "cost" not in spent.unmeasured:
+        told.append("free" if spent.cost == 0 else money(spent.cost))
+    return f"{name}: {', '.join(told)}, {spent.seconds:.2f} s"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _exit_code(ended: Ended) -> int:
+    """How it went; a run that has no answer is never a success in silence."""
+    fault = None if ended.reply is None else ended.reply.fault
+    match ended.why:
+        case "failed" if fault is not None:
+            if fault.code is not Code.PERMISSION or fault.status is not None:
+                raise fault
+            tell(fault)  # a hook did not want it, and no provider has failed
+            return EXIT_FAILED
+        case "answered" | "refusal":
+            return 0
+        case "length":
+            say("note: the answer was cut at its limit of tokens; allow more with --max-tokens")
+            return 0
+        case "content_filter":
+            say("note: the provider's filter stopped the answer")
+        case "limit":
+            words = "a limit is reached" if ended.reached is None else ended.reached.words
+            say(f"note: the run ended without an answer: {words}")
+        case "cancelled" | "failed":
+            say("note: the run was stopped")
+    return EXIT_FAILED

@@ -1,0 +1,90 @@
+"""`sightline resume`: a run goes on from its last step, and no tool runs twice."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sightline.cli.options import add_shared
+from sightline.errors import Code, Fault
+
+if TYPE_CHECKING:
+    from sightline.build.configured import Configuration
+    from sightline.cli.keyboard import Keyboard
+    from sightline.engine.running.shapes import RunShown
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`resume` and its options."""
+    command = commands.add_parser(
+        "resume",
+        help="go on with a run that was interrupted",
+        description="Go on with a run of `sightline ask` or the chat that was left by Ctrl-C or whose process ended, "
+        "from its last step. No tool that has a result runs again; one that was running is asked about.",
+    )
+    command.add_argument("--yes", action="store_true", help="run every call without asking")
+    command.add_argument(
+        "--mid-flight", choices=("again", "skip"), help="what becomes of calls that were running, without asking"
+    )
+    command.add_argument("--json", action="store_true", help="print the whole run as one JSON object")
+    command.add_argument("--quiet", action="store_true", help="no rounds, usage, cost and time")
+    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_shared(command)
+    command.add_argument("id", metavar="RUN", help="the run's id, or the beginning of it")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Go on with it."""
+    import asyncio
+
+    from sightline.build.configured import configuration
+    from sightline.cli.keyboard import keyboard
+
+    loaded, typing = configuration(arguments.config), keyboard()
+    try:
+        return asyncio.run(_resumed(arguments, loaded, typing))
+    finally:
+        if typing is not None:
+            typing.close()
+
+
+async def _resumed(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
+    from sightline.build.configured import data_folder
+    from sightline.build.running import open_runner
+    from sightline.build.tooling import wanted_again
+    from sightline.cli.asking_with_tools import approver_of, opened_tools, refuse_unattended
+    from sightline.cli.driving import Driving
+    from sightline.cli.runs import resolved
+    from sightline.engine.running.kept_rules import KeptRules
+    from sightline.loop.approval import Policy
+
+    async with open_runner(loaded, arguments.data, store=arguments.store) as runner:
+        name = await resolved(runner, arguments.id)
+        began, known = await runner.began(name), await runner.shown(name)
+        if known.state == "interrupted" and typing is None and arguments.mid_flight is None:
+            _refuse_mid_flight(known)
+        async with opened_tools(loaded, wanted_again(began.origin)) as tools:
+            refuse_unattended(tools, Policy(otherwise="allow") if arguments.yes else began.plan.policy, typing)
+            title = f"run {name}: {began.provider}/{began.request.model}, {len(known.rounds)} rounds so far"
+            driving = Driving(runner, name, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json)
+            driving.view.taken_up(known)
+            kept = KeptRules(data_folder(arguments.data))
+            work = runner.resume(
+                name,
+                tools,
+                approver_of(typing, driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight),
+                hooks=tools.hooks,
+                heard=driving.view.heard,
+                noted=driving.view.noted,
+                told=driving.told,
+                watcher=driving.view,
+            )
+            return await driving.through(work)
+
+
+def _refuse_mid_flight(known: "RunShown") -> None:
+    from sightline.engine.running.shapes import MidFlightPending
+
+    if isinstance(known.pending, MidFlightPending):
+        names = ", ".join(call.name for call in known.pending.calls)
+        hint = "Add --mid-flight again, or --mid-flight skip, which tells the model that nobody knows how far it got."
+        raise Fault(Code.USAGE, f"nobody is there to say whether {names} runs again", hint=hint)

@@ -1,0 +1,211 @@
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.approval import TerminalPerson
+from sightline.engine.running.kept_rules import KeptRule, KeptRules
+from sightline.engine.running.people import Interrupted
+from sightline.loop.approval import Allowed, AnsweredByHand, Decision, Denied, Rule
+from sightline.loop.limits import Reached
+from sightline.loop.steps import Approve, Call, Confirm
+from sightline.model.parts import Text
+
+EDIT = Call(key="1.1", id="a", name="edit_file", arguments={"path": "src/a.py", "lines": [1, 2]})
+AGAIN = Call(key="1.2", id="b", name="edit_file", arguments={"path": "src/b.py", "lines": [3]})
+SHELL = Call(key="1.3", id="c", name="shell", arguments="rm *")
+PLACE = "folder /project"
+Told = pytest.CaptureFixture[str]
+
+
+@dataclass
+class Typed:
+    """A person who has decided beforehand what to type."""
+
+    lines: list[str]
+    editor: str | None = None
+    prompts: list[str] = field(default_factory=list)
+
+    async def line(self, prompt: str) -> str | None:
+        self.prompts.append(prompt)
+        return self.lines.pop(0) if self.lines else None
+
+    async def edited(self, text: str, suffix: str) -> str | None:
+        self.prompts.append(f"{suffix}: {text}")
+        return self.editor
+
+
+@dataclass
+class Desk:
+    folder: Path
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def person(self, typed: Typed, *, says_yes: bool = False, interrupted: Interrupted | None = None) -> TerminalPerson:
+        return TerminalPerson(
+            typed,
+            leave=self.left.set,
+            kept=KeptRules(self.folder),
+            places={"edit_file": PLACE, "shell": PLACE},
+            says_yes=says_yes,
+            interrupted=interrupted,
+        )
+
+    def decided(self, typed: Typed, *calls: Call, objection: str = "", says_yes: bool = False) -> list[Decision]:
+        step = Approve(1, calls or (EDIT,), {"1.1": objection} if objection else {})
+        return list(asyncio.run(self.person(typed, says_yes=says_yes).approve("r_1", step)).values())
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "decision"),
+    [
+        (["y"], Allowed()),
+        (["a"], Allowed(rule=Rule("edit_file", "allow"))),
+        (["n", "not this file"], Denied("not this file")),
+        (["n", ""], Denied("")),
+        (["h", "it is done"], AnsweredByHand((Text("it is done"),))),
+        (["", "maybe", "v", "y"], Allowed()),
+    ],
+)
+def test_a_key_is_a_decision(desk: Desk, lines: list[str], decision: Decision) -> None:
+    assert desk.decided(Typed(lines)) == [decision]
+
+
+def test_the_arguments_are_shown_whole_before_anybody_decides(desk: Desk, capsys: Told) -> None:
+    desk.decided(Typed(["y"]))
+    shown = capsys.readouterr().err
+    assert 'Run edit_file?\n  {\n    "path": "src/a.py"' in shown
+    long = Call(key="1.1", id="a", name="shell", arguments="x" * 3000 + "\x1b[2J")
+    desk.decided(Typed(["v", "y"]), long)
+    shown = capsys.readouterr().err
+    assert "… 1,004 more characters" in shown
+    assert "x" * 3000 + "\\x1b[2J" in shown
+
+
+def test_leave_for_this_run_counts_for_the_calls_behind_it(desk: Desk) -> None:
+    typed = Typed(["a", "y"])
+    rule = Rule("edit_file", "allow")
+    assert desk.decided(typed, EDIT, AGAIN, SHELL) == [Allowed(rule=rule), Allowed(), Allowed()]
+    assert len(typed.prompts) == 2
+    assert KeptRules(desk.folder).all() == ()
+
+
+def test_who_said_yes_to_everything_is_not_asked(desk: Desk) -> None:
+    assert desk.decided(Typed([]), EDIT, SHELL, says_yes=True) == [Allowed(), Allowed()]
+
+
+def test_always_is_as_narrow_as_it_was_said_and_is_read_back(desk: Desk) -> None:
+    typed = Typed(["A", "src/**", "", "y"])
+    kept = KeptRule("edit_file", PLACE, {"/path": "src/**", "/lines": "[1,2]"})
+    assert desk.decided(typed) == [Allowed(rule=kept.rule)]
+    assert KeptRules(desk.folder).all() == (kept,)
+    assert typed.prompts[-1] == (
+        "Always run edit_file (/path like src/**, /lines like [1,2]); any other arguments that a call may have, "
+        "of folder /project? [y/N] "
+    )
+
+
+def test_always_with_any_argument_has_to_be_said_for_each(desk: Desk) -> None:
+    assert desk.decided(Typed(["A", "-", "-", "y"])) == [Allowed(rule=Rule("edit_file", "allow"))]
+
+
+def test_always_that_is_not_confirmed_is_nothing(desk: Desk) -> None:
+    assert desk.decided(Typed(["A", "", "", "", "y"])) == [Allowed()]
+    assert KeptRules(desk.folder).all() == ()
+
+
+def test_a_star_in_a_value_is_not_taken_for_a_pattern_that_nobody_wrote(desk: Desk, capsys: Told) -> None:
+    typed = Typed(["A", "", "rm build/*", "y"])
+    kept = KeptRule("shell", PLACE, {"": "rm build/*"})
+    assert desk.decided(typed, SHELL) == [Allowed(rule=kept.rule)]
+    assert "a * in it would be a wildcard" in capsys.readouterr().err
+
+
+def test_a_tool_of_unknown_origin_cannot_be_allowed_for_ever(desk: Desk, capsys: Told) -> None:
+    other = Call(key="1.1", id="a", name="other", arguments={})
+    assert desk.decided(Typed(["A", "y"]), other) == [Allowed()]
+    assert "Nobody knows where this tool comes from" in capsys.readouterr().err
+
+
+def test_rules_that_cannot_be_kept_are_not_followed_either(desk: Desk, capsys: Told) -> None:
+    (desk.folder / "approvals.json").write_text("nonsense")
+    assert desk.decided(Typed(["A", "-", "-", "y", "y"])) == [Allowed()]
+    assert "It cannot be kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("editor", "lines", "decision", "said"),
+    [
+        ('{"path": "b"}', ["e"], Allowed({"path": "b"}), ""),
+        (None, ["e", '{"path": "c"}'], Allowed({"path": "c"}), ""),
+        (None, ["e", "", "y"], Allowed(), "Nothing is changed."),
+        ("{", ["e", "y"], Allowed(), "This is no JSON"),
+        ("[1]", ["e", "y"], Allowed(), "must be a JSON object"),
+    ],
+)
+def test_arguments_are_edited(
+    desk: Desk, capsys: Told, editor: str | None, lines: Sequence[str], decision: Decision, said: str
+) -> None:
+    assert desk.decided(Typed(list(lines), editor)) == [decision]
+    assert said in capsys.readouterr().err
+
+
+def test_what_could_not_be_used_is_mended_and_not_written_anew(desk: Desk) -> None:
+    typed = Typed(["e", "e"], '{"path": 1}')
+    person = desk.person(typed)
+
+    async def story() -> None:
+        await person.approve("r_1", Approve(1, (EDIT,)))
+        await person.approve("r_1", Approve(1, (EDIT,), {"1.1": "path is no text"}))
+
+    asyncio.run(story())
+    assert typed.prompts[-1] == '.json: {"path": 1}'
+
+
+def test_free_text_is_edited_as_text(desk: Desk) -> None:
+    typed = Typed(["e"], "rm one\n")
+    assert desk.decided(typed, SHELL) == [Allowed("rm one\n")]
+    assert typed.prompts[-1] == ".txt: rm *"
+
+
+def test_an_objection_is_told_before_the_question(desk: Desk, capsys: Told) -> None:
+    desk.decided(Typed(["y"]), objection="path is missing")
+    assert "These arguments cannot be used: path is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("lines", [["q"], [], ["n"], ["A", ""]])
+def test_to_stop_leaves_the_run_and_decides_nothing(desk: Desk, lines: list[str]) -> None:
+    async def story() -> None:
+        desk.left = asyncio.Event()
+        deciding = asyncio.ensure_future(desk.person(Typed(lines)).approve("r_1", Approve(1, (EDIT,))))
+        await desk.left.wait()
+        assert not deciding.done()
+        deciding.cancel()
+        await asyncio.wait({deciding})
+
+    asyncio.run(story())
+
+
+def test_a_limit_is_raised_by_who_says_so(desk: Desk, capsys: Told) -> None:
+    step = Confirm(1, Reached("requests", 2, 2, 3))
+    for line, goes_on in (("y", True), ("", False), ("no", False)):
+        typed = Typed([line])
+        assert asyncio.run(desk.person(typed).confirm("r_1", step)) is goes_on
+        assert typed.prompts == ["Raise it to 3 and go on? [y/N] "]
+    assert "the limit of 2 model requests is reached." in capsys.readouterr().err
+
+
+def test_what_was_interrupted_is_asked_about_unless_that_was_said_before(desk: Desk, capsys: Told) -> None:
+    async def told(typed: Typed, interrupted: Interrupted | None) -> list[Interrupted]:
+        person = desk.person(typed, says_yes=True, interrupted=interrupted)
+        return list((await person.mid_flight("r_1", [EDIT, SHELL])).values())
+
+    assert asyncio.run(told(Typed(["y", ""]), None)) == ["again", "skip"]
+    assert "nobody knows how far it got" in capsys.readouterr().err
+    assert asyncio.run(told(Typed([]), "skip")) == ["skip", "skip"]

@@ -1,0 +1,175 @@
+"""Runs from a command line without a terminal; those with one are in tests/e2e/test_runs_at_a_terminal.py."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.program import main
+from sightline.model.parts import ToolCall
+from tests.loop_stage import calls, says
+from tests.running_stage import begins, plays
+from tests.tool_desk import KEY, ToolDesk, marks_in, tool_desk
+from tests.upstream import says as answers
+
+Captured = pytest.CaptureFixture[str]
+ADD = ToolCall("c1", "add", '{"a": 2, "b": "3"}')
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolDesk]:
+    with tool_desk(tmp_path) as made:
+        monkeypatch.chdir(tmp_path)
+        for name, value in made.environment.items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+def test_a_model_uses_a_toolset_of_the_configuration(desk: ToolDesk, capsys: Captured) -> None:
+    desk.upstream.script = [plays(calls(ADD)), plays(says("It is 5."))]
+    assert main(["ask", "--tools", "tools.py", "--yes", "What is 2 + 3?"]) == 0
+    out, err = capsys.readouterr()
+    assert (out, desk.traces) == ("It is 5.", ["add 2 3"])
+    assert err.splitlines()[0].startswith("run r_")
+    assert "← add: 5" in err
+    assert [tool["function"]["name"] for tool in desk.upstream.seen[0].json()["tools"]] == ["add", "wait"]
+
+
+def test_where_nobody_can_be_asked_nothing_begins(desk: ToolDesk, capsys: Captured) -> None:
+    assert main(["ask", "--tools", "sums", "Add."]) == 2
+    err = capsys.readouterr().err
+    assert "error[usage]: nobody is there to approve calls of wait" in err
+    assert "hint: Add --yes, or name them under `allow`" in err
+    assert main(["ask", "--tools", "sums", "--confirm", "Add."]) == 2
+    assert "approve calls of add, wait" in capsys.readouterr().err
+    assert (desk.upstream.seen, (desk.folder / "data").exists()) == ([], False)
+
+
+def test_what_is_allowed_in_the_configuration_runs_unattended(desk: ToolDesk, capsys: Captured) -> None:
+    file = desk.folder / "sightline.toml"
+    file.write_text(file.read_text().replace('allow = ["add"]', 'allow = ["*"]'))
+    desk.upstream.script = [plays(calls(ADD)), plays(says("5"))]
+    assert main(["ask", "--tools", "sums", "--quiet", "Add."]) == 0
+    assert capsys.readouterr() == ("5", "")
+
+
+def test_what_a_provider_does_not_take_of_a_schema_is_said(desk: ToolDesk, capsys: Captured) -> None:
+    marks_in(desk.folder)
+    file = desk.folder / "sightline.toml"
+    file.write_text(file.read_text().replace("[providers.acme]", '[providers.acme]\ndialect = "gemini"'))
+    note = "note: uniqueItems at /properties/tags of the schema of marks__mark is not sent: gemini refuses the keyword"
+    assert main(["ask", "--mcp", "marks.json", "--dry-run", "Mark."]) == 0
+    out, err = capsys.readouterr()
+    assert note in err.splitlines()
+    assert "uniqueItems" not in out
+    desk.upstream.script = [plays(says("Done."), "gemini")]
+    assert main(["ask", "--mcp", "marks.json", "--yes", "--quiet", "Mark."]) == 0
+    assert capsys.readouterr() == ("Done.", f"{note}\n")
+    assert b"uniqueItems" not in desk.upstream.seen[0].body
+
+
+def test_a_dry_run_shows_the_tools_and_sends_nothing(desk: ToolDesk, capsys: Captured) -> None:
+    assert main(["ask", "--tools", "sums", "--builtin", "read_file", "--dry-run", "Add."]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["add", "wait", "read_file"]
+    assert (desk.upstream.seen, (desk.folder / "data").exists()) == ([], False)
+
+
+def test_the_whole_run_as_json(desk: ToolDesk, capsys: Captured) -> None:
+    desk.upstream.script = [plays(calls(ADD)), plays(says("5"))]
+    assert main(["ask", "--tools", "tools.py", "--yes", "--json", "Add."]) == 0
+    run = json.loads(capsys.readouterr().out)
+    assert (run["state"], run["why"], run["rounds"][1]["text"]) == ("ended", "answered", "5")
+    assert run["rounds"][0]["calls"][0]["ran"] == {"a": 2, "b": 3}
+    assert run["origin"]["tools"]["python"] == [str(desk.folder / "tools.py")]
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        (["--max-requests", "1"], "1 model requests"),
+        (["--max-tokens-total", "12"], "12 tokens"),
+        (["--max-cost", "0.00001"], "1e-05 US dollars"),
+    ],
+)
+def test_a_limit_ends_a_run_with_1(desk: ToolDesk, capsys: Captured, words: list[str], limit: str) -> None:
+    desk.upstream.script = [plays(calls(ADD))]
+    assert main(["ask", "--tools", "tools.py", "--yes", *words, "Add."]) == 1
+    assert f"the limit of {limit} is reached" in capsys.readouterr().err
+    assert len(desk.upstream.seen) == 1
+
+
+def test_a_limit_of_calls_lets_the_model_answer_with_what_it_has(desk: ToolDesk, capsys: Captured) -> None:
+    desk.upstream.script = [plays(calls(ADD)), plays(says("5"))]
+    assert main(["ask", "--tools", "tools.py", "--yes", "--max-tool-calls", "1", "Add."]) == 0
+    assert capsys.readouterr().out == "5"
+
+
+def test_a_limit_of_cost_needs_prices(desk: ToolDesk, capsys: Captured) -> None:
+    file = desk.folder / "sightline.toml"
+    file.write_text(file.read_text().replace("prices = { input = 1.0, output = 2.0 }", ""))
+    assert main(["ask", "--tools", "tools.py", "--yes", "--max-cost", "1", "Add."]) == 2
+    assert "the prices of this model are not known" in capsys.readouterr().err
+
+
+def test_a_provider_that_fails_ends_a_run_with_3(desk: ToolDesk, capsys: Captured) -> None:
+    desk.upstream.script = [plays(calls(ADD)), answers({"error": {"message": f"bad key {KEY}"}}, 401)]
+    assert main(["ask", "--tools", "tools.py", "--yes", "Add."]) == 3
+    err = capsys.readouterr().err
+    assert "error[auth]: bad key" in err
+    assert KEY not in err
+
+
+def test_an_answer_that_breaks_off_is_shown_as_far_as_it_came(desk: ToolDesk, capsys: Captured) -> None:
+    desk.upstream.script = [begins(says("It is probably 5."))]
+    assert main(["ask", "--tools", "tools.py", "--yes", "Add."]) == 3
+    assert capsys.readouterr().out == "It is probably 5."
+
+
+def test_hooks_look_at_the_run_and_a_refusal_is_no_failure_of_the_provider(desk: ToolDesk, capsys: Captured) -> None:
+    hooks = {"before_request": [{"command": "echo 'not today' >&2; exit 2"}]}
+    (desk.folder / "hooks.json").write_text(json.dumps(hooks))
+    assert main(["ask", "--tools", "tools.py", "--yes", "--hooks", "hooks.json", "Add."]) == 1
+    assert "a hook refused a request: not today" in capsys.readouterr().err
+    assert desk.upstream.seen == []
+
+
+def test_a_hook_that_fails_is_told_and_the_run_goes_on(desk: ToolDesk, capsys: Captured) -> None:
+    (desk.folder / "hooks.json").write_text(json.dumps({"after_tool": [{"command": "exit 7"}]}))
+    desk.upstream.script = [plays(calls(ADD)), plays(says("5"))]
+    assert main(["ask", "--tools", "tools.py", "--yes", "--hooks", "hooks.json", "Add."]) == 0
+    assert "note: " in capsys.readouterr().err
+
+
+def test_a_tool_file_that_cannot_be_loaded_is_told_before_anything_is_asked(desk: ToolDesk, capsys: Captured) -> None:
+    (desk.folder / "bad.py").write_text("import nothing_of_this_name\n")
+    assert main(["ask", "--tools", "bad.py", "--yes", "Add."]) == 2
+    assert "bad.py:1: ModuleNotFoundError" in capsys.readouterr().err
+    assert main(["ask", "--tools", "nobody", "--yes", "Add."]) == 2
+    assert "'nobody' is neither a toolset nor a file" in capsys.readouterr().err
+
+
+def test_attempts_are_told_as_they_are_without_tools(desk: ToolDesk, capsys: Captured) -> None:
+    desk.upstream.script = [answers({"error": {"message": "busy"}}, 503, [("Retry-After", "0")]), plays(says("Hello."))]
+    assert main(["ask", "--tools", "tools.py", "--yes", "Greet me."]) == 0
+    assert "note: attempt 2 after " in capsys.readouterr().err
+
+
+def test_to_count_is_for_a_dry_run(desk: ToolDesk, capsys: Captured) -> None:
+    assert main(["ask", "--tools", "tools.py", "--yes", "--count", "Add."]) == 2
+    assert "--count is not for a run with tools" in capsys.readouterr().err
+
+
+def test_a_model_that_cannot_call_tools_is_told_before_a_run_begins(desk: ToolDesk, capsys: Captured) -> None:
+    assert main(["ask", "-m", "local", "--tools", "tools.py", "--yes", "Add."]) == 2
+    err = capsys.readouterr().err
+    assert "it cannot call tools" in err
+    assert "run r_" not in err
+    assert main(["runs"]) == 0
+    assert capsys.readouterr().err == "no runs on record\n"
+
+
+def test_what_is_for_tools_is_refused_without_any(desk: ToolDesk, capsys: Captured) -> None:
+    assert main(["ask", "--max-requests", "3", "Add."]) == 2
+    assert "--max-requests is for a run with tools" in capsys.readouterr().err
