@@ -1,7 +1,7 @@
-"""Build the two files of other people's code that the page uses, from exact versions: `python tools/vendor.py`.
+"""Build the files of other people's code that the page uses, from exact versions: `python tools/vendor.py`.
 
 It needs Node and npm, and works in a folder of its own that it removes. Running Sightline, or changing the page, needs
-neither: the two files, their licences and the manifest that a test checks are kept in the repository.
+neither: the files, their licences and the manifest that a test checks are kept in the repository.
 """
 
 import hashlib
@@ -46,6 +46,8 @@ CODEMIRROR = {
     "w3c-keyname": "2.2.8",
 }
 
+TEMML = {"temml": "0.13.5"}
+
 PREACT_ENTRY = """
 import { h } from "preact";
 import htm from "htm";
@@ -69,13 +71,23 @@ export * from "@codemirror/lang-markdown";
 export { tags, tagHighlighter, highlightTree, classHighlighter } from "@lezer/highlight";
 """
 
+# Only the tree: the page makes elements of it by its own rules, and markup of it is never made.
+TEMML_ENTRY = """
+import temml from "temml";
+export const treeOf = temml.__renderToMathMLTree;
+"""
+
 PATCHES = (
     # Without style elements the page needs no leave for styles that stand in it: the policy can forbid them all.
     ("style-mod/src/style-mod.js", "if (!root.head && root.adoptedStyleSheets", "if (root.adoptedStyleSheets"),
 )
 """What is changed before bundling: the file, the text that must be there once, and what stands in its place."""
 
-BUNDLES = (("preact", PREACT, PREACT_ENTRY), ("codemirror", CODEMIRROR, CODEMIRROR_ENTRY))
+BUNDLES = (
+    ("preact", PREACT, PREACT_ENTRY),
+    ("codemirror", CODEMIRROR, CODEMIRROR_ENTRY),
+    ("temml", TEMML, TEMML_ENTRY),
+)
 
 
 def main() -> None:
@@ -86,7 +98,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        wanted = PREACT | CODEMIRROR | {"esbuild": ESBUILD}
+        wanted = PREACT | CODEMIRROR | TEMML | {"esbuild": ESBUILD}
         (scratch / "package.json").write_text(json.dumps({"private": True, "dependencies": wanted}), "utf-8")
         options = ("--ignore-scripts", "--no-audit", "--no-fund", "--save-exact")
         subprocess.run([npm, "install", *options], cwd=scratch, check=True, stdout=subprocess.DEVNULL)

@@ -10,7 +10,7 @@ import { offsetsOf, rowAt } from "../../src/sightline/ui/state/rows.js";
 const PLAIN = { ctrlKey: false, metaKey: false, altKey: false, shiftKey: false };
 
 test("an address leads to a view and back", () => {
-  for (const hash of ["#/traffic", "#/traffic?filter=model%3Aa+b", "#/x/x_1", "#/x/x_1/wire", "#/chat", "#/evals"]) assert.equal(hashOf(routeOf(hash)), hash);
+  for (const hash of ["#/traffic", "#/traffic?filter=model%3Aa+b", "#/x/x_1", "#/x/x_1/wire", "#/chat", "#/chat?filter=s%3E%3D2", "#/evals"]) assert.equal(hashOf(routeOf(hash)), hash);
   assert.deepEqual(routeOf("#/x/x_1/nonsense"), { view: "request", id: "x_1", tab: "sections" });
   assert.deepEqual(routeOf(""), { view: "traffic", filter: "" });
   assert.deepEqual(routeOf("#/x/%E0%A4%A"), { view: "request", id: "%E0%A4%A", tab: "sections" });

@@ -3,14 +3,15 @@
 /** Any JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** This server. `places` are the parts of the page that it has. */
+/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools. */
 export interface About {
   version: string;
   address: string;
-  places: ("chat" | "evals" | "traffic")[];
+  places: ("chat" | "evals" | "runs" | "traffic")[];
   models: ModelShown[];
   providers: ProviderShown[];
   clients: ClientShown[];
+  toolsets: string[];
 }
 
 /** One thing that the target demands and the source did not say. `pointer` is its place in the target document. */
@@ -21,11 +22,36 @@ export interface Addition {
   severity: "content" | "identity" | "option";
 }
 
+/** One change: of what kind, to what, and why. `pointer` is the place in the document that it was read from. */
+export interface Amendment {
+  kind: "call_left_out" | "id" | "missing_result" | "orphan_result" | "part" | "reply_left_out" | "tool_choice";
+  what: string;
+  why: string;
+  pointer?: string;
+}
+
 /** What a thing is, what it says, and what stood before it, which only tells equal things apart. */
 export interface Anchor {
   kind: string;
   content: string;
   before: string;
+}
+
+/** An answer, whole or as far as it has come. `predicted` is what its prompt was thought to take, beside what `usage` says of it; `cost` is in US dollars. */
+export interface AnswerShown {
+  blocks: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
+  text: string;
+  citations: CitationShown[];
+  finish: string;
+  is_partial: boolean;
+  model: string;
+  usage: Usage | null;
+  predicted: number | null;
+  cost: number | null;
+  seconds: number | null;
+  exchange: string;
+  at: number;
+  run: string;
 }
 
 /** The call that a result answers, and the section that holds it. */
@@ -42,6 +68,35 @@ export interface AnsweredFact {
   sha256: string;
 }
 
+/** Calls of this tool of this place run unasked where their arguments fit the patterns; `words` say it. */
+export interface ApprovalShown {
+  tool: string;
+  place: string;
+  arguments: { [key: string]: string };
+  words: string;
+}
+
+/** May these calls run? `objections` say why arguments that were edited cannot be used. */
+export interface ApprovePending {
+  step: "approve";
+  calls: PendingCall[];
+  objections: { [key: string]: string };
+}
+
+/** The pair that a question or a summary became. */
+export interface Asked {
+  pair: string;
+}
+
+/** A file that hangs on a question; `n` is its place among them, `size` in bytes, as far as it travels with it. */
+export interface AttachmentShown {
+  n: number;
+  kind: "audio" | "document" | "image" | "other" | "text";
+  name: string;
+  media_type: string;
+  size: number;
+}
+
 /** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. */
 export interface AttemptStartedFact {
   kind: "attempt";
@@ -55,11 +110,63 @@ export interface AttemptStartedFact {
   dialect: string;
 }
 
+/** An estimate: what is likely, and between what. */
+export interface BandTelemetry {
+  low: number;
+  tokens: number;
+  high: number;
+}
+
 /** Several edits as one: all of them or none, and one step to undo. */
 export interface BatchOperation {
   op: "batch";
   keep?: "all" | "project" | "session" | null;
   operations: (SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation)[];
+}
+
+/** `max_context` is the most that a request can be (ML), `max_usable_raw` what history and prompt can take of it. */
+export interface BudgetTelemetry {
+  maxContext: number;
+  maxUsableRaw: number;
+}
+
+/** How a chat has planned this request, or what it made of the outcome: one moment of one send, under the names that the chat has for it. It may come after the end. */
+export interface BudgetedFact {
+  kind: "budgeted";
+  telemetry: { [key: string]: Json };
+}
+
+/** A tool was called; `arguments` is what the model wrote. */
+export interface CallBlock {
+  type: "call";
+  id: string;
+  name: string;
+  arguments: string;
+  result: ResultShown | null;
+}
+
+/** What came of a call: its words, its JSON, and how many pictures and other media it has. */
+export interface CallResult {
+  text: string;
+  is_error: boolean;
+  structured: { [key: string]: Json } | null;
+  media: number;
+}
+
+/** A call. `arguments` are as the model wrote them, `ran` what the tool was given. Without a `fate` it is open yet; `is_running` then says that the tool runs, and `progress` what it tells of that. */
+export interface CallShown {
+  key: string;
+  id: string;
+  name: string;
+  arguments: string;
+  ran: Json;
+  fate: "answered" | "cancelled" | "cut" | "denied" | "limit" | "ran" | "refused" | null;
+  result: CallResult | null;
+  is_edited: boolean;
+  is_running: boolean;
+  progress: string;
+  repairs: Repair[];
+  seconds: number | null;
 }
 
 /** One stretch of the budget bar. */
@@ -87,12 +194,34 @@ export interface Changed {
   masks?: Outcome[];
 }
 
+/** Where something in an answer came from. */
+export interface CitationShown {
+  title: string;
+  url: string;
+  quote: string;
+}
+
 /** How a client is pointed here: a command that starts it so, or variables to set. */
 export interface ClientShown {
   name: string;
   command: string;
   env: { [key: string]: string };
   note: string;
+}
+
+/** What a command did, or would do: to how many pairs, and how the first of them begin. `confirm`: a person is to be asked before it is done. `export` is the address of the file, `compact` are the pairs to sum up, `ids` those that a `:delete` has deleted, to be restored by. */
+export interface CommandShown {
+  command: "compact" | "delete" | "export" | "hud" | "tchange";
+  count: number;
+  sample: string[];
+  needs_force: boolean;
+  message: string;
+  done: boolean;
+  confirm?: boolean;
+  hud?: boolean;
+  export?: string;
+  compact?: string[];
+  ids?: string[];
 }
 
 /** One line of a structural diff; `before` is None for what was added, `after` for what was removed. */
@@ -102,6 +231,29 @@ export interface Compared {
   kind: "assistant" | "context" | "developer" | "history" | "options" | "other" | "system" | "thinking" | "tool_call" | "tool_result" | "tools" | "user";
   before: Side | null;
   after: Side | null;
+}
+
+/** The tokens of some pairs, and of the summary that would stand for them. */
+export interface ComparisonShown {
+  before: TokenBand;
+  after: TokenBand;
+}
+
+/** Is this limit to be raised? `words` say it for a person. */
+export interface ConfirmPending {
+  step: "confirm";
+  reached: Reached;
+  words: string;
+}
+
+/** How many pairs go along, in short and with what stands behind it. */
+export interface CounterShown {
+  text: string;
+  predicted: number;
+  visible: number;
+  trimmed: number;
+  predicted_then: number;
+  breakdown: [string, number][];
 }
 
 /** What became of a hold. */
@@ -124,6 +276,14 @@ export interface Diff {
   against: string;
   items: Compared[];
   prefix: EditCost | null;
+}
+
+/** A summary as the model drafted it. */
+export interface DraftShown {
+  text: string;
+  before: TokenBand;
+  after: TokenBand;
+  exchange: string;
 }
 
 /** A person, or a rule, refused it; nothing was sent. */
@@ -157,6 +317,16 @@ export interface EditedFact {
   operation: string;
   before: string;
   after: string;
+}
+
+/** How large the next question is, and whether it fits. `line` says so to a person. */
+export interface EstimateShown {
+  tokens: number;
+  low: number;
+  high: number;
+  limit: number;
+  fits: boolean;
+  line: string;
 }
 
 /** Whoever asked has gone. */
@@ -256,6 +426,12 @@ export interface HeldFact {
   phase: "request" | "tool_calls";
 }
 
+/** The request of a round is held: it is looked at, edited and released as the exchange that it is. */
+export interface HoldPending {
+  step: "hold";
+  exchange: string;
+}
+
 /** What waits for a person: since when, and until when. `client_deadline` is when the client is likely to give up. `queue` are the ids of all that is held, in order of arrival. */
 export interface HoldShown {
   phase: "request" | "tool_calls";
@@ -264,6 +440,24 @@ export interface HoldShown {
   on_timeout: "drop" | "send";
   client_deadline: number | null;
   queue: string[];
+}
+
+/** What came of a file, or would: new pairs and topics, and pairs that were here already. */
+export interface ImportShown {
+  pairs: number;
+  topics: number;
+  skipped: number;
+  format: string;
+  problems: string[];
+}
+
+/** What holds in the topic of the next question. */
+export interface InheritedShown {
+  system_prompt: string;
+  model: string;
+  style_directives: string[];
+  parameters: TopicParameters;
+  toolsets: string[];
 }
 
 /** A new element before a position or at the end (`-`), or a new key. */
@@ -277,6 +471,26 @@ export interface InsertOperation {
 /** What is held: nothing, the next request, every request, or what the rules say. */
 export interface Intercepting {
   mode: "every" | "next" | "off" | "rules";
+}
+
+/** The last send of a view. `telemetry` is the latest that is told of it, without its messages and pairs, which the pair has. */
+export interface LastShown {
+  pair: string;
+  telemetry: Telemetry | null;
+  trim_summary: string;
+  trouble: TroubleShown | null;
+}
+
+/** The most of each; null means no limit. */
+export interface LimitsShown {
+  requests: number | null;
+  tool_calls: number | null;
+  tokens: number | null;
+  cost: number | null;
+  seconds: number | null;
+  repeats: number | null;
+  mistakes: number | null;
+  behaviour: "confirm" | "stop";
 }
 
 /** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). */
@@ -332,6 +546,19 @@ export interface Mask {
   created?: number;
 }
 
+/** A picture, a sound or a file: number `n` of those of the answer. */
+export interface MediaBlock {
+  type: "media";
+  n: number;
+  media_type: string;
+}
+
+/** Are these calls to run again, which were interrupted? */
+export interface MidFlightPending {
+  step: "mid_flight";
+  calls: PendingCall[];
+}
+
 /** A model that can be asked for. */
 export interface ModelShown {
   id: string;
@@ -363,11 +590,114 @@ export interface Outcome {
   why: string;
 }
 
+/** A pair with all its answers, the oldest first, and what is told of its last send. */
+export interface PairOpened {
+  id: string;
+  topic: string;
+  topic_path: string[];
+  model: string;
+  asking: string;
+  user_text: string;
+  attachments: AttachmentShown[];
+  answer: AnswerShown | null;
+  earlier: number;
+  star: number;
+  flag: "blue" | "grey";
+  state: "complete" | "error" | "idle" | "sending";
+  trouble: TroubleShown | null;
+  hand: "" | "in" | "out";
+  at: number;
+  exchange: string;
+  summary_of: string[];
+  standing: "excluded" | "hidden" | "included" | "left_out";
+  tokens: TokenBand;
+  run: string;
+  earlier_answers: AnswerShown[];
+  telemetry: Telemetry[];
+}
+
+/** A question and its answer, as they stand in a view. `asking` is the model that is asked instead while an answer of another is kept; `earlier` is how many answers stand behind this one. */
+export interface PairShown {
+  id: string;
+  topic: string;
+  topic_path: string[];
+  model: string;
+  asking: string;
+  user_text: string;
+  attachments: AttachmentShown[];
+  answer: AnswerShown | null;
+  earlier: number;
+  star: number;
+  flag: "blue" | "grey";
+  state: "complete" | "error" | "idle" | "sending";
+  trouble: TroubleShown | null;
+  hand: "" | "in" | "out";
+  at: number;
+  exchange: string;
+  summary_of: string[];
+  standing: "excluded" | "hidden" | "included" | "left_out";
+  tokens: TokenBand;
+  run: string;
+}
+
+/** What a send waits for; `can_go_at` is null where it never can. */
+export interface PausedShown {
+  line: string;
+  can_go_at: number | null;
+}
+
+/** A call that somebody has to decide about; `arguments` are what the tool would get. */
+export interface PendingCall {
+  key: string;
+  id: string;
+  name: string;
+  arguments: { [key: string]: Json } | string;
+  repairs: Repair[];
+}
+
+/** Where a pair stands on screen, if it does. */
+export interface PlaceShown {
+  index: number | null;
+}
+
+/** What a person has set in the page, over what is configured. */
+export interface PreferencesShown {
+  settings: SettingsShown;
+  saved_filters: SavedFilterShown[];
+}
+
+/** The exact body that the next send would make; where it would make none, `trouble` says why. `losses` and `additions` are what its dialect cannot say and what it demands besides. */
+export interface PreviewShown {
+  body: string;
+  body_sha256: string;
+  dialect: string;
+  provider: string;
+  model: string;
+  url: string;
+  tokens: number;
+  low: number;
+  high: number;
+  included: number;
+  left_out_preflight: number;
+  losses: Loss[];
+  additions: Addition[];
+  trouble: FaultShown | null;
+}
+
 /** A provider, and why it cannot be asked where it cannot. */
 export interface ProviderShown {
   name: string;
   ready: boolean;
   why: string;
+}
+
+/** A limit that has been reached. `raised` is what it would be raised to, None where nobody can raise it. */
+export interface Reached {
+  name: "cost" | "mistakes" | "repeats" | "requests" | "seconds" | "tokens" | "tool_calls";
+  limit: number;
+  spent: number;
+  raised?: number;
+  is_unmeasured?: boolean;
 }
 
 /** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. */
@@ -390,6 +720,12 @@ export interface RedoOperation {
   keep?: "all" | "project" | "session" | null;
 }
 
+/** The model's words when it declines. */
+export interface RefusalBlock {
+  type: "refusal";
+  text: string;
+}
+
 /** A person let it go, having seen the body with this hash. */
 export interface ReleasedFact {
   kind: "released";
@@ -401,6 +737,12 @@ export interface RemoveOperation {
   op: "remove";
   keep?: "all" | "project" | "session" | null;
   pointer: string;
+}
+
+/** One place of the arguments that was read as something else than it was written as. */
+export interface Repair {
+  pointer: string;
+  what: string;
 }
 
 /** A reply folded to one value, how its raw text begins, and how many events it told. `by_hand`: the client got what a person wrote or changed, which is `reply`. */
@@ -425,6 +767,48 @@ export interface RestoreOperation {
   part?: string | null;
 }
 
+/** What a tool said. `media` is how many pictures, sounds and files came with it, `first` the number of the first of them among all of the answer. */
+export interface ResultShown {
+  text: string;
+  is_error: boolean;
+  media: number;
+  first: number;
+}
+
+/** How the model's limit is divided, in tokens. */
+export interface RoomShown {
+  limit: number;
+  system: number;
+  tools: number;
+  user: number;
+  reply: number;
+  usable: number;
+  history: number;
+}
+
+/** One request and what came of it. `seconds` is how long the model took. */
+export interface RoundShown {
+  number: number;
+  exchange: string;
+  text: string;
+  thinking: string;
+  calls: CallShown[];
+  finish: string | null;
+  usage: Usage | null;
+  cost: number | null;
+  seconds: number | null;
+  context: string;
+  fault: RunFault | null;
+}
+
+/** Some of what is on screen, the oldest first; `from` is the place of the first of them. */
+export interface RowsShown {
+  version: number;
+  total: number;
+  from: number;
+  rows: PairShown[];
+}
+
 /** What happens to whatever the filter takes. Without `timeout_s` a hold has no limit. */
 export interface Rule {
   filter?: string;
@@ -433,6 +817,60 @@ export interface Rule {
   once?: boolean;
   timeout_s?: number | null;
   on_timeout?: "drop" | "send";
+}
+
+/** A run in one line. `rounds` are those that have a reply; `why` is how it ended. */
+export interface RunBrief {
+  id: string;
+  at: number;
+  title: string;
+  model: string;
+  state: "ended" | "interrupted" | "running" | "waiting";
+  why: string;
+  rounds: number;
+  spent: SpentShown;
+  origin: { [key: string]: Json };
+}
+
+/** What a round ended with. */
+export interface RunFault {
+  code: string;
+  message: string;
+  hint: string;
+}
+
+/** What the next request of a run waits for, which is the provider's limits, and when it goes. */
+export interface RunPaused {
+  line: string;
+  can_go_at: number;
+}
+
+/** All of a run. `version` grows with each fact; `notes` are for a person, such as that a hook failed. */
+export interface RunShown {
+  id: string;
+  version: number;
+  at: number;
+  title: string;
+  state: "ended" | "interrupted" | "running" | "waiting";
+  why: string;
+  provider: string;
+  model: string;
+  spent: SpentShown;
+  limits: LimitsShown;
+  reached: Reached | null;
+  rounds: RoundShown[];
+  pending: ApprovePending | ConfirmPending | MidFlightPending | HoldPending | null;
+  is_stepping: boolean;
+  origin: { [key: string]: Json };
+  amendments: Amendment[];
+  notes: string[];
+  paused: RunPaused | null;
+}
+
+/** A filter that is called by `@name`. */
+export interface SavedFilterShown {
+  name: string;
+  filter: string;
 }
 
 /** One item of the conversation, the system prompt, the tools or the options. `text` is what `set_text` without a part replaces. A deleted section keeps its old place in the list and has no pointer. `tokens` is filled in by whoever counts. */
@@ -470,6 +908,13 @@ export interface SectionPart {
   is_json: boolean;
 }
 
+/** One pair, and what was planned for it. */
+export interface SelectedTelemetry {
+  id: string;
+  model: string;
+  tokens: number;
+}
+
 /** Another document, sent exactly as it is written here. */
 export interface SetBodyOperation {
   op: "set_body";
@@ -502,12 +947,39 @@ export interface SetTextOperation {
   text: string;
 }
 
+/** All settings of the chat as they are in force, under the names that the workflow has for them. */
+export interface SettingsShown {
+  charsPerToken: number;
+  userRequestAllowance: number;
+  assistantResponseAllowance: number;
+  maxTrimAttempts: number;
+  preflightTrimming: boolean;
+  estimation: "characters" | "model";
+  styleDirectives: string[];
+}
+
+/** One message in short: who speaks, and the words. */
+export interface ShownTelemetry {
+  role: string;
+  content: string;
+}
+
 /** A section, or one tool or option of it, as it is in one of the two. */
 export interface Side {
   section: string;
   text: string;
   part: string;
   pointer: string;
+}
+
+/** What a run has used. `unmeasured` are the counts that a provider did not tell. */
+export interface SpentShown {
+  requests: number;
+  tool_calls: number;
+  tokens: number;
+  cost: number;
+  seconds: number;
+  unmeasured: ("cost" | "mistakes" | "repeats" | "requests" | "seconds" | "tokens" | "tool_calls")[];
 }
 
 /** Which things go: results or thinking older than so many turns of the user, or the tool of this name. */
@@ -517,11 +989,66 @@ export interface Strip {
   tool?: string;
 }
 
+/** One moment of one send. Numbers of tokens are the cautious edge of an estimate; `bands` has the whole of each. What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is what this attempt sends of the history, `trimming_removed` what it does not of what was predicted, of which `preflight_trimmed_count` were taken out before the first attempt. */
+export interface Telemetry {
+  kind: "telemetry";
+  model: string;
+  stage: "attempt" | "cancelled" | "error" | "filter_changed" | "overflow_exhausted" | "overflow_initial" | "overflow_retry" | "preflight" | "success" | "user_prompt_too_large" | "waiting";
+  budget: BudgetTelemetry;
+  selection: SelectedTelemetry[];
+  predictedMessageCount: number;
+  predictedHistoryTokens: number;
+  predictedTotalTokens: number;
+  attemptHistoryTokens: number;
+  attemptTotalTokens: number;
+  AUT: number;
+  trimmedCount: number;
+  attemptsUsed: number;
+  charsPerToken: number;
+  remainingReserve: number;
+  messages: ShownTelemetry[];
+  sentCount: number;
+  visibleCount: number;
+  userRequestAllowance: number;
+  assistantResponseAllowance: number;
+  maxTrimAttempts: number;
+  systemTokens: number;
+  toolTokens: number;
+  preflightTrimmedCount: number;
+  trimmingRemoved: SelectedTelemetry[];
+  trimmingRemovedTokens: number;
+  bands: { [key: string]: BandTelemetry };
+  lastErrorMessage?: string;
+  overflowMatched?: boolean;
+  finalDeliveredTokens?: number;
+  reportedInputTokens?: number;
+  waitSeconds?: number;
+}
+
+/** Words. */
+export interface TextBlock {
+  type: "text";
+  text: string;
+}
+
+/** What can be read of the reasoning. */
+export interface ThinkingBlock {
+  type: "thinking";
+  text: string;
+}
+
 /** The conversation that an exchange belongs to; `previous` is the exchange that it continues. */
 export interface Thread {
   previous: string;
   title: string;
   is_side: boolean;
+}
+
+/** An estimate: what is likely, and between what. */
+export interface TokenBand {
+  tokens: number;
+  low: number;
+  high: number;
 }
 
 /** How many tokens, likely and at the ends of the band. */
@@ -558,6 +1085,30 @@ export interface Told {
   fault?: FaultShown;
 }
 
+/** How models are asked in a topic; None is as above it. */
+export interface TopicParameters {
+  temperature?: number | null;
+  top_p?: number | null;
+  max_tokens?: number | null;
+  effort?: string | null;
+  verbosity?: string | null;
+}
+
+/** A topic; null is as above it. `path` are the names from the top down, `direct` and `total` how many pairs are in it, and in it and all below it. */
+export interface TopicShown {
+  id: string;
+  name: string;
+  parent: string;
+  system_prompt: string | null;
+  model: string | null;
+  style_directives: string[] | null;
+  parameters: TopicParameters;
+  toolsets: string[] | null;
+  path: string[];
+  direct: number;
+  total: number;
+}
+
 /** The body was put into another dialect; `losses` is how much of it was not carried, `report` what. */
 export interface TranslatedFact {
   kind: "translated";
@@ -566,6 +1117,15 @@ export interface TranslatedFact {
   losses: number;
   report: Loss[];
   additions: Addition[];
+}
+
+/** Why there is no answer; `line` stands where it would. */
+export interface TroubleShown {
+  code: string;
+  message: string;
+  label: string;
+  hint: string;
+  line: string;
 }
 
 /** Back by one step. */
@@ -591,9 +1151,38 @@ export interface Validity {
   problems: Finding[];
 }
 
+/** It is done; the history has this version. */
+export interface Versioned {
+  version: number;
+}
+
+/** A view. `model` is the one that the next question is for, `selected` the one that a person has chosen, empty where nobody has. `rows` is how many pairs are on screen, `start` the place of the first that goes along. `newest_hidden` says that the newest pair of all is not on screen, `tools_trouble` why the topic's tools cannot be used. */
+export interface ViewShown {
+  view: string;
+  version: number;
+  filter: string;
+  model: string;
+  selected: string;
+  provider: string;
+  topic: string;
+  topic_path: string[];
+  inherited: InheritedShown;
+  visible: number;
+  rows: number;
+  start: number;
+  newest_hidden: boolean;
+  counter: CounterShown;
+  room: RoomShown;
+  history_tokens: number;
+  sending: string;
+  paused: PausedShown | null;
+  last: LastShown | null;
+  tools_trouble: FaultShown | null;
+}
+
 export type Operation = SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation | UndoOperation | RedoOperation | ExpandOperation;
 
-export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | AttemptStartedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
+export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | BudgetedFact | AttemptStartedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
 
 /** A fact with its number and time. The `data` of a frame is in base64, and left out where `frames=0` was asked for. */
 export type NotedFact = Fact & { n: number; at: number; exchange?: string; size?: number; fault?: FaultShown };
@@ -604,7 +1193,10 @@ export type View = Omit<Line, keyof Changed | keyof Told> &
   Required<Omit<Told, "fault">> &
   Pick<Told, "fault">;
 
+/** A piece of an answer. */
+export type Block = AnswerShown["blocks"][number];
+
 /** What every refusal is. */
 export interface Refusal {
-  error: { code: string; message: string; hint: string };
+  error: { code: string; message: string; hint: string; details?: { [key: string]: Json } };
 }

@@ -3,7 +3,7 @@
 
 import { begun } from "./events.js";
 
-export { connect, connection, onFact, onReconnect, retry } from "./events.js";
+export { connect, connection, onAnnounced, onFact, onReconnect, retry } from "./events.js";
 /** @typedef {import("./events.js").Fact} Fact */
 
 /** A refusal with the server's own words; `hint` says what to do next. */
@@ -13,13 +13,15 @@ export class ApiError extends Error {
    * @param {string} message
    * @param {string} hint
    * @param {number} status 0 where no answer came
+   * @param {any} details what else the server says of it
    */
-  constructor(code, message, hint = "", status = 0) {
+  constructor(code, message, hint = "", status = 0, details = null) {
     super(message);
     this.name = "ApiError";
     this.code = code;
     this.hint = hint;
     this.status = status;
+    this.details = details;
   }
 }
 
@@ -50,6 +52,27 @@ export async function post(path, body, options = {}) {
  */
 export async function put(path, body, options = {}) {
   return sent("PUT", path, body, options);
+}
+
+/**
+ * @param {string} path
+ * @returns {Promise<any>}
+ */
+export async function remove(path) {
+  const text = await (await asked(path, { method: "DELETE" })).text();
+  return text ? JSON.parse(text) : null;
+}
+
+/**
+ * A file as it is.
+ * @param {string} path
+ * @param {Blob} file
+ * @param {{ signal?: AbortSignal }} [options]
+ * @returns {Promise<any>}
+ */
+export async function upload(path, file, options = {}) {
+  const headers = { "content-type": "application/octet-stream" };
+  return (await asked(path, { method: "POST", headers, body: file, signal: options.signal })).json();
 }
 
 /**
@@ -90,5 +113,5 @@ async function asked(path, options) {
   }
   if (answer.ok) return answer;
   const told = await answer.json().then((said) => said?.error, () => null);
-  throw new ApiError(told?.code ?? "http", told?.message ?? `HTTP ${answer.status}`, told?.hint ?? "", answer.status);
+  throw new ApiError(told?.code ?? "http", told?.message ?? `HTTP ${answer.status}`, told?.hint ?? "", answer.status, told?.details ?? null);
 }

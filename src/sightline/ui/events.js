@@ -8,7 +8,8 @@ import { signal } from "./vendor/preact.js";
 
 /** @typedef {{ exchange: string, kind: string, n: number, at: number, [key: string]: any }} Fact */
 /** @typedef {"connecting" | "open" | "lost" | "refused"} Connection */
-/** @typedef {{ fact: Fact } | { state: Connection, isFresh: boolean } | { ask: "state" | "retry" }} Said */
+/** What happens outside of exchanges, by the name of its event. @typedef {{ event: string, value: any }} Announced */
+/** @typedef {{ fact: Fact } | { announced: Announced } | { state: Connection, isFresh: boolean } | { ask: "state" | "retry" }} Said */
 
 const NAME = "sightline-events";
 const SOONEST = 500;
@@ -29,8 +30,13 @@ export const begun = new Promise((resolve) => (begin = resolve));
 
 /** @type {Set<(fact: Fact) => void>} */
 const listeners = new Set();
+/** @type {Map<string, Set<(value: any) => void>>} */
+const announcements = new Map();
 /** @type {Set<() => void>} */
 const returns = new Set();
+
+/** The events that have a name; all others are facts. */
+const NAMED = ["chat", "run"];
 
 /**
  * Hear every fact of every exchange.
@@ -40,6 +46,18 @@ const returns = new Set();
 export function onFact(listener) {
   listeners.add(listener);
   return () => void listeners.delete(listener);
+}
+
+/**
+ * Hear what is announced under this name.
+ * @param {"chat" | "run"} event
+ * @param {(value: any) => void} listener
+ * @returns {() => void} stops it
+ */
+export function onAnnounced(event, listener) {
+  const known = announcements.get(event) ?? new Set();
+  announcements.set(event, known.add(listener));
+  return () => void known.delete(listener);
 }
 
 /**
@@ -96,6 +114,13 @@ function listen() {
     say({ fact });
     told(fact);
   };
+  for (const event of NAMED) {
+    opened.addEventListener(event, (message) => {
+      const announced = { event, value: JSON.parse(message.data) };
+      say({ announced });
+      announce(announced);
+    });
+  }
   opened.onerror = () => {
     opened.close();
     void lost();
@@ -121,6 +146,7 @@ function say(said) {
 /** @param {Said} said */
 function heard(said) {
   if ("fact" in said) told(said.fact);
+  else if ("announced" in said) announce(said.announced);
   else if ("state" in said) {
     if (!isListener) changed(said.state, said.isFresh);
   } else if (isListener && said.ask === "retry") listen();
@@ -130,6 +156,11 @@ function heard(said) {
 /** @param {Fact} fact */
 function told(fact) {
   for (const each of listeners) each(fact);
+}
+
+/** @param {Announced} announced */
+function announce({ event, value }) {
+  for (const each of announcements.get(event) ?? []) each(value);
 }
 
 /**

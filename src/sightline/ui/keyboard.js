@@ -5,9 +5,10 @@ import { CHORD_MS, followed, pressed } from "./state/keys.js";
 import { computed, signal, useLayoutEffect } from "./vendor/preact.js";
 
 /**
- * `keys` as in `state/keys.js`, or "" for a command without any. `whileTyping` also works inside a text field.
+ * `keys` as in `state/keys.js`, or "" for a command without any. `whileTyping` also works inside a text field;
+ * `isHidden` is not offered by the palette, `isUnlisted` not named by the help.
  * @typedef {{ keys: string, label: string, group: string, run: () => void, whileTyping?: boolean, also?: string[],
- *   isHidden?: boolean, detail?: string }} Shortcut
+ *   isHidden?: boolean, isUnlisted?: boolean, detail?: string }} Shortcut
  */
 
 /** @type {import("./vendor/preact.js").Signal<readonly (readonly Shortcut[])[]>} */

@@ -9,9 +9,10 @@ import { signal } from "./vendor/preact.js";
 /** @type {import("./vendor/preact.js").Signal<Route>} */
 export const route = signal(routeOf(location.hash));
 
-/** The exchange that was open last, and the filter that the list had: the ways back. */
+/** The exchange that was open last, and the filters that the list and the chat had: the ways back. */
 export const lastOpened = signal("");
 export const lastFilter = signal("");
+export const lastChatFilter = signal("");
 
 addEventListener("hashchange", arrive);
 arrive();
@@ -20,6 +21,7 @@ function arrive() {
   const at = routeOf(location.hash);
   if (at.view === "request") lastOpened.value = at.id;
   if (at.view === "traffic") lastFilter.value = at.filter;
+  if (at.view === "chat") lastChatFilter.value = at.filter;
   route.value = at;
 }
 
@@ -39,6 +41,11 @@ export function go(to, { isReplacing = false } = {}) {
 /** Back to the list as it was. */
 export function toTraffic() {
   go({ view: "traffic", filter: lastFilter.value });
+}
+
+/** To the chat as it was. */
+export function toChat() {
+  go({ view: "chat", filter: lastChatFilter.value });
 }
 
 /**

@@ -4,6 +4,8 @@
  * ever http, https or mailto. HTML in the source is text like any other. The work is linear in the length of the text.
  */
 
+import { formulaAt, formulaBlock } from "./maths.js";
+
 /** @typedef {string | Element} Node */
 /**
  * @typedef {object} Element
@@ -15,16 +17,59 @@
  * @property {number} [start]
  * @property {boolean} [checked]
  * @property {"left" | "center" | "right"} [align]
+ * @property {boolean} [isDisplay] of a formula: it stands alone
+ * @property {boolean} [isUnfinished] of a formula: its end has not come yet
  */
-/** @typedef {"p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "hr" | "blockquote" | "ul" | "ol" | "li" | "pre" | "table" | "thead" | "tbody" | "tr" | "th" | "td" | "code" | "strong" | "em" | "del" | "a" | "img" | "remote" | "markup"} Tag */
+/** What else is read: formulas, and as `isOpen` a text that is still being written. @typedef {{ hasMaths?: boolean, isOpen?: boolean }} Ways */
+/** @typedef {"p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "hr" | "blockquote" | "ul" | "ol" | "li" | "pre" | "table" | "thead" | "tbody" | "tr" | "th" | "td" | "code" | "strong" | "em" | "del" | "a" | "img" | "remote" | "markup" | "math"} Tag */
 
 const DEEPEST = 8;
 /** A paragraph that is longer than this is shown as it is: nobody reads emphasis in it. */
 const LONGEST_INLINE = 40_000;
 
-/** @param {string} text @returns {Element[]} */
-export function parse(text) {
-  return blocks(text.replaceAll("\r\n", "\n").split("\n"), 0);
+/** @type {Ways} */
+const PLAIN = {};
+
+/** @param {string} text @param {Ways} [ways] @returns {Element[]} */
+export function parse(text, ways = PLAIN) {
+  return blocks(text.replaceAll("\r\n", "\n").split("\n"), 0, ways);
+}
+
+/** A text that was read, with the places where its blocks begin. @typedef {{ text: string, elements: Element[], starts: number[], ways: Ways }} Grown */
+
+/**
+ * The same for a text that grows at its end: what stands before its last two blocks stays the very same elements.
+ * @param {Grown | null} before
+ * @param {string} text
+ * @param {Ways} [ways]
+ * @returns {Grown}
+ */
+export function grown(before, text, ways = PLAIN) {
+  if (before?.text === text && before.ways.isOpen === ways.isOpen) return before;
+  const isMore = before?.ways.isOpen && before.ways.hasMaths === ways.hasMaths && !text.includes("\r") && text.startsWith(before.text);
+  const kept = isMore ? Math.max(before.elements.length - 2, 0) : 0;
+  const from = kept && before ? before.starts[kept] : 0;
+  const lines = text.slice(from).replaceAll("\r\n", "\n").split("\n");
+  /** @type {number[]} */
+  const begun = [];
+  const elements = blocks(lines, 0, ways, begun);
+  const offsets = placesOf(lines, from);
+  return {
+    text,
+    ways,
+    elements: [...(before?.elements.slice(0, kept) ?? []), ...elements],
+    starts: [...(before?.starts.slice(0, kept) ?? []), ...begun.map((line) => offsets[line])],
+  };
+}
+
+/** @param {string[]} lines @param {number} from @returns {number[]} where each line begins */
+function placesOf(lines, from) {
+  let at = from;
+  return lines.map((line) => {
+    const start = at;
+    at += line.length + 1;
+    return start;
+  });
 }
 
 /**
@@ -53,8 +98,14 @@ const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|[ \t]*)$/;
 const TABLE_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$/;
 const MARKUP_LINE = /^ {0,3}<\/?[A-Za-z][\w.:-]*(?:\s[^<>]{0,400})?\/?>[ \t]*$/;
 
-/** @param {string[]} lines @param {number} depth @returns {Element[]} */
-function blocks(lines, depth) {
+/**
+ * @param {string[]} lines
+ * @param {number} depth
+ * @param {Ways} ways
+ * @param {number[]} [starts] is told the line of each block
+ * @returns {Element[]}
+ */
+function blocks(lines, depth, ways, starts) {
   /** @type {Element[]} */
   const found = [];
   let at = 0;
@@ -64,23 +115,30 @@ function blocks(lines, depth) {
       at++;
       continue;
     }
-    const read = fenced(lines, at) ?? headed(line, at) ?? (depth < DEEPEST ? quoted(lines, at, depth) ?? listed(lines, at, depth) : null) ?? tabled(lines, at);
+    starts?.push(at);
+    const read = fenced(lines, at) ?? displayed(lines, at, ways) ?? headed(line, at, ways) ?? (depth < DEEPEST ? quoted(lines, at, depth, ways) ?? listed(lines, at, depth, ways) : null) ?? tabled(lines, at, ways);
     if (read) {
       found.push(read.element);
       at = read.next;
       continue;
     }
     const from = at++;
-    while (at < lines.length && lines[at].trim() && !interrupts(lines, at, depth)) at++;
-    found.push({ tag: "p", children: inline(lines.slice(from, at).join("\n")) });
+    while (at < lines.length && lines[at].trim() && !interrupts(lines, at, depth, ways)) at++;
+    found.push({ tag: "p", children: inline(lines.slice(from, at).join("\n"), 0, ways) });
   }
   return found;
 }
 
-/** @param {string[]} lines @param {number} at @param {number} depth */
-function interrupts(lines, at, depth) {
+/** What is open is so at its end only, and that is no list's and no quotation's. @param {Ways} ways @returns {Ways} */
+function within(ways) {
+  return ways.isOpen ? { ...ways, isOpen: false } : ways;
+}
+
+/** @param {string[]} lines @param {number} at @param {number} depth @param {Ways} ways */
+function interrupts(lines, at, depth, ways) {
   const line = lines[at];
   const first = line.trimStart()[0];
+  if (first === "$" || first === "\\") return displayed(lines, at, ways) !== null;
   if (first === "<" || lines[at - 1].trimStart()[0] === "<") return MARKUP_LINE.test(line) || MARKUP_LINE.test(lines[at - 1]);
   if (!"`~#-*_>+0123456789|".includes(first)) return false;
   if (FENCE.test(line) || HEADING.test(line) || RULE.test(line)) return true;
@@ -105,27 +163,35 @@ function fenced(lines, at) {
   return { element: { tag: "pre", language, children: [lines.slice(at + 1, end).join("\n")] }, next: end + 1 };
 }
 
-/** @param {string} line @param {number} at @returns {Read | null} */
-function headed(line, at) {
+/** @param {string[]} lines @param {number} at @param {Ways} ways @returns {Read | null} */
+function displayed(lines, at, ways) {
+  const formula = ways.hasMaths ? formulaBlock(lines, at, ways.isOpen ?? false) : null;
+  if (!formula) return null;
+  const { source, isUnfinished, next } = formula;
+  return { element: { tag: "math", isDisplay: true, ...(isUnfinished ? { isUnfinished } : {}), children: [source] }, next };
+}
+
+/** @param {string} line @param {number} at @param {Ways} ways @returns {Read | null} */
+function headed(line, at, ways) {
   if (RULE.test(line)) return { element: { tag: "hr", children: [] }, next: at + 1 };
   const heading = HEADING.exec(line);
   if (!heading) return null;
   const tag = /** @type {Tag} */ (`h${heading[1].length}`);
   const words = heading[2].trim().replace(/(?:^|[ \t])#+$/, "").trimEnd();
-  return { element: { tag, children: inline(words) }, next: at + 1 };
+  return { element: { tag, children: inline(words, 0, ways) }, next: at + 1 };
 }
 
-/** @param {string[]} lines @param {number} at @param {number} depth @returns {Read | null} */
-function quoted(lines, at, depth) {
+/** @param {string[]} lines @param {number} at @param {number} depth @param {Ways} ways @returns {Read | null} */
+function quoted(lines, at, depth, ways) {
   if (!QUOTE.test(lines[at])) return null;
   let end = at;
   while (end < lines.length && QUOTE.test(lines[end])) end++;
   const inner = lines.slice(at, end).map((line) => line.replace(QUOTE, ""));
-  return { element: { tag: "blockquote", children: blocks(inner, depth + 1) }, next: end };
+  return { element: { tag: "blockquote", children: blocks(inner, depth + 1, within(ways)) }, next: end };
 }
 
-/** @param {string[]} lines @param {number} at @param {number} depth @returns {Read | null} */
-function listed(lines, at, depth) {
+/** @param {string[]} lines @param {number} at @param {number} depth @param {Ways} ways @returns {Read | null} */
+function listed(lines, at, depth, ways) {
   const first = ITEM.exec(lines[at]);
   if (!first) return null;
   const isOrdered = /\d/.test(first[2]);
@@ -142,13 +208,13 @@ function listed(lines, at, depth) {
       const line = lines[next];
       const isBlank = !line.trim();
       const indent = line.length - line.trimStart().length;
-      if (!isBlank && indent < Math.min(width, 2) && (!lines[next - 1].trim() || ITEM.test(line) || interrupts(lines, next, depth))) break;
+      if (!isBlank && indent < Math.min(width, 2) && (!lines[next - 1].trim() || ITEM.test(line) || interrupts(lines, next, depth, ways))) break;
       // Two blank lines, or one before something that is not indented, end the item.
       if (isBlank && !/^\s{2,}\S/.test(lines[next + 1] ?? "") && !ITEM.test(lines[next + 1] ?? "")) break;
       inner.push(line.slice(Math.min(indent, width)));
       next++;
     }
-    items.push(item(inner, depth));
+    items.push(item(inner, depth, ways));
     while (next < lines.length && !lines[next].trim() && ITEM.test(lines[next + 1] ?? "")) next++;
   }
   /** @type {Element} */
@@ -157,19 +223,19 @@ function listed(lines, at, depth) {
   return { element, next };
 }
 
-/** @param {string[]} inner @param {number} depth @returns {Element} */
-function item(inner, depth) {
+/** @param {string[]} inner @param {number} depth @param {Ways} ways @returns {Element} */
+function item(inner, depth, ways) {
   const task = /^\[([ xX])\][ \t]+/.exec(inner[0]);
   if (task) inner[0] = inner[0].slice(task[0].length);
-  const children = blocks(inner, depth + 1);
+  const children = blocks(inner, depth + 1, within(ways));
   // A tight item is a line, not a paragraph.
   /** @type {Node[]} */
   const tight = children[0]?.tag === "p" ? [...children[0].children, ...children.slice(1)] : children;
   return { tag: "li", children: tight, ...(task ? { checked: task[1] !== " " } : {}) };
 }
 
-/** @param {string[]} lines @param {number} at @returns {Read | null} */
-function tabled(lines, at) {
+/** @param {string[]} lines @param {number} at @param {Ways} ways @returns {Read | null} */
+function tabled(lines, at, ways) {
   if (!lines[at].includes("|") || !TABLE_RULE.test(lines[at + 1] ?? "") || !lines[at + 1].includes("-")) return null;
   const head = cells(lines[at]);
   const rules = cells(lines[at + 1]);
@@ -180,7 +246,7 @@ function tabled(lines, at) {
   const row = (line, tag) => {
     // A row that lacks cells gets none: else a few short rows under a wide head would be more than a browser can draw.
     const said = cells(line).slice(0, aligns.length);
-    return { tag: "tr", children: said.map((cell, column) => ({ tag, align: aligns[column], children: inline(cell) })) };
+    return { tag: "tr", children: said.map((cell, column) => ({ tag, align: aligns[column], children: inline(cell, 0, ways) })) };
   };
   let end = at + 2;
   while (end < lines.length && lines[end].trim() && lines[end].includes("|")) end++;
@@ -195,7 +261,7 @@ function cells(line) {
   return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
-const SPECIAL = /[\\`*_~[!<]|https?:\/\//g;
+const SPECIAL = /[\\`*_~[!<$]|https?:\/\//g;
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 
 /**
@@ -203,9 +269,10 @@ const PUNCTUATION = /[!-/:-@[-`{-~]/;
  * that found nothing is not made again.
  * @param {string} text
  * @param {number} [depth]
+ * @param {Ways} [ways]
  * @returns {Node[]}
  */
-export function inline(text, depth = 0) {
+export function inline(text, depth = 0, ways = PLAIN) {
   if (text.length > LONGEST_INLINE || depth > DEEPEST) return text ? [text] : [];
   /** @type {Node[]} */
   const found = [];
@@ -217,7 +284,7 @@ export function inline(text, depth = 0) {
     SPECIAL.lastIndex = at;
     const match = SPECIAL.exec(text);
     if (!match) break;
-    const read = opened(text, match.index, match[0], missing, depth);
+    const read = opened(text, match.index, match[0], missing, depth, ways);
     if (!read) {
       at = match.index + match[0].length;
       continue;
@@ -238,10 +305,15 @@ export function inline(text, depth = 0) {
  * @param {string} sign
  * @param {Set<string>} missing
  * @param {number} depth
+ * @param {Ways} ways
  * @returns {Piece | null}
  */
-function opened(text, at, sign, missing, depth) {
+function opened(text, at, sign, missing, depth, ways) {
+  const formula = ways.hasMaths && (sign === "$" || sign === "\\") ? formulaAt(text, at, missing) : null;
+  if (formula) return { nodes: [{ tag: "math", isDisplay: formula.isDisplay, children: [formula.source] }], next: formula.next };
   switch (sign) {
+    case "$":
+      return null;
     case "\\":
       return PUNCTUATION.test(text[at + 1] ?? "") ? { nodes: [text[at + 1]], next: at + 2 } : null;
     case "`":
@@ -249,11 +321,11 @@ function opened(text, at, sign, missing, depth) {
     case "*":
     case "_":
     case "~":
-      return emphasis(text, at, missing, depth);
+      return emphasis(text, at, missing, depth, ways);
     case "!":
-      return text[at + 1] === "[" ? linked(text, at + 1, missing, depth, true) : null;
+      return text[at + 1] === "[" ? linked(text, at + 1, missing, depth, ways, true) : null;
     case "[":
-      return linked(text, at, missing, depth, false);
+      return linked(text, at, missing, depth, ways, false);
     case "<":
       return markup(text, at);
     default:
@@ -282,8 +354,8 @@ function codeSpan(text, at, missing) {
   return { nodes: [{ tag: "code", children: [trimmed] }], next: end + ticks };
 }
 
-/** @param {string} text @param {number} at @param {Set<string>} missing @param {number} depth @returns {Piece | null} */
-function emphasis(text, at, missing, depth) {
+/** @param {string} text @param {number} at @param {Set<string>} missing @param {number} depth @param {Ways} ways @returns {Piece | null} */
+function emphasis(text, at, missing, depth, ways) {
   const sign = text[at];
   const isDouble = text[at + 1] === sign;
   if (sign === "~" && !isDouble) return null;
@@ -302,7 +374,7 @@ function emphasis(text, at, missing, depth) {
     return null;
   }
   const tag = sign === "~" ? "del" : isDouble ? "strong" : "em";
-  return { nodes: [{ tag, children: inline(text.slice(from, end), depth + 1) }], next: end + mark.length };
+  return { nodes: [{ tag, children: inline(text.slice(from, end), depth + 1, ways) }], next: end + mark.length };
 }
 
 const DESTINATION = /\]\(\s{0,3}<?([^\s<>()]{0,2000}(?:\([^\s<>()]{0,500}\)[^\s<>()]{0,500})?|data:[^\s<>()]+)>?(?:\s+"[^"]{0,300}")?\s{0,3}\)/y;
@@ -312,10 +384,11 @@ const DESTINATION = /\]\(\s{0,3}<?([^\s<>()]{0,2000}(?:\([^\s<>()]{0,500}\)[^\s<
  * @param {number} at where the bracket stands
  * @param {Set<string>} missing
  * @param {number} depth
+ * @param {Ways} ways
  * @param {boolean} isImage
  * @returns {Piece | null}
  */
-function linked(text, at, missing, depth, isImage) {
+function linked(text, at, missing, depth, ways, isImage) {
   if (missing.has("](")) return null;
   const close = text.indexOf("](", at);
   if (close < 0) {
@@ -336,7 +409,7 @@ function linked(text, at, missing, depth, isImage) {
   }
   const href = safeAddress(match[1]);
   // An address that is not safe stays what it is: text that a person can read.
-  return href ? { nodes: [{ tag: "a", href, children: inline(label, depth + 1) }], next } : null;
+  return href ? { nodes: [{ tag: "a", href, children: inline(label, depth + 1, ways) }], next } : null;
 }
 
 const MARKUP = /<(?:\/?[A-Za-z][\w.:-]{0,60}(?:\s[^<>]{0,400})?\/?|!--[^<>]{0,400}--)>/y;

@@ -5,19 +5,23 @@ import { about } from "../about.js";
 import { connection, retry } from "../api.js";
 import { held, heldCount } from "../feed.js";
 import { shortcuts, useShortcuts } from "../keyboard.js";
-import { lastFilter, lastOpened, route, toExchange, toTraffic } from "../navigation.js";
+import { go, lastChatFilter, lastFilter, lastOpened, route, toChat, toExchange, toTraffic } from "../navigation.js";
 import { notifies, theme, toggleNotifications } from "../preferences.js";
 import { hashOf } from "../state/routes.js";
-import { h, html, useEffect, useState } from "../vendor/preact.js";
+import { h, html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { Icon } from "../widgets/icon.js";
 import { KeyCaps } from "../widgets/keycaps.js";
 import { Menu } from "../widgets/menu.js";
 import { Toasts } from "../widgets/toast.js";
+import { Chat } from "./chat/page.js";
 import { Connect } from "./connect.js";
 import { Interception } from "./interception.js";
 import { Palette } from "./palette.js";
 import { RequestView } from "./request/request.js";
 import { Rules } from "./rules.js";
+import { CompareRuns } from "./runs/compare.js";
+import { Runs } from "./runs/runs.js";
+import { Trace } from "./runs/trace.js";
 import { Shortcuts } from "./shortcuts.js";
 import { Traffic } from "./traffic.js";
 
@@ -30,7 +34,10 @@ export function Shell() {
   useShortcuts([
     { keys: "ctrl+k", label: "Find a command", group: "Everywhere", run: () => setPanel("palette"), whileTyping: true, isHidden: true },
     { keys: "?", label: "Show shortcuts", group: "Everywhere", run: () => setPanel("shortcuts") },
+    { keys: "f1", also: ["ctrl+;"], label: "Show shortcuts, also while writing", group: "Everywhere", run: () => setPanel("shortcuts"), whileTyping: true, isHidden: true },
     { keys: "g t", label: "Go to traffic", group: "Everywhere", run: toTraffic },
+    { keys: "g a", label: "Go to the chat", group: "Everywhere", run: toChat },
+    { keys: "g u", label: "Go to the runs", group: "Everywhere", run: () => go({ view: "runs" }) },
     { keys: "g h", label: "Go to the first held request", group: "Everywhere", run: () => held.value[0] && toExchange(held.value[0].id) },
     { keys: "g c", label: "Connect a client", group: "Everywhere", run: () => setPanel("connect") },
     { keys: "g r", label: "Edit the rules that hold requests", group: "Everywhere", run: () => setPanel("rules") },
@@ -51,6 +58,10 @@ export function Shell() {
     ${h(Banner, {})}
     <div class="shell-view">
       ${at.view === "request" ? h(RequestView, { key: at.id, id: at.id, tab: at.tab }) : null}
+      ${at.view === "runs" ? h(Runs, { compare: at.compare }) : null}
+      ${at.view === "run" ? h(Trace, { key: at.id, id: at.id }) : null}
+      ${at.view === "compare" ? h(CompareRuns, { key: `${at.a} ${at.b}`, a: at.a, b: at.b }) : null}
+      ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}
       ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
     </div>
     ${panels[panel]()}
@@ -92,9 +103,14 @@ function Places() {
   const places = [{ view: "traffic", label: "Traffic", href: hashOf({ view: "traffic", filter: lastFilter.value }) }];
   if (lastOpened.value) places.push({ view: "request", label: "Request", href: hashOf({ view: "request", id: lastOpened.value, tab: "sections" }) });
   for (const place of about.value.places ?? []) {
-    if (place === "chat" || place === "evals") places.push({ view: place, label: place === "chat" ? "Chat" : "Evals", href: hashOf({ view: place }) });
+    if (place === "chat") places.push({ view: place, label: "Chat", href: hashOf({ view: place, filter: lastChatFilter.value }) });
+    if (place === "evals") places.push({ view: place, label: "Evals", href: hashOf({ view: place }) });
   }
-  return html`<nav class="places" aria-label="Places">
+  const isRun = ["runs", "run", "compare"].includes(view);
+  if (isRun || about.value.places?.includes("runs")) places.push({ view: isRun ? view : "runs", label: "Runs", href: hashOf({ view: "runs" }) });
+  const bar = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => bar.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, places.length]);
+  return html`<nav class="places" aria-label="Places" ref=${bar}>
     ${places.map((each) => html`<a key=${each.view} href=${each.href} aria-current=${each.view === view ? "page" : null}>${each.label}</a>`)}
   </nav>`;
 }
@@ -111,7 +127,7 @@ function Banner() {
 function useTitle() {
   const at = route.value;
   const count = heldCount.value;
-  const place = at.view === "request" ? `${at.id} · ` : "";
+  const place = at.view === "request" ? `${at.id} · ` : at.view === "chat" ? "Chat · " : "";
   useEffect(() => {
     document.title = `${count ? `(${count} held) ` : ""}${place}Sightline`;
   }, [count, place]);

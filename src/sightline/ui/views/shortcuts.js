@@ -15,7 +15,7 @@ export function Shortcuts({ onClose, shortcuts }) {
   /** @type {Map<string, Shortcut[]>} */
   const groups = new Map();
   for (const each of shortcuts) {
-    if (each.keys) groups.set(each.group, [...(groups.get(each.group) ?? []), each]);
+    if (each.keys && !each.isUnlisted) groups.set(each.group, [...(groups.get(each.group) ?? []), each]);
   }
   const ordered = [...groups].sort(([a], [b]) => LAST.indexOf(a) - LAST.indexOf(b));
   return h(Dialog, {

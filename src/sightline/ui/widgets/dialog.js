@@ -16,7 +16,9 @@ export function Dialog({ title, onClose, children, footer, class: name = "", isB
     const before = document.activeElement;
     element.current?.showModal();
     return () => {
-      if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+      // This comes a moment after the dialog has gone: a person who has moved on meanwhile is not fetched back.
+      const isNowhere = document.activeElement === null || document.activeElement === document.body;
+      if (isNowhere && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
     };
   }, []);
   /** @param {MouseEvent} event */

@@ -5,7 +5,8 @@ import { parse } from "../state/markdown.js";
 import { h, useMemo } from "../vendor/preact.js";
 import { memo } from "./memo.js";
 
-/** @import { Node } from "../state/markdown.js" */
+/** @import { Element, Node } from "../state/markdown.js" */
+/** What a place draws in its own way; what is not named is drawn as everywhere. @typedef {Partial<Record<Element["tag"], (node: Element, children: any[]) => any>>} Drawing */
 
 /** A text longer than this is shown as it is. */
 const LONGEST = 300_000;
@@ -13,13 +14,15 @@ const LONGEST = 300_000;
 /** @type {(props: { text: string, key?: string }) => any} */
 export const Markdown = memo(function Markdown(/** @type {{ text: string }} */ { text }) {
   const tree = useMemo(() => (text.length > LONGEST ? null : parse(text)), [text]);
-  return h("div", { class: "markdown", dir: "auto" }, tree ? tree.map(drawn) : h("pre", { class: "plain-text" }, text));
+  return h("div", { class: "markdown", dir: "auto" }, tree ? tree.map((node) => drawn(node)) : h("pre", { class: "plain-text" }, text));
 });
 
-/** @param {Node} node @returns {any} */
-function drawn(node) {
+/** @param {Node} node @param {Drawing} [drawing] @returns {any} */
+export function drawn(node, drawing) {
   if (typeof node === "string") return node;
-  const children = node.children.map(drawn);
+  const children = node.children.map((child) => drawn(child, drawing));
+  const own = drawing?.[node.tag];
+  if (own) return own(node, children);
   switch (node.tag) {
     case "pre":
       return h("pre", { class: "code-block", "data-language": node.language || null, tabindex: 0 }, h("code", {}, children));

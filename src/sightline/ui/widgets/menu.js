@@ -75,6 +75,12 @@ function placed(list) {
   const { left, right, bottom, height } = list.getBoundingClientRect();
   const aside = left < room ? room - left : Math.min(innerWidth - room - right, 0);
   const anchor = list.parentElement?.getBoundingClientRect();
-  const up = bottom > innerHeight - room && anchor && anchor.top > height + room ? -(height + anchor.height + 8) : 0;
+  // What scrolls cuts off a list that leaves it.
+  const edge = list.closest("[data-edge]")?.getBoundingClientRect();
+  const [above, below] = anchor ? [anchor.top - (edge?.top ?? 0) - room, (edge?.bottom ?? innerHeight) - anchor.bottom - room] : [0, Infinity];
+  const isUp = bottom > (edge?.bottom ?? innerHeight) - room && above > below;
+  const shown = Math.min(height, Math.max(isUp ? above : below, 120));
+  if (shown < height) Object.assign(list.style, { maxHeight: `${shown}px`, overflowY: "auto" });
+  const up = isUp && anchor ? -(shown + anchor.height + 8) : 0;
   if (aside || up) list.style.transform = `translate(${aside}px, ${up}px)`;
 }

@@ -31,7 +31,7 @@ async function loaded(path) {
 }
 
 /** The hash of what is shown is worked out here, from the bytes that were got. @param {Uint8Array} data */
-async function hashed(data) {
+export async function hashed(data) {
   if (!globalThis.crypto?.subtle) return "";
   const digest = await crypto.subtle.digest("SHA-256", /** @type {any} */ (data));
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -107,8 +107,8 @@ function Hash({ desk, body, of }) {
   </span>`;
 }
 
-/** @param {{ desk: Desk, body: Body, marks: [number, number][], isIndented: boolean }} props */
-function Bytes({ desk, body, marks, isIndented }) {
+/** @param {{ desk: Pick<Desk, "shownPointer">, body: Pick<Body, "text">, marks: [number, number][], isIndented: boolean }} props */
+export function Bytes({ desk, body, marks, isIndented }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [columns, setColumns] = useState(120);
   const [find, setFind] = useState("");

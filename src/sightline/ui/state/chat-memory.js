@@ -1,0 +1,24 @@
+// @ts-check
+/** The filters that were applied before, to be gone through one by one. */
+
+const MOST = 100;
+
+/**
+ * With one more, the newest last; what stands in it already comes up again.
+ * @param {readonly string[]} list
+ * @param {string} text
+ */
+export function remembered(list, text) {
+  const words = text.trim();
+  return words ? [...list.filter((each) => each !== words), words].slice(-MOST) : [...list];
+}
+
+/**
+ * One step: older is -1, newer is 1. `at` is the place in the list, its length being what is just written.
+ * @param {readonly string[]} list
+ * @param {number} at
+ * @param {number} by
+ */
+export function stepped(list, at, by) {
+  return Math.min(Math.max(at + by, 0), list.length);
+}

@@ -1,0 +1,178 @@
+// @ts-check
+/** The command line: the filter that makes the context, commands on what it takes, and filters that were saved. */
+
+import { look, preferences, savePreferences, view } from "../../chat-feed.js";
+import { dialog, runCommand, showHud, tryCommand } from "../../chat-orders.js";
+import { ApiError } from "../../api.js";
+import { go } from "../../navigation.js";
+import { hasCommand } from "../../state/chat.js";
+import { remembered, stepped } from "../../state/chat-memory.js";
+import { h, html, signal, useRef } from "../../vendor/preact.js";
+import { Icon } from "../../widgets/icon.js";
+import { KeyCaps } from "../../widgets/keycaps.js";
+import { Menu } from "../../widgets/menu.js";
+import { toast, toastError } from "../../widgets/toast.js";
+import { FilterBox } from "../filter-box.js";
+import { Counter } from "./counter.js";
+import { COMMAND, mode, toView } from "./modes.js";
+
+/** @import { CommandShown, Mode } from "../../state/chat.js" */
+/** @import { Choice } from "../../widgets/menu.js" */
+
+const SOURCE = { lookup: "/api/chat/filter", cursor: "cursor", placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete" };
+const MEMORY = "sightline.chat.filters";
+
+/** What the server said of the last line. @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
+export const refused = signal(/** @type {ApiError | null} */ (null));
+
+/** Goes up with each line that was obeyed. */
+const done = signal(0);
+
+/** @type {Record<Mode, string>} */
+const MODES = { view: "VIEW", input: "INPUT", command: "COMMAND" };
+
+/** @returns {string[]} */
+function memory() {
+  try {
+    const list = JSON.parse(localStorage.getItem(MEMORY) ?? "[]");
+    return Array.isArray(list) ? list.filter((each) => typeof each === "string") : [];
+  } catch {
+    return [];
+  }
+}
+
+/** @param {string} text */
+function remember(text) {
+  try {
+    localStorage.setItem(MEMORY, JSON.stringify(remembered(memory(), text)));
+  } catch {
+    // Then it is not offered again.
+  }
+}
+
+/** To the history, unless the person has gone on to write a question meanwhile. */
+function back() {
+  if (mode.value !== "input") toView();
+}
+
+/** Do what a line says. @param {string} text */
+async function execute(text) {
+  refused.value = null;
+  try {
+    if (hasCommand(text)) {
+      const told = await tryCommand(text);
+      done.value += 1;
+      await obey(text, told);
+    } else {
+      await look({ filter: text.trim() });
+      go({ view: "chat", filter: view.value?.filter ?? text.trim() });
+      done.value += 1;
+      back();
+    }
+    remember(text);
+  } catch (error) {
+    if (error instanceof ApiError && error.status >= 400 && error.status < 500) refused.value = error;
+    else toastError(error);
+  }
+}
+
+/** @param {string} text @param {CommandShown} told */
+async function obey(text, told) {
+  back();
+  if (told.hud != null) return showHud(told.hud);
+  if (told.export) return download(told.export);
+  if (told.compact) return void (told.compact.length ? (dialog.value = { kind: "compact", ids: [...told.compact] }) : toast("The filter takes no pair.", { hint: "Nothing to sum up." }));
+  const isSure = told.confirm === false && !told.needs_force && !told.done && told.count > 0 && /--no-confirm\b/.test(text);
+  if (isSure) return runCommand(text);
+  dialog.value = { kind: "command", text, told };
+  return undefined;
+}
+
+/** @param {string} address */
+function download(address) {
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = "";
+  link.click();
+}
+
+export function CommandLine() {
+  const shown = view.value;
+  const place = useRef({ at: -1, own: "" });
+  const applied = shown?.filter ?? "";
+  /** @param {KeyboardEvent} event @param {string} text @param {(text: string) => void} write */
+  const onKey = (event, text, write) => {
+    const isControl = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+    const key = event.key.toLowerCase();
+    if (["control", "meta", "alt", "shift"].includes(key)) return false;
+    const by = (isControl && key === "p") || (event.altKey && key === "arrowup") ? -1 : (isControl && key === "n") || (event.altKey && key === "arrowdown") ? 1 : 0;
+    if (by) {
+      const list = memory();
+      if (place.current.at < 0 || place.current.at > list.length) place.current = { at: list.length, own: text };
+      place.current.at = stepped(list, place.current.at, by);
+      write(list[place.current.at] ?? place.current.own);
+      return true;
+    }
+    place.current.at = -1;
+    if (isControl && key === "u") write("");
+    else if (isControl && key === "s") save(text);
+    else return false;
+    return true;
+  };
+  return html`<div id=${COMMAND} class="command-line" data-zone="command">
+    ${h(ModeMark, {})}
+    ${h(FilterBox, { value: applied, refused: refused.value, isExecuted: true, source: SOURCE, group: "Chat: anywhere", reset: done.value, onFilter: (text) => void execute(text), onLeave: toView, onKey })}
+    ${h(SavedFilters, { applied })}
+    ${shown ? h(Counter, { view: shown }) : null}
+    ${h(ChatMenu, {})}
+  </div>`;
+}
+
+function ModeMark() {
+  return html`<span class=${`mode-mark ${mode.value}`} role="status" aria-label=${`Mode: ${MODES[mode.value]}`}>${MODES[mode.value]}</span>`;
+}
+
+/** @param {string} text @returns {void} */
+function save(text) {
+  if (!text.trim() || hasCommand(text)) toast("There is no filter to save.", { hint: "Write one first; a command cannot be saved." });
+  else dialog.value = { kind: "save", filter: text.trim() };
+}
+
+/** @param {{ applied: string }} props */
+function SavedFilters({ applied }) {
+  const list = preferences.value.saved_filters;
+  /** @param {string} name */
+  const forget = async (name) => {
+    const before = list;
+    try {
+      await savePreferences({ saved_filters: list.filter((each) => each.name !== name) });
+      toast(`The filter @${name} is deleted.`, { action: { label: "Undo", run: () => void savePreferences({ saved_filters: before }).catch(toastError) } });
+    } catch (error) {
+      toastError(error);
+    }
+  };
+  /** @type {Choice[]} */
+  const choices = [
+    ...list.map((each) => ({ label: `@${each.name}`, detail: each.filter, run: () => void go({ view: "chat", filter: `@${each.name}` }) })),
+    ...(list.length ? /** @type {Choice[]} */ (["line"]) : []),
+    { label: "Save this filter…", detail: applied || "Nothing is filtered now", run: () => void save(applied), keys: h(KeyCaps, { keys: "ctrl+s" }) },
+    ...list.map((each) => ({ label: `Delete @${each.name}`, isDanger: true, run: () => void forget(each.name) })),
+  ];
+  return h(Menu, { label: "Saved filters", class: "button quiet icon", children: h(Icon, { name: "bookmark" }), choices });
+}
+
+function ChatMenu() {
+  /** @param {"topics" | "import" | "export" | "settings"} kind */
+  const open = (kind) => () => void (dialog.value = { kind });
+  return h(Menu, {
+    label: "Chat",
+    choices: [
+      { label: "Topics…", run: open("topics"), keys: h(KeyCaps, { keys: "alt+shift+t" }) },
+      { label: "Settings…", run: open("settings"), keys: h(KeyCaps, { keys: "ctrl+," }) },
+      { label: "Show the HUD", run: () => showHud(true), keys: h(KeyCaps, { keys: "H" }) },
+      "line",
+      { label: "Export…", run: open("export") },
+      { label: "Import…", run: open("import") },
+    ],
+  });
+}

@@ -1,0 +1,135 @@
+// @ts-check
+/** The three zones of the chat and where the person is: the mode is what has the focus, so that it can never be wrong. */
+
+import { place, rows, tick } from "../../chat-feed.js";
+import { stretch } from "../../state/chat.js";
+import { signal, useEffect } from "../../vendor/preact.js";
+
+/** @import { Mode } from "../../state/chat.js" */
+/** @import { TallHandle } from "../../widgets/tall-list.js" */
+
+export const INPUT = "chat-input";
+export const COMMAND = "chat-command";
+
+/** @type {import("../../vendor/preact.js").Signal<Mode>} */
+export const mode = signal(/** @type {Mode} */ ("view"));
+/** The pair that keys are about. `id` is empty until its row has been fetched. */
+export const cursor = signal({ id: "", index: -1 });
+/** The other end of a stretch of pairs; empty where only one is meant. */
+export const mark = signal("");
+/** Whether the pair that keys are about is kept in the middle. */
+export const isTypewriter = signal(false);
+/** @type {{ current: TallHandle | null }} */
+export const list = { current: null };
+
+/** @param {Element | null} element @returns {Mode} */
+function modeOf(element) {
+  if (element?.id === INPUT) return "input";
+  return element instanceof HTMLInputElement && element.closest(`#${COMMAND}`) ? "command" : "view";
+}
+
+/** Follow the focus for as long as the chat is shown. */
+export function useModes() {
+  useEffect(() => {
+    const look = () => (mode.value = modeOf(document.activeElement));
+    look();
+    addEventListener("focusin", look);
+    addEventListener("focusout", look);
+    return () => {
+      removeEventListener("focusin", look);
+      removeEventListener("focusout", look);
+    };
+  }, []);
+}
+
+export function toInput() {
+  document.getElementById(INPUT)?.focus();
+}
+
+export function toCommand(end = "") {
+  const field = /** @type {HTMLInputElement | null} */ (document.querySelector(`#${COMMAND} input`));
+  if (!field) return;
+  field.focus();
+  if (!end) return field.select();
+  field.value = `${field.value}${field.value && !/\s$/.test(field.value) ? " " : ""}${end}`;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+/** To the history; the pair that keys are about has the focus, the newest where there is none yet. */
+export function toView() {
+  if (cursor.value.index < 0 && rows.total) aim(rows.total - 1);
+  if (focusPair()) return;
+  const empty = list.current?.element();
+  if (empty) empty.focus();
+  else if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+}
+
+/** @returns {boolean} whether the pair is in the document */
+export function focusPair() {
+  const found = pairElement(cursor.value.id);
+  found?.focus({ preventScroll: true });
+  return found !== null;
+}
+
+/** @param {string} id */
+export function pairElement(id) {
+  return id ? document.getElementById(`pair-${id}`) : null;
+}
+
+/** Let keys be about a row, without moving anything. @param {number} index */
+export function aim(index) {
+  cursor.value = { id: rows.at(index)?.id ?? "", index };
+}
+
+/**
+ * Go to a row.
+ * @param {number} index
+ * @param {{ where?: "nearest" | "start" | "middle", isExtending?: boolean }} [options]
+ */
+export function goTo(index, { where = isTypewriter.value ? "middle" : "nearest", isExtending = false } = {}) {
+  if (!rows.total) return;
+  if (!isExtending) mark.value = "";
+  else if (!mark.value) mark.value = cursor.value.id;
+  const wanted = Math.min(Math.max(index, 0), rows.total - 1);
+  aim(wanted);
+  list.current?.show(wanted, where);
+  requestAnimationFrame(() => mode.value === "view" && focusPair());
+}
+
+/** Go to a pair, if it is shown. @param {string} pair @param {"nearest" | "start"} [where] */
+export async function goToPair(pair, where = "nearest") {
+  const index = await place(pair);
+  if (index !== null) goTo(index, { where });
+  return index !== null;
+}
+
+/** Where the cursor stands now: rows above it may have come or gone. */
+export function cursorIndex() {
+  const { id, index } = cursor.value;
+  return (id ? rows.places.get(id) : undefined) ?? Math.min(index, rows.total - 1);
+}
+
+/** A row that has come gives the cursor its pair; one that has gone gives it the next. */
+export function useCursor() {
+  const now = tick.value;
+  useEffect(() => {
+    const { id, index } = cursor.value;
+    if (index < 0 || (id && rows.places.get(id) === index)) return;
+    const place = id ? rows.places.get(id) : undefined;
+    if (place !== undefined) cursor.value = { id, index: place };
+    else if (rows.total) {
+      const near = Math.min(index, rows.total - 1);
+      const pair = rows.at(near);
+      if (pair && pair.id !== id) cursor.value = { id: pair.id, index: near };
+      if (document.activeElement === document.body) requestAnimationFrame(() => document.activeElement === document.body && focusPair());
+    } else cursor.value = { id: "", index: -1 };
+  }, [now]);
+}
+
+/** The rows that keys are about: the first, and the one behind the last. @returns {[number, number]} */
+export function meant() {
+  const at = cursorIndex();
+  if (at < 0) return [0, 0];
+  const other = mark.value ? rows.places.get(mark.value) : undefined;
+  return other === undefined ? [at, at + 1] : stretch(other, at);
+}

@@ -1,0 +1,112 @@
+// @ts-check
+/** The chat: command line, history and input, with what stands behind them beside. */
+
+import { ApiError } from "../../api.js";
+import { isEmpty, items, replaces, text } from "../../chat-draft.js";
+import { followChat, look, onChat, rows, sending, view } from "../../chat-feed.js";
+import { hasHud, send } from "../../chat-orders.js";
+import { takesFocus } from "../../state/chat.js";
+import { h, html, signal, useEffect, useState } from "../../vendor/preact.js";
+import { toastError } from "../../widgets/toast.js";
+import { CommandLine, refused } from "./command-line.js";
+import { Dialogs } from "./dialogs.js";
+import { History } from "./history.js";
+import { Hud } from "./hud.js";
+import { Input } from "./input.js";
+import { useChatKeys } from "./keys.js";
+import { aim, focusPair, list, mark, mode, pairElement, toInput, toView, useModes } from "./modes.js";
+import { PreviewPanel } from "./preview.js";
+
+/** Who touches the screen has the keyboard only when they ask for it. */
+const TOUCHES = matchMedia("(pointer: coarse)");
+
+/** Told to those who do not see it come. */
+const hasAnswered = signal(false);
+
+/** @param {{ filter: string }} props */
+export function Chat({ filter }) {
+  const [isPreviewing, setPreviewing] = useState(false);
+  useModes();
+  useEffect(() => {
+    followChat();
+    if (!TOUCHES.matches) toInput();
+    return onChat(followed);
+  }, []);
+  useEffect(() => {
+    if (view.value && view.value.filter === filter) return;
+    look({ filter }).then(
+      () => (refused.value = null),
+      (error) => {
+        if (error instanceof ApiError && error.status >= 400 && error.status < 500 && view.value) refused.value = error;
+        else if (error instanceof ApiError && error.status >= 400 && error.status < 500) look({ filter: "" }).then(() => (refused.value = error), () => {});
+        else if (view.value) toastError(error);
+      },
+    );
+  }, [filter]);
+  const preview = () => setPreviewing((before) => !before);
+  useChatKeys({ onPreview: preview });
+  const shown = view.value;
+  return html`<main class="chat" aria-label="Chat">
+    ${h(CommandLine, {})}
+    <div class="chat-middle">
+      <div class="chat-column">
+        ${h(History, {})}
+        ${h(Input, { isPreviewing, onPreview: preview })}
+      </div>
+      ${isPreviewing && shown
+        ? h(PreviewPanel, {
+            view: shown,
+            text: text.value,
+            attachments: items.value,
+            replaces: replaces.value,
+            onClose: () => { setPreviewing(false); toView(); },
+            onEdit: () => { setPreviewing(false); void send({ hold: true }); },
+            onSend: (/** @type {string} */ sha256) => { if (!isEmpty()) setPreviewing(false); void send({ expect: sha256 }); },
+          })
+        : null}
+      ${hasHud.value ? h(Hud, {}) : null}
+    </div>
+    <p class="unseen" role="status" aria-live="polite">${sending.value ? "An answer is on its way." : hasAnswered.value ? "The answer has come." : ""}</p>
+    ${h(Dialogs, {})}
+  </main>`;
+}
+
+/**
+ * Where the eye goes when a question leaves and when its answer has come.
+ * @param {"filter" | "sent" | "answered"} kind
+ * @param {string} pair
+ */
+function followed(kind, pair) {
+  if (kind === "filter") {
+    mark.value = "";
+    aim(rows.total - 1);
+    list.current?.toEnd();
+    requestAnimationFrame(() => mode.value === "view" && focusPair());
+  } else if (kind === "sent") {
+    requestAnimationFrame(() => {
+      const place = rows.places.get(pair);
+      if (place === undefined) return;
+      if (mode.value === "input" || list.current?.isAtEnd()) {
+        aim(place);
+        if (place === rows.total - 1) list.current?.follow();
+        else list.current?.show(place, "nearest");
+      }
+    });
+  } else {
+    hasAnswered.value = true;
+    requestAnimationFrame(() => requestAnimationFrame(() => arrived(pair)));
+  }
+}
+
+/** @param {string} pair */
+function arrived(pair) {
+  const height = pairElement(pair)?.querySelector("[data-lead]")?.getBoundingClientRect().height ?? 0;
+  const viewport = list.current?.element()?.clientHeight ?? Infinity;
+  if (!takesFocus({ mode: mode.value, isEmpty: isEmpty(), height, viewport })) return;
+  const place = rows.places.get(pair);
+  if (place === undefined) return;
+  aim(place);
+  focusPair();
+  if (place === rows.total - 1) list.current?.follow();
+}
+

@@ -1,0 +1,85 @@
+// @ts-check
+/** What can be done with one pair, as buttons; each has its key. */
+
+import { dialog, mark, reask, remove, revise, swap } from "../../chat-orders.js";
+import { idsOf, view } from "../../chat-feed.js";
+import { nextStar } from "../../state/chat.js";
+import { h, html } from "../../vendor/preact.js";
+import { Icon } from "../../widgets/icon.js";
+import { KeyCaps } from "../../widgets/keycaps.js";
+import { Menu } from "../../widgets/menu.js";
+import { toast } from "../../widgets/toast.js";
+import { undoCompaction } from "./compaction.js";
+import { mark as chosenFrom, meant, toInput } from "./modes.js";
+
+/** @import { PairShown, Standing } from "../../state/chat.js" */
+
+/** @param {string} text @param {string} what */
+export async function copied(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(`${what} copied.`);
+  } catch {
+    toast("The browser did not allow copying.", { hint: "Select the text and copy it by hand.", tone: "bad" });
+  }
+}
+
+/** Both sides as Markdown. @param {PairShown} pair */
+export function bothSides(pair) {
+  return [pair.user_text, pair.answer?.text ?? pair.trouble?.line ?? ""].filter(Boolean).join("\n\n---\n\n");
+}
+
+/** Choose the model that answers again. @param {PairShown} pair */
+export function pickAndReask(pair) {
+  const current = view.value?.model ?? pair.model;
+  dialog.value = { kind: "model", title: "Ask again, answered by", current: current || pair.model, onPick: (model) => void reask(pair, { model }) };
+}
+
+/** @param {readonly string[]} ids @param {string} current */
+export function pickTopic(ids, current) {
+  dialog.value = { kind: "topic", title: ids.length === 1 ? "Move the pair to" : `Move ${ids.length} pairs to`, current, onPick: (topic) => void mark(ids, { topic }) };
+}
+
+/** @param {PairShown} pair */
+export function reviseHere(pair) {
+  void revise(pair);
+  toInput();
+}
+
+/** `isMeant`: it is chosen together with others, and what is done here is done to all of them. @param {{ pair: PairShown, standing: Standing, isMeant: boolean }} props */
+export function PairActions({ pair, standing, isMeant }) {
+  /** @param {(ids: string[]) => unknown} run */
+  const withAll = async (run) => void run(isMeant ? await idsOf(...meant()) : [pair.id]);
+  const all = isMeant ? " (all chosen)" : "";
+  const isOut = standing === "left_out";
+  const isError = pair.state === "error";
+  /** @type {(label: string, icon: string, run: () => void, more?: { pressed?: boolean, keys?: string }) => any} */
+  const button = (label, icon, run, { pressed, keys } = {}) => html`<button type="button" class="button quiet icon" aria-label=${label} aria-pressed=${pressed ?? null} title=${keys ? `${label} (${keys})` : label} onClick=${run}>${h(Icon, { name: icon })}</button>`;
+  return html`<div class="pair-actions" role="toolbar" aria-label="This pair">
+    ${button(`Stars: ${pair.star}`, "star", () => void withAll((ids) => mark(ids, { star: nextStar(pair.star) })), { keys: "*" })}
+    ${button(isOut ? "Put back into the context" : "Leave out of the context", "eye", () => void withAll((ids) => mark(ids, { hand: isOut ? "" : "out" })), { pressed: isOut, keys: "x" })}
+    ${isError ? null : button("Ask again on a model", "replay", () => pickAndReask(pair), { keys: "e" })}
+    ${button("Change the question and ask", "edit", () => reviseHere(pair), { keys: "R" })}
+    ${button("Copy the answer", "copy", () => void copied(pair.answer?.text ?? pair.user_text, "Answer"), { keys: "y y" })}
+    ${h(Menu, {
+      label: "More for this pair",
+      choices: [
+        { label: `Move to a topic…${all}`, run: () => void withAll((ids) => pickTopic(ids, pair.topic)), keys: h(KeyCaps, { keys: "t" }) },
+        { label: `${pair.flag === "blue" ? "Flag grey" : "Flag blue"}${all}`, run: () => void withAll((ids) => mark(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })), keys: h(KeyCaps, { keys: "a" }) },
+        { label: `${pair.hand === "in" ? "Keep no longer" : "Keep whatever the filter says"}${all}`, run: () => void withAll((ids) => mark(ids, { hand: pair.hand === "in" ? "" : "in" })), keys: h(KeyCaps, { keys: "X" }) },
+        { label: "Edit the texts…", run: () => (dialog.value = { kind: "edit", pair }), keys: h(KeyCaps, { keys: "w" }) },
+        ...(pair.earlier
+          ? [
+              { label: "Swap with the answer before", run: () => void swap(pair.id), keys: h(KeyCaps, { keys: "E" }) },
+              { label: "Earlier answers…", run: () => (dialog.value = { kind: /** @type {const} */ ("earlier"), pair }) },
+            ]
+          : []),
+        ...(isError ? [] : [{ label: "Ask again, held for editing", run: () => void reask(pair, { hold: true }) }]),
+        ...(pair.summary_of.length && !isMeant ? [{ label: "Undo the summary", run: () => void undoCompaction(pair.id) }] : [{ label: `Sum up…${all}`, run: () => void withAll((ids) => (dialog.value = { kind: "compact", ids })), keys: h(KeyCaps, { keys: "C" }) }]),
+        { label: "Copy question and answer", run: () => void copied(bothSides(pair), "Pair"), keys: h(KeyCaps, { keys: "Y" }) },
+        "line",
+        { label: `Delete${all}`, isDanger: true, run: () => void withAll((ids) => { chosenFrom.value = ""; return remove(ids); }), keys: h(KeyCaps, { keys: "d" }) },
+      ],
+    })}
+  </div>`;
+}

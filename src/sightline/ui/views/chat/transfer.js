@@ -1,0 +1,161 @@
+// @ts-check
+/** Chats from elsewhere, and this one for elsewhere. What an import would bring is counted before anything is taken. */
+
+import { bytes, upload } from "../../api.js";
+import { counted, whole } from "../../state/format.js";
+import { sized } from "../../state/attachments.js";
+import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { Dialog } from "../../widgets/dialog.js";
+import { Icon } from "../../widgets/icon.js";
+import { toast, toastError } from "../../widgets/toast.js";
+
+/** @typedef {import("../../api-types.d.ts").ImportShown} Counted */
+/** @typedef {{ file: File, state: "reading" | "ready" | "importing" | "done" | "failed", told: Counted | null, problem: string }} Candidate */
+
+const LARGEST = 200 * 1024 * 1024;
+const FORMATS = /** @type {Record<string, string>} */ ({ chatgpt: "ChatGPT export", claude: "Claude export", maichat: "MaiChat JSON", sightline: "Sightline JSON", markdown: "Markdown" });
+const MOST_PROBLEMS = 20;
+
+/** @param {{ onClose: () => void, files?: readonly File[] }} props */
+export function ImportDialog({ onClose, files = [] }) {
+  const [list, setList] = useState(/** @type {Candidate[]} */ ([]));
+  const [isOver, setOver] = useState(false);
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const change = (/** @type {File} */ file, /** @type {Partial<Candidate>} */ to) => setList((now) => now.map((each) => (each.file === file ? { ...each, ...to } : each)));
+  const look = async (/** @type {File} */ file) => {
+    try {
+      if (file.size > LARGEST) throw new Error(`It has ${sized(file.size)}; ${sized(LARGEST)} are the most.`);
+      change(file, { state: "ready", told: await upload(addressOf(file, true), file) });
+    } catch (error) {
+      change(file, { state: "failed", problem: wordsOf(error) });
+    }
+  };
+  const add = (/** @type {readonly File[]} */ more) => {
+    setList((now) => [...now, ...more.map((file) => /** @type {Candidate} */ ({ file, state: "reading", told: null, problem: "" }))]);
+    for (const file of more) void look(file);
+  };
+  useEffect(() => {
+    if (files.length) add(files);
+  }, []);
+  const ready = list.filter((each) => each.state === "ready" && (each.told?.pairs ?? 0) > 0);
+  const pairs = ready.reduce((sum, each) => sum + (each.told?.pairs ?? 0), 0);
+  const isBusy = list.some((each) => each.state === "reading" || each.state === "importing");
+  const take = async () => {
+    let taken = 0;
+    for (const { file } of ready) {
+      change(file, { state: "importing" });
+      try {
+        const told = await upload(addressOf(file, false), file);
+        taken += told.pairs;
+        change(file, { state: "done", told });
+      } catch (error) {
+        change(file, { state: "failed", problem: wordsOf(error) });
+      }
+    }
+    if (taken) toast(`${counted(taken, "pair")} imported.`);
+  };
+  /** @param {DragEvent} event */
+  const dropped = (event) => {
+    event.preventDefault();
+    setOver(false);
+    add([...(event.dataTransfer?.files ?? [])]);
+  };
+  return h(Dialog, {
+    title: "Import chats",
+    class: "transfer-dialog",
+    isKept: list.length > 0,
+    onClose,
+    footer: html`<span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>${list.some((each) => each.state === "done") ? "Close" : "Cancel"}</button>
+      <button type="button" class="button primary" disabled=${!pairs || isBusy} onClick=${() => void take()}>${pairs ? `Import ${counted(pairs, "pair")}` : "Import"}</button>`,
+    children: html`
+      <p class="soft">Exports of ChatGPT (<code>conversations.json</code>) and Claude, MaiChat and Sightline JSON, and Markdown. What is here already is skipped.</p>
+      <div class=${isOver ? "drop-place is-over" : "drop-place"} onDragOver=${(/** @type {DragEvent} */ event) => (event.preventDefault(), setOver(true))} onDragLeave=${() => setOver(false)} onDrop=${dropped}>
+        <input ref=${input} class="unseen" type="file" multiple accept=".json,.jsonl,.md,.markdown,.txt,application/json,text/markdown" tabindex="-1" aria-hidden="true" onChange=${(/** @type {Event} */ event) => { const field = /** @type {HTMLInputElement} */ (event.target); add([...(field.files ?? [])]); field.value = ""; }} />
+        <p>Drop files here, or <button type="button" class="link" onClick=${() => input.current?.click()}>choose them</button>.</p>
+        <p class="faint">They are read first; nothing is taken before you say so.</p>
+      </div>
+      ${list.length ? html`<ul class="import-list" aria-label="Files">${list.map((each, index) => h(ImportRow, { key: String(index), candidate: each, onRemove: () => setList(list.filter((other) => other !== each)) }))}</ul>` : null}`,
+  });
+}
+
+/** @param {File} file @param {boolean} isDry */
+function addressOf(file, isDry) {
+  return `/api/chat/import?${new URLSearchParams({ name: file.name, dry_run: isDry ? "1" : "0" })}`;
+}
+
+/** @param {unknown} error */
+function wordsOf(error) {
+  const { message, hint } = /** @type {{ message?: string, hint?: string }} */ (error);
+  return [message ?? String(error), hint].filter(Boolean).join(" ");
+}
+
+/** @param {{ candidate: Candidate, onRemove: () => void, key?: string }} props */
+function ImportRow({ candidate, onRemove }) {
+  const { file, state, told, problem } = candidate;
+  const words = { reading: "reading…", ready: "", importing: "importing…", done: "imported", failed: "" }[state];
+  const problems = told?.problems ?? [];
+  return html`<li class=${`import-row ${state}`}>
+    <div class="import-head"><b class="cut">${file.name}</b><span class="faint number">${sized(file.size)}</span><span class="shell-gap"></span>${words ? html`<span class=${state === "done" ? "good" : "soft pulse"} role="status">${words}</span>` : null}
+      ${state === "ready" || state === "failed" ? html`<button type="button" class="button quiet icon" aria-label=${`Leave out ${file.name}`} onClick=${onRemove}>${h(Icon, { name: "close" })}</button>` : null}</div>
+    ${told ? html`<p class="number soft">${FORMATS[told.format] ?? told.format}: ${counted(told.pairs, "pair")}${told.topics ? `, ${counted(told.topics, "topic")}` : ""}${told.skipped ? `; ${whole(told.skipped)} skipped` : ""}</p>` : null}
+    ${problem ? html`<p class="bad" role="alert">${problem}</p>` : null}
+    ${problems.length ? html`<details class="fold-block"><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${counted(problems.length, "problem")}</span></summary><ul class="fold-inside import-problems">${problems.slice(0, MOST_PROBLEMS).map((each, index) => html`<li key=${index}>${each}</li>`)}${problems.length > MOST_PROBLEMS ? html`<li class="faint">and ${whole(problems.length - MOST_PROBLEMS)} more</li>` : null}</ul></details>` : null}
+  </li>`;
+}
+
+const KINDS = /** @type {const} */ ([
+  ["markdown", "Markdown", "To be read, and to be imported again.", "md"],
+  ["json", "JSON", "With all that is known of each pair, and the topics.", "json"],
+  ["jsonl", "JSONL", "For fine-tuning: a conversation on each line.", "jsonl"],
+]);
+
+/**
+ * What an address answers, as a file of the browser; whether it came. What is wrong is said, and the page stays.
+ * @param {string} path
+ * @param {string} name
+ */
+export async function saved(path, name) {
+  try {
+    const address = URL.createObjectURL(new Blob([/** @type {any} */ (await bytes(path))]));
+    const link = document.createElement("a");
+    link.href = address;
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    return true;
+  } catch (error) {
+    toastError(error);
+    return false;
+  }
+}
+
+/** `filter` is the one that the chat shows now. @param {{ view: string, filter: string, onClose: () => void }} props */
+export function ExportDialog({ view, filter, onClose }) {
+  const [kind, setKind] = useState(/** @type {string} */ ("markdown"));
+  const [isAll, setAll] = useState(filter.trim() === "");
+  const [isWhole, setWhole] = useState(false);
+  const [isSaving, setSaving] = useState(false);
+  const save = async () => {
+    const query = new URLSearchParams({ view, as: kind, filter: isAll ? "" : filter, whole_topics: isWhole ? "1" : "0" });
+    const ending = KINDS.find(([name]) => name === kind)?.[3] ?? "txt";
+    setSaving(true);
+    if (await saved(`/api/chat/export?${query}`, `chat.${ending}`)) onClose();
+    else setSaving(false);
+  };
+  return h(Dialog, {
+    title: "Export the chat",
+    class: "transfer-dialog",
+    onClose,
+    footer: html`<span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>Cancel</button>
+      <button type="button" class="button primary" disabled=${isSaving} onClick=${() => void save()}>${isSaving ? "Preparing…" : "Download"}</button>`,
+    children: html`
+      <fieldset class="choices"><legend>As</legend>
+        ${KINDS.map(([name, label, help]) => html`<label key=${name} class="choice"><input type="radio" name="export-kind" checked=${kind === name} onChange=${() => setKind(name)} /><span><b>${label}</b><span class="faint">${help}</span></span></label>`)}
+      </fieldset>
+      <fieldset class="choices"><legend>Which</legend>
+        ${filter.trim() ? html`<label class="choice"><input type="radio" name="export-range" checked=${!isAll} onChange=${() => setAll(false)} /><span><b>What the filter shows</b><code class="faint cut">${filter}</code></span></label>` : null}
+        <label class="choice"><input type="radio" name="export-range" checked=${isAll} onChange=${() => setAll(true)} /><span><b>The whole chat</b></span></label>
+      </fieldset>
+      ${kind === "jsonl" ? html`<label class="check"><input type="checkbox" checked=${isWhole} onChange=${() => setWhole(!isWhole)} /> One conversation for each topic, instead of one for each pair</label>` : null}`,
+  });
+}

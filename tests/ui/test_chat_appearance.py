@@ -1,0 +1,166 @@
+"""The chat wide and narrow, light and dark: in every state all of it fits, and what can be used has a name."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser import NARROW, WIDE
+from tests.chat_page import ChatPage, chat_stage, chatting
+from tests.server.workbench.chatting.http_stage import ChatDesk
+from tests.ui.test_appearance import check
+from tests.ui.test_chat_hostile import RICH
+from tests.upstream import answer
+
+Stage = tuple[ChatDesk, Browser]
+CONFIG = '[models."acme/small"]\ncontext_window = 700\n[models."acme/slow"]\ncontext_window = 8000\nrpm = 1\n'
+LONG_WORD = "antidisestablishmentarianism/" * 12
+LOOKS = pytest.mark.parametrize(
+    ("look", "size", "dark"),
+    [
+        ("wide-light", WIDE, False),
+        ("wide-dark", WIDE, True),
+        ("narrow-light", NARROW, False),
+        ("narrow-dark", NARROW, True),
+    ],
+)
+DIALOGS = (
+    ("Control+m", "model", "The next question goes to"),
+    ("Alt+t", "topic", "The next question belongs to"),
+    ("Alt+Shift+T", "topics", "Topics"),
+    ("Control+,", "settings", "Chat settings"),
+    ("w", "edit", "Edit the texts"),
+    ("Shift+C", "compact", "Sum up 1 pair"),
+    ("?", "keys", "Keyboard shortcuts"),
+)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A history of some pairs, more than the small model takes."""
+    with chat_stage(tmp_path_factory.mktemp("looks"), CONFIG) as made:
+        desk = made[0]
+        above = desk.done("POST", "topics", {"name": "Geometry"})["id"]
+        topic = desk.done("POST", "topics", {"name": "Circles", "parent": above, "system_prompt": "Be exact."})["id"]
+        desk.done("PUT", "topics", {"model": "acme/small"})
+        desk.look(model="acme/large")
+        for words in ("What is a circle?", f"And {LONG_WORD}?", "Which of them is larger, and why is that so?"):
+            desk.answers("A circle is the set of points at one distance from a point. " * 6)
+            desk.ask(words)
+        desk.answers(RICH)
+        desk.look(model="acme/large", topic=topic)
+        last = desk.ask("Show me everything.")["id"]
+        desk.done("POST", f"pairs/{last}/reask", {"view": "v"})
+        desk.ended(last)
+        desk.done("POST", "mark", {"ids": [last], "star": 2})
+        desk.done("POST", "mark", {"ids": [desk.rows()[2]["id"]], "hand": "out"})
+        refused = json.dumps({"error": {"message": "Incorrect API key provided.", "code": "invalid_api_key"}}).encode()
+        desk.upstream.script = [answer(401, refused, [("Content-Type", "application/json")])]
+        desk.ask("Will this work?")
+        desk.answers("Yes.")
+        yield made
+
+
+@LOOKS
+def test_the_history_and_what_stands_beside_it(
+    stage: Stage, tmp_path: Path, look: str, size: tuple[int, int], *, dark: bool
+) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server, size=size, dark=dark) as chat:
+        expect(chat.pair("Will this work?").get_by_role("group", name="Error")).to_be_visible()
+        seen(chat, tmp_path, f"chat-end-{look}")
+        chat.press("Escape", "Shift+O")
+        expect(chat.page.get_by_role("separator", name="Boundary")).to_be_visible()
+        seen(chat, tmp_path, f"chat-boundary-{look}")
+        chat.counter.focus()
+        expect(chat.page.get_by_role("tooltip")).to_be_visible()
+        seen(chat, tmp_path, f"chat-counter-{look}")
+        chat.press("Control+i", "Escape", "k", "k", "Shift+H")
+        expect(chat.page.get_by_role("complementary", name="HUD")).to_be_visible()
+        seen(chat, tmp_path, f"chat-hud-{look}")
+        chat.press("Shift+H", "Control+i")
+        chat.write("A question that is not sent yet, with some words in it.")
+        chat.press("Alt+p")
+        expect(chat.page.get_by_role("region", name="Preview of the next send")).to_contain_text("not sent yet")
+        seen(chat, tmp_path, f"chat-preview-{look}")
+        chat.press("Alt+p", "Control+d")
+        chat.write("s")
+        expect(chat.page.get_by_role("listbox", name="Completions")).to_be_visible()
+        seen(chat, tmp_path, f"chat-completions-{look}")
+        chat.press("Control+u")
+        chat.write("nothing:here")
+        chat.press("Enter")
+        expect(chat.page.get_by_role("alert")).to_contain_text("nothing")
+        seen(chat, tmp_path, f"chat-wrong-filter-{look}")
+        chat.shown.expected.append("422")
+        chat.press("Control+u", "Escape")
+        chat.apply("s3")
+        expect(chat.page.get_by_role("heading", name="No pair matches this filter")).to_be_visible()
+        seen(chat, tmp_path, f"chat-nothing-found-{look}")
+
+
+@LOOKS
+def test_dialogs_and_menus(stage: Stage, tmp_path: Path, look: str, size: tuple[int, int], *, dark: bool) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server, size=size, dark=dark) as chat:
+        chat.press("Escape", "k")
+        expect(chat.pair("Show me everything.")).to_be_focused()
+        for keys, name, title in DIALOGS:
+            chat.press(keys)
+            expect(chat.dialog(title)).to_be_visible()
+            expect(chat.page.get_by_text("Loading…")).to_have_count(0)
+            seen(chat, tmp_path, f"chat-{name}-{look}")
+            chat.close()
+        for entry, name, title in (("Import", "import", "Import chats"), ("Export", "export", "Export the chat")):
+            chat.press("Control+.")
+            chat.page.get_by_role("menuitem", name=entry).click()
+            expect(chat.dialog(title)).to_be_visible()
+            seen(chat, tmp_path, f"chat-{name}-{look}")
+            chat.close()
+        pair = chat.pair("Show me everything.")
+        pair.hover()
+        pair.get_by_role("button", name="More for this pair").click()
+        expect(pair.get_by_role("menuitem", name="Delete")).to_be_visible()
+        seen(chat, tmp_path, f"chat-menu-{look}")
+        chat.press("Escape")
+        pair.get_by_role("button", name="1 earlier answer").click()
+        expect(chat.dialog("Earlier answers").get_by_role("button", name="Use this answer")).to_be_visible()
+        seen(chat, tmp_path, f"chat-earlier-{look}")
+        chat.close()
+        chat.press("Control+d", "Control+u")
+        chat.write("c'circle' :delete")
+        chat.press("Enter")
+        expect(chat.dialog("Delete 3 pairs?")).to_be_visible()
+        seen(chat, tmp_path, f"chat-command-{look}")
+        chat.close()
+
+
+@LOOKS
+def test_while_it_answers(stage: Stage, tmp_path: Path, look: str, size: tuple[int, int], *, dark: bool) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server, size=size, dark=dark) as chat:
+        gate = desk.stops_after("Half of an answer, ", "which goes on")
+        chat.press("Control+i")
+        chat.write("Please go on.")
+        chat.press("Enter")
+        pair = chat.pair("Please go on.")
+        expect(pair).to_contain_text("which goes on")
+        chat.write("Meanwhile")
+        seen(chat, tmp_path, f"chat-answering-{look}")
+        chat.press("Control+i", "Escape")
+        expect(pair.get_by_text("broken off")).to_be_visible()
+        seen(chat, tmp_path, f"chat-broken-off-{look}")
+        desk.open(gate)
+        desk.answers("Yes.")
+        pair.hover()
+        pair.get_by_role("button", name="More for this pair").click()
+        pair.get_by_role("menuitem", name="Delete").click()
+        expect(chat.toast).to_contain_text("1 pair deleted.")
+        seen(chat, tmp_path, f"chat-toast-{look}")
+
+
+def seen(chat: ChatPage, folder: Path, name: str) -> None:
+    check(chat.shown)
+    chat.keep(folder, name)

@@ -1,0 +1,134 @@
+"""What the preview shows is what leaves, byte for byte; what is changed in the request editor then leaves instead."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Route, expect
+
+from tests.chat_page import LOCAL, ChatPage, chat_stage, chatting
+from tests.local_model import needs_model
+from tests.page_stage import card, proof, sha256, write
+from tests.server.workbench.chatting.http_stage import ChatDesk
+
+Stage = tuple[ChatDesk, Browser]
+
+
+@pytest.fixture
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with chat_stage(tmp_path_factory.mktemp("preview")) as made:
+        made[0].done("PUT", "topics", {"model": "acme/large", "system_prompt": "Be brief."})
+        yield made
+
+
+def previewed(chat: ChatPage, words: str) -> Locator:
+    """The panel, when it shows these words."""
+    panel = chat.page.get_by_role("region", name="Preview of the next send")
+    if not panel.count():
+        chat.press("Alt+p")
+    chat.press("Control+i")
+    chat.write(words)
+    expect(panel.locator(".preview-body")).to_contain_text(words)
+    expect(panel).to_have_attribute("aria-busy", "false")
+    return panel
+
+
+def hash_of(panel: Locator) -> str:
+    """What the page has worked out for what it shows."""
+    shown = panel.get_by_title("SHA-256 of these bytes")
+    expect(shown).to_be_visible()
+    return (shown.get_attribute("title") or "").rpartition(" ")[2]
+
+
+def test_the_body_that_is_shown_is_the_body_that_leaves(stage: Stage, tmp_path: Path) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server) as chat:
+        chat.ask("One.")
+        panel = previewed(chat, "Two, and “more” — 漢字.")
+        expect(panel).to_contain_text("1 pair of the history")
+        shown = hash_of(panel)
+        chat.keep(tmp_path, "chat-preview")
+        panel.get_by_role("button", name="Send exactly this").click()
+        chat.answered("Two, and")
+        assert sha256(desk.upstream.seen[-1].body) == shown
+
+        panel = previewed(chat, "Three.")
+        chat.apply("s1")
+        expect(panel).to_contain_text("0 pairs of the history")
+        shown = hash_of(panel)
+        chat.press("Control+i", "Enter")
+        expect(chat.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+        chat.apply("")
+        chat.answered("Three.")
+        assert sha256(desk.upstream.seen[-1].body) == shown, "also where it is sent as usual"
+
+
+@needs_model
+def test_also_with_the_embedded_model(stage: Stage) -> None:
+    desk, browser = stage
+    desk.done("PUT", "topics", {"model": LOCAL})
+    with chatting(browser, desk.server) as chat:
+        shown = hash_of(previewed(chat, "Say hello."))
+        chat.press("Enter")
+        chat.answered("Say hello.")
+        exchange = desk.rows()[0]["exchange"]
+        assert sha256(desk.server.body(exchange, "sent")) == shown
+
+
+def test_where_something_changed_meanwhile_nothing_is_sent(stage: Stage) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server) as chat:
+        chat.ask("One.")
+        panel = previewed(chat, "Two.")
+        (pair,) = desk.rows()
+        chat.shown.expected.append("409")
+
+        def first(route: Route) -> None:
+            desk.done("POST", "mark", {"ids": [pair["id"]], "hand": "out"})
+            route.continue_()
+
+        chat.page.route("**/api/chat/send", first, times=1)
+        panel.get_by_role("button", name="Send exactly this").click()
+        expect(chat.toast).to_be_visible()
+        expect(chat.question).to_have_value("Two.")
+    assert len(desk.sent) == 1
+
+
+def test_what_is_edited_before_sending_is_what_leaves(stage: Stage, tmp_path: Path) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server) as chat:
+        page = chat.page
+        chat.ask("One.")
+        panel = previewed(chat, "Two.")
+        shown = hash_of(panel)
+        panel.get_by_role("button", name="Edit before sending").click()
+        expect(card(page, "User 2")).to_contain_text("Two.")
+        expect(proof(page)).to_have_accessible_name(f"shown {shown}")
+        assert len(desk.sent) == 1, "it is held"
+        write(page, "User 2", " And three.")
+        chat.keep(tmp_path, "chat-edit-before-sending")
+        page.get_by_role("button", name="Send", exact=False).first.click()
+        expect(proof(page)).to_contain_text("sent = shown")
+        page.go_back()
+        chat.answered("Two.")
+        assert desk.sent[-1]["messages"][-1]["content"] == "Two. And three."
+        named = json.loads(desk.server.body(desk.rows()[-1]["exchange"], "sent"))
+        assert named["messages"][-1]["content"] == "Two. And three."
+
+
+def test_what_is_dropped_comes_back_to_the_input(stage: Stage) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server) as chat:
+        panel = previewed(chat, "One.")
+        panel.get_by_role("button", name="Edit before sending").click()
+        expect(card(chat.page, "User 1")).to_contain_text("One.")
+        chat.page.get_by_role("button", name="Drop").first.click()
+        expect(chat.page.get_by_text("dropped", exact=True).first).to_be_visible()
+        chat.page.go_back()
+        expect(chat.question).to_have_value("One.")
+        chat.question.click()
+        chat.press("Enter")
+        chat.answered("One.")
+        expect(chat.feed.get_by_role("article")).to_have_count(1)
+    assert len(desk.sent) == 1
