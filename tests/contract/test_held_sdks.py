@@ -94,7 +94,8 @@ def gateway(
     class Watched(Holds):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            person.holds, person.loop, person.arrived = self, asyncio.get_running_loop(), asyncio.Event()
+            if person.holds is None:  # the relay that clients' requests take is made first
+                person.holds, person.loop, person.arrived = self, asyncio.get_running_loop(), asyncio.Event()
 
         def add(self, hold: Hold) -> None:
             super().add(hold)

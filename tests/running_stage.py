@@ -1,0 +1,227 @@
+"""A stage for runs: a real store, a model that plays a script over HTTP, tools that remember, people who decide."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count as counting
+from pathlib import Path
+from typing import Any
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import Choice, choose
+from sightline.catalog.compose import Prompt
+from sightline.catalog.facts import Model, Prices
+from sightline.catalog.provider import Provider
+from sightline.dialects.dialect import Client
+from sightline.engine.counting import Counter
+from sightline.engine.engine import Engine
+from sightline.engine.hub import Announced, Hub, Watch
+from sightline.engine.memory import Memory
+from sightline.engine.relay import Relay
+from sightline.engine.running.people import Approver, Interrupted
+from sightline.engine.running.runner import Runner, Surroundings
+from sightline.intercept.answering import said as told
+from sightline.loop.approval import Allowed, Decision
+from sightline.loop.facts import RunFact, read
+from sightline.loop.output import Outcome, said
+from sightline.loop.plan import Plan
+from sightline.loop.rounds import Ended
+from sightline.loop.steps import Approve, Call, Confirm
+from sightline.loop.tool import Definition
+from sightline.model.events import StreamEvent
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.reply import Reply
+from sightline.model.request import Request
+from sightline.store.sqlite import SqliteStore, open_store
+from sightline.tools.tools import Progress
+from sightline.transport.clock import Clock
+from sightline.transport.embedded.process import EmbeddedModel
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.proxies import Proxies
+from sightline.transport.http.trust import Trust
+from sightline.transport.sender import Sender
+from tests.fake_clock import FakeClock
+from tests.loop_stage import COUNT, EDIT, SHELL, errors
+from tests.loop_stage import plan as plan_of
+from tests.store.traffic import prices
+from tests.upstream import Play, Upstream, answer, chunk, head, streams
+
+KEY = "sk-planted-9876543210"
+
+
+def plays(reply: Reply, spoken: str = "openai-chat", *, stream: bool = True) -> Play:
+    """The reply as a provider of this dialect gives it."""
+    data = told(reply, spoken, Client(id="r_1", model="m", created=1), is_stream=stream)
+    return streams(data) if stream else answer(200, data, [("Content-Type", "application/json")])
+
+
+def begins(reply: Reply, gate: "asyncio.Event | None" = None, spoken: str = "openai-chat") -> Play:
+    """A reply that breaks off in the middle of its last frames, or stalls there."""
+    from tests.upstream import cut, stall
+
+    data = told(reply, spoken, Client(id="r_1", model="m", created=1), is_stream=True)
+    first = data[: data.rindex(b"data:", 0, data.rindex(b"finish_reason"))]
+    opening = (head(200, [("Content-Type", "text/event-stream")]), chunk(first))
+    return cut(*opening, how="eof") if gate is None else stall(*opening, gate.set)
+
+
+@dataclass
+class FakeTools:
+    """Tools that remember what they were given; `act` is what they do."""
+
+    act: Callable[[Call], Awaitable[Outcome]] | None = None
+    definitions: tuple[Definition, ...] = (EDIT, COUNT, SHELL)
+    used: list[Call] = field(default_factory=list)
+    cut_off: list[str] = field(default_factory=list)
+    is_closed: bool = False
+
+    async def use(self, call: Call, progress: Progress) -> Outcome:
+        self.used.append(call)
+        progress(f"{call.name} began")
+        try:
+            return said(f"{call.name} {call.key} did it") if self.act is None else await self.act(call)
+        except asyncio.CancelledError:
+            self.cut_off.append(call.key)
+            raise
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+@dataclass
+class Person:
+    """Decides as told: allows, unless something else stands here, and remembers what was asked."""
+
+    decisions: list[Mapping[str, Decision]] = field(default_factory=list)
+    confirms: int = 0
+    interrupted: Interrupted = "skip"
+    asked: list[Approve] = field(default_factory=list)
+    limits: list[Confirm] = field(default_factory=list)
+    mid: list[str] = field(default_factory=list)
+    waits: asyncio.Event | None = None
+    is_asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
+        self.asked.append(step)
+        await self._wait()
+        return self.decisions.pop(0) if self.decisions else {call.key: Allowed() for call in step.calls}
+
+    async def confirm(self, run: str, step: Confirm) -> bool:
+        self.limits.append(step)
+        await self._wait()
+        return len(self.limits) <= self.confirms
+
+    async def mid_flight(self, run: str, calls: Sequence[Call]) -> Mapping[str, Interrupted]:
+        self.mid += [call.key for call in calls]
+        await self._wait()
+        return {call.key: self.interrupted for call in calls}
+
+    async def _wait(self) -> None:
+        self.is_asked.set()
+        if self.waits is not None:
+            await self.waits.wait()
+
+
+class RunStage:
+    """One provider `acme` with a key, at an upstream that plays `script`; the store is a real one."""
+
+    def __init__(self, store: SqliteStore, url: str, folder: Path, spoken: str, clock: Clock, **more: Any) -> None:
+        self.store = store
+        self.clock = clock
+        self.spoken = spoken
+        self.catalog = Catalog(
+            providers={"acme": Provider(dialect=spoken, base_url=url, key_env="ACME_KEY")},  # type: ignore[arg-type]
+            models={"m": Model(providers=("acme",), prices=Prices(input=3.0, output=15.0), tools=True)},
+        )
+        self.memory = Memory(folder, clock.now)
+        self.client = HttpClient(trust=Trust(environment={}), proxies=Proxies.of({}))
+        self.embedded = EmbeddedModel(environment={}, make_key=lambda: "k")
+        self.hub = Hub(store.record)
+        ids = counting(1)
+        self.make_id: Callable[[], str] = more.pop("make_id", lambda: f"x_{next(ids):03}")
+        self.relay = Relay(
+            catalog=self.catalog,
+            environment={"ACME_KEY": KEY},
+            sender=Sender(self.client, clock, lambda: 0.5, self.memory.ledger),
+            embedded=self.embedded,
+            memory=self.memory,
+            hub=self.hub,
+            clock=clock,
+            make_id=self.make_id,
+        )
+        self.engine = Engine(self.relay, self.relay, Counter(self.memory), self.memory, clock)
+        self.runner = self.another("here")
+        self.tools = FakeTools()
+        self.person = Person()
+        self.heard: list[StreamEvent] = []
+
+    def another(self, process: str, *alive: str) -> Runner:
+        """A runner of another process on the same logbook, which knows of these that they are alive."""
+        around = Surroundings(self.catalog, self.make_id, process, lambda name: name in alive, self.store, self.hub)
+        return Runner(self.engine, self.store.logbook, around)
+
+    @property
+    def choice(self) -> Choice:
+        return choose(self.catalog, "acme/m", has_key=lambda _: True)
+
+    def prompt(self, text: str = "Do it.", *, stream: bool = True) -> Prompt:
+        limit = 1000 if self.spoken == "anthropic" else None
+        return Prompt(messages=(Message("user", (Text(text),)),), max_tokens=limit, stream=stream)
+
+    async def run(self, plan: Plan | None = None, approver: Approver | None = None, **more: Any) -> Ended:
+        """A run named r_1 unless something else is said."""
+        settings: dict[str, Any] = {"session": "s", "run": "r_1", "heard": self.heard.append, **more}
+        prompt = settings.pop("prompt", self.prompt())
+        tools = settings.pop("tools", self.tools)
+        return await self.runner.run(prompt, self.choice, plan or plan_of(), tools, approver or self.person, **settings)
+
+    async def facts(self, run: str = "r_1") -> list[RunFact]:
+        return [read(line.data) for line in await self.store.logbook.lines(f"run:{run}")]
+
+    async def kinds(self, run: str = "r_1") -> list[str]:
+        return [str(type(fact).__struct_config__.tag) for fact in await self.facts(run)]
+
+    async def close(self) -> None:
+        await self.client.close()
+        await self.embedded.close()
+        await self.store.close()
+
+
+async def opened(folder: Path, url: str, spoken: str = "openai-chat", **more: Any) -> RunStage:
+    """A stage on the store of a folder."""
+    clock: Clock = more.pop("clock", None) or FakeClock()
+    store = await open_store(folder, prices=prices, now=clock.now)
+    return RunStage(store, url, folder, spoken, clock, **more)
+
+
+def play(
+    story: Callable[[RunStage, Upstream], Awaitable[None]], folder: Path, spoken: str = "openai-chat", **more: Any
+) -> None:
+    """Tell a story on a stage."""
+
+    async def played() -> None:
+        async with Upstream() as upstream:
+            stage = await opened(folder, upstream.url, spoken, **more)
+            try:
+                await story(stage, upstream)
+            finally:
+                await stage.close()
+
+    asyncio.run(played())
+
+
+def wrong(requests: Sequence[Request], spoken: str) -> list[str]:
+    """What a provider of this dialect would refuse of these requests."""
+    return [message for request in requests for message in errors(request, spoken)]
+
+
+async def news(watch: Watch, until: str) -> list[tuple[int, str]]:
+    """Versions and states of a run as they were announced, until one with this state."""
+    found: list[tuple[int, str]] = []
+    async for each in watch:
+        if isinstance(each, Announced) and each.event == "run":
+            found.append((each.value["version"], each.value["state"]))  # type: ignore[arg-type]
+            if each.value["state"] == until:
+                break
+    return found
