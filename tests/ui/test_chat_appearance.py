@@ -83,7 +83,7 @@ def test_the_history_and_what_stands_beside_it(
         chat.press("Shift+H", "Control+i")
         chat.write("A question that is not sent yet, with some words in it.")
         chat.press("Alt+p")
-        expect(chat.page.get_by_role("region", name="Preview of the next send")).to_contain_text("not sent yet")
+        expect(chat.page.get_by_role("region", name="Preview of the next send")).to_contain_text("sha256")
         seen(chat, tmp_path, f"chat-preview-{look}")
         chat.press("Alt+p", "Control+d")
         chat.write("s")

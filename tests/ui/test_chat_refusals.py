@@ -123,7 +123,7 @@ class HeldClock:
             self._waiting.append((asyncio.get_running_loop(), gate))
             await gate.wait()
 
-        patch.setattr(SystemClock, "now", lambda clock: now(clock) + self.ahead)
+        patch.setattr(SystemClock, "now", lambda _clock: now() + self.ahead)
         patch.setattr(SystemClock, "sleep", held)
 
     def forward(self, seconds: float) -> None:
