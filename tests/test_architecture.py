@@ -265,8 +265,12 @@ def test_the_lock_holds_names_and_versions_only() -> None:
     assert not [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9][\w.-]*==[\w.+!]+", pin)]
     project = PYPROJECT["project"]
     wanted = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
-    direct = {each.partition(";")[0].strip() for each in wanted}
-    pinned = {re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower() for pin in pins}
+
+    def normal(name: str) -> str:
+        return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+    direct = {normal(each.partition(";")[0]) for each in wanted}
+    pinned = {normal(pin.partition("==")[0]) for pin in pins}
     assert not direct - pinned, "run `make lock`"
 
 

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.settings import Local, Network, Server, Settings, Toolset
+from sightline.settings import EvalCommand, EvalTarget, Local, Network, Server, Settings, Toolset
 from tests.catalog.documented import missing_rows
 
 
@@ -40,6 +40,11 @@ def test_every_key_of_every_table_is_documented(table: str) -> None:
 
 def test_every_key_of_a_toolset_is_documented() -> None:
     assert not missing_rows("`[tools.NAME]`", Toolset)
+
+
+def test_every_key_of_a_target_is_documented() -> None:
+    assert not missing_rows("`[evals.targets.NAME]`", EvalTarget)
+    assert not missing_rows("`[evals.targets.NAME.cli]`", EvalCommand)
 
 
 @pytest.mark.parametrize(

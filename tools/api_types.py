@@ -18,6 +18,7 @@ from sightline.model.exchange import Fact
 from sightline.server.workbench import shapes
 from sightline.server.workbench.approvals import ApprovalShown
 from sightline.server.workbench.chatting import shapes as chat
+from sightline.server.workbench.evaluating import shapes as evals
 from sightline.server.workbench.views import ALWAYS
 from sightline.store.summary import Summary
 
@@ -47,6 +48,14 @@ ANSWERS = (
     chat.DraftShown,
     runs.RunBrief,
     runs.RunShown,
+    evals.EvalBrief,
+    evals.EvalShown,
+    evals.CaseShown,
+    evals.CompareShown,
+    evals.TrendPoint,
+    evals.SuitesShown,
+    evals.MadeShown,
+    evals.SavedShown,
     ApprovalShown,
 )
 SUFFIXES = {

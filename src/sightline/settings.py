@@ -114,6 +114,64 @@ class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
             raise Fault(Code.CONFIG, f"[tools.{name}] has builtin without folder", hint=hint)
 
 
+class EvalCommand(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`cli` of `[evals.targets.NAME]`: a program that is given the question. One of `command`, a line for the shell,
+    `words`, which no shell sees, and `template`, a ready one, says how it is started.
+
+    `{PROMPT}`, `{PROMPT_FILE}`, `{OUTPUT_FILE}`, `{FILES}`, `{EVAL_ID}` and `{ATTEMPT}` stand in it for what they name.
+    `cwd` is relative to the folder of the repository. `env` names variables that it gets although they hold keys.
+    """
+
+    command: str = ""
+    words: tuple[str, ...] = ()
+    template: Literal["", "codex", "claude"] = ""
+    model: str = ""
+    cwd: str = ""
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 600.0
+    files_format: str = "{path}"
+    env: tuple[str, ...] = ()
+    healthcheck_command: str = ""
+    healthcheck_url: Url = ""
+
+
+class EvalTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[evals.targets.NAME]`: who answers the cases of suites. A model of the configuration, with `toolsets` where it
+    is given tools, or one of `cli`, `mock` (fixed words) and `replay` (a filter: answers come from the record).
+
+    `judge` is the target that judges its answers. `requests` is how many a run with tools may make, and `approve` lets
+    its tools run unasked.
+    """
+
+    model: str = ""
+    toolsets: tuple[str, ...] = ()
+    system: Literal["in_place", "merge_leading", "merge_all"] = "in_place"
+    concurrency: Limit | None = None
+    rpm: Limit | None = None
+    tpm: Limit | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    seed: int | None = None
+    max_tokens: Limit | None = None
+    effort: str | None = None
+    stream: bool = True
+    cli: EvalCommand | None = None
+    mock: str | None = None
+    replay: str | None = None
+    judge: str = ""
+    requests: Limit | None = None
+    approve: bool = False
+
+
+class Evals(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[evals]`: the folder of the suites that the page lists and writes to, relative to the configuration file, and
+    who answers and judges where neither a command nor a suite says so."""
+
+    folder: str = "evals"
+    target: str = ""
+    judge: str = ""
+    targets: dict[str, EvalTarget] = {}
+
+
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """All tables."""
 
@@ -125,6 +183,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     telemetry: Telemetry = Telemetry()
     chat: Chat = Chat()
     tools: dict[str, Toolset] = {}
+    evals: Evals = Evals()
 
     def mistakes(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
         """What is wrong although each value has the right type: where, what, and what to do."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sightline.server.guard import Guard
     from sightline.server.listening import Listening
     from sightline.server.workbench.chatting.calls import ChatParts
+    from sightline.server.workbench.evaluating.calls import Evals
     from sightline.server.workbench.runs import Runs
     from sightline.store.store import Store
 
@@ -77,6 +78,7 @@ async def open_server(
                 resending=behind.resending,
                 chat=behind.chat,
                 runs=behind.runs,
+                evals=behind.evals,
                 toolsets=tuple(loaded.settings.tools),
             )
         )
@@ -118,6 +120,7 @@ class _Behind:
     resending: "Resending | None" = None
     chat: "ChatParts | None" = None
     runs: "Runs | None" = None
+    evals: "Evals | None" = None
 
     async def close(self, grace: float) -> None:
         """End what no client waits for, which is not among the server's requests."""
@@ -129,6 +132,8 @@ class _Behind:
 
     async def leave_runs(self) -> None:
         """Let go of runs while they can still be taken up: a request that is cut off would be their end."""
+        if self.evals is not None:
+            await self.evals.close()
         if self.runs is not None:
             await self.runs.close()
 
@@ -138,6 +143,8 @@ async def _live(
 ) -> _Behind:
     """A relay to the providers, and all that sends through it."""
     from sightline.build.chatting import opened_chat
+    from sightline.build.eval_page import evals_of, suites_place
+    from sightline.build.evaluating import evaluation_of
     from sightline.build.running import runner_of, toolsets_of
     from sightline.engine.chatting.with_tools import WithTools
     from sightline.engine.counting import Counter
@@ -160,9 +167,14 @@ async def _live(
     rules = KeptRules(folder)
     answering = WithTools(engine, runner, toolsets.opened, rules)
     chat = opened_chat(loaded, engine, hub, record.logbook, answering)
+    root, suites = suites_place(loaded)
+    evaluation = evaluation_of(
+        loaded, engine, record, root, hub=hub, runner=runner, toolsets=toolsets, client=means.client
+    )
+    evals = evals_of(loaded, evaluation, record, suites, clock)
     chat.service.chat.warm()
     runs = Runs(runner, toolsets, chat.service.sends.take_up, Approvals(rules))
-    return _Behind(relay, hub, means.memory, relay, resending, chat, runs)
+    return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals)
 
 
 async def _replaying(folder: Path, record: "Store", wanted: "Expression", clock: SystemClock, *, fast: bool) -> _Behind:

@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
         traffic,
         translate,
     )
+    from sightline.cli.evals import command as evals
 
     program: argparse.ArgumentParser = _Parser(
         prog="sightline",
@@ -55,8 +56,8 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="store_true", help="print the version and end")
     commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    commanding = (serve, run, chat, ask, resume, runs, traffic, show, replay, harness, config, doctor, local, translate)
-    for command in commanding:
+    asking = (serve, run, chat, ask, resume, runs, evals)
+    for command in (*asking, traffic, show, replay, harness, config, doctor, local, translate):
         command.add_command(commands)
     return program
 

@@ -36,7 +36,7 @@ class Replaying:
             lines = lines_of(asked.dialect, asked.body, asked.model, counts=asked.counts)
             recorded = await self._library.next(lines)
             if recorded is None:
-                raise await self._missed(asked, lines)
+                raise await missed(self._library, lines)
             request = Request() if asked.counts else dialect(asked.dialect).read_request(decode(asked.body))
         except Fault as fault:
             _LOG.warning("%s: %s", fault.message, fault.hint)
@@ -63,16 +63,18 @@ class Replaying:
             (b"x-sightline-replayed", b"1"),
         ]
 
-    async def _missed(self, asked: Asked, lines: list[str]) -> Fault:
-        nearest = await self._library.nearest(lines)
-        hint = "Record it first: run the client once through `sightline serve` without --replay."
-        if nearest is None:
-            message = "there is no recording of this request, nor any other"
-        else:
-            title = shortened(nearest.summary.title)
-            message = (
-                f"there is no recording of this request; the nearest of {len(self._library)} is "
-                f"{nearest.summary.id}{f' ({title})' if title else ''}, which differs (- recorded, + asked):\n"
-                f"{nearest.difference}"
-            )
-        return Fault(Code.INVALID_REQUEST, message, hint=hint, status=404)
+
+async def missed(library: Library, lines: list[str]) -> Fault:
+    """That nothing is recorded of this request, and what comes nearest to it."""
+    nearest = await library.nearest(lines)
+    hint = "Record it first: run the client once through `sightline serve` without --replay."
+    if nearest is None:
+        message = "there is no recording of this request, nor any other"
+    else:
+        title = shortened(nearest.summary.title)
+        message = (
+            f"there is no recording of this request; the nearest of {len(library)} is "
+            f"{nearest.summary.id}{f' ({title})' if title else ''}, which differs (- recorded, + asked):\n"
+            f"{nearest.difference}"
+        )
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=404)

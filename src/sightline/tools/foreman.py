@@ -19,9 +19,10 @@ _LONGEST_WORDS = 500
 
 
 class Foreman:
-    """A worker that has been started."""
+    """A worker that has been started. `program` is the module that it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str = WORKER) -> None:
+        self._program = program
         self._line = bytearray()
         self._words = bytearray()
         self._progress: Progress | None = None
@@ -37,7 +38,7 @@ class Foreman:
     async def start(self, file: Path, *, folder: Path, environment: Mapping[str, str]) -> None:
         """Start the process, which can raise OSError."""
         # -P: a file in the working folder that is called like a module must not be taken for it.
-        command = (sys.executable, "-P", "-m", WORKER, str(file))
+        command = (sys.executable, "-P", "-m", self._program, str(file))
         async with self._starting:
             self._child = await started(command, self._heard, folder=folder, environment=environment)
 

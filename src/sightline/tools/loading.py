@@ -29,6 +29,12 @@ class Tool:
 
 def load(file: Path, source: str) -> dict[str, Tool] | Broken:
     """The tools by name, or why there are none."""
+    module = executed(file, source)
+    return module if isinstance(module, Broken) else _tools(module)
+
+
+def executed(file: Path, source: str) -> ModuleType | Broken:
+    """The module that a file makes, or why it makes none."""
     sys.path.insert(0, str(file.parent))
     linecache.cache[str(file)] = (len(source), None, source.splitlines(keepends=True), str(file))
     module = ModuleType(_module_name(file))
@@ -39,7 +45,7 @@ def load(file: Path, source: str) -> dict[str, Tool] | Broken:
     except BaseException as error:  # noqa: BLE001 - whatever a file does when it is run, its owner is told
         words = error.msg if isinstance(error, SyntaxError) else str(error)
         return Broken(f"{type(error).__name__}: {words}", last_line(error, str(file)), _help(error))
-    return _tools(module)
+    return module
 
 
 def _tools(module: ModuleType) -> dict[str, Tool] | Broken:

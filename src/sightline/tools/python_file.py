@@ -12,7 +12,7 @@ from sightline.errors import Code, Fault
 from sightline.loop.output import Outcome, said
 from sightline.loop.steps import Call
 from sightline.loop.tool import Definition
-from sightline.tools.foreman import Foreman, unreadable
+from sightline.tools.foreman import WORKER, Foreman, unreadable
 from sightline.tools.messages import Answer, Broken, Load, Loaded, Ran, Run
 from sightline.tools.tools import Progress, unknown
 
@@ -24,7 +24,7 @@ _BY_ITSELF = "Run the file with Python by itself to see what happens."
 
 
 class PythonFile:
-    """The tools of one file. `folder` is where its functions run."""
+    """The tools of one file. `folder` is where its functions run, `program` the module of the workers that run them."""
 
     def __init__(
         self,
@@ -33,7 +33,9 @@ class PythonFile:
         folder: Path,
         environment: Mapping[str, str],
         timeout: float = TIMEOUT,
+        program: str = WORKER,
     ) -> None:
+        self._program = program
         self._file = file.absolute()
         self._shown = str(file)
         self._folder = folder
@@ -112,7 +114,7 @@ class PythonFile:
         """A new worker that has loaded the file."""
         if self._is_closed:
             raise Fault(Code.CANCELLED, f"the tools of {self._shown} have been closed")
-        worker = Foreman()
+        worker = Foreman(self._program)
         self._workers.add(worker)
         answer: Answer | None = None
         try:

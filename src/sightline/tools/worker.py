@@ -9,7 +9,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -30,14 +30,15 @@ MOST = Cap(media=16_000_000)
 all that there was."""
 
 
-def main() -> None:
-    """Load, answer, and call until the input ends, which ends the process."""
+def main(bench_of: "Callable[[Path, asyncio.Runner], Bench] | None" = None) -> None:
+    """Load, answer, and call until the input ends, which ends the process. `bench_of` is what does that, where it is
+    another one than usual."""
     orders, answers = _private_pipes()
     queue: SimpleQueue[Order] = SimpleQueue()
     Thread(target=_listen, args=(orders, queue), daemon=True).start()
     own = os.getpid()
     with asyncio.Runner() as runner:
-        bench = Bench(Path(sys.argv[1]), runner)
+        bench = (bench_of or Bench)(Path(sys.argv[1]), runner)
         while True:
             answer = bench.answer(queue.get())
             if os.getpid() != own:

@@ -169,12 +169,63 @@ export interface CallShown {
   seconds: number | null;
 }
 
+/** A case on all targets. */
+export interface CaseRow {
+  case: string;
+  group: string;
+  tags: string[];
+  cells: Cell[];
+}
+
+/** One try of a case. `notes` are what delivery does to it, told anew; `notes_trouble` is why that cannot be told. `source` is the case as its file has it now, null where it cannot be written back, and `source_sha256` that file's hash. `run` is the run with tools that it took, where it took one. */
+export interface CaseShown {
+  case: string;
+  group: string;
+  tags: string[];
+  target: string;
+  trial: number;
+  status: "execution_error" | "ok" | "quality_failure" | "running" | "skipped" | "waiting";
+  verdict: "fail" | "not_graded" | "pass" | "skip" | null;
+  score: number | null;
+  reason: string;
+  criteria: string;
+  expected: MessageShown[];
+  messages: MessageShown[];
+  question: string;
+  answer: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
+  scores: Score[];
+  turns: TurnShown[];
+  exchanges: string[];
+  run: string;
+  body_sha256: string;
+  place: Place;
+  notes: Note[];
+  notes_trouble: string;
+  usage: Usage | null;
+  cost: number | null;
+  seconds: number | null;
+  finish: string;
+  model: string;
+  error: string;
+  error_code: string;
+  cached: boolean;
+  at: number;
+  source: Json;
+  source_sha256: string;
+}
+
 /** One stretch of the budget bar. */
 export interface CategoryTokens {
   name: "attachments" | "history" | "options" | "system" | "tools" | "user";
   tokens: number;
   low: number;
   high: number;
+}
+
+/** A case on a target. */
+export interface Cell {
+  target: string;
+  trials: TrialShown[];
 }
 
 /** What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` names all. */
@@ -192,6 +243,13 @@ export interface Changed {
   hold?: HoldShown;
   edit_cost?: EditCost;
   masks?: Outcome[];
+}
+
+/** One thing that was looked at, whether it held, and what was seen. */
+export interface Check {
+  text: string;
+  passed: boolean;
+  evidence?: string;
 }
 
 /** Where something in an answer came from. */
@@ -224,6 +282,41 @@ export interface CommandShown {
   ids?: string[];
 }
 
+/** Two runs on the cases that both have. The first sentence of `said` is what may be said of them, or that nothing may. `difference` is the mean of the pairs' differences, `b` less `a`, `p` that of the permutation test `test`. `bounds` are the difference had everything untold gone against `b`, and had it gone for it. `smallest` is the true difference that these cases would often show, `needed` how many cases the one seen would take. */
+export interface CompareShown {
+  a: ComparedSide;
+  b: ComparedSide;
+  level: number;
+  finding: "better" | "cannot_tell" | "nothing" | "worse";
+  said: string[];
+  mean_a: number | null;
+  mean_b: number | null;
+  difference: number | null;
+  stderr: number | null;
+  low: number | null;
+  high: number | null;
+  p: number | null;
+  test: string;
+  sign_p: number | null;
+  bootstrap: Ends | null;
+  wins: number;
+  losses: number;
+  ties: number;
+  pairs: number;
+  groups: number;
+  gain: number | null;
+  smallest: number | null;
+  needed: number | null;
+  bounds: Ends | null;
+  passing: PassShown | null;
+  cases: ComparedCase[];
+  distributions: Distributions;
+  only_a: string[];
+  only_b: string[];
+  unpaired: string[];
+  excluded: Excluded[];
+}
+
 /** One line of a structural diff; `before` is None for what was added, `after` for what was removed. */
 export interface Compared {
   change: "added" | "changed" | "moved" | "removed" | "same";
@@ -231,6 +324,30 @@ export interface Compared {
   kind: "assistant" | "context" | "developer" | "history" | "options" | "other" | "system" | "thinking" | "tool_call" | "tool_result" | "tools" | "user";
   before: Side | null;
   after: Side | null;
+}
+
+/** One case on both sides. `is_same_request` and `is_same_answer` tell whether they agree; null: nobody knows. */
+export interface ComparedCase {
+  case: string;
+  group: string;
+  a: number;
+  b: number;
+  difference: number;
+  outcome: "loss" | "tie" | "win";
+  flip: "" | "now_fails" | "now_passes";
+  is_same_request: boolean | null;
+  is_same_answer: boolean;
+  exchange_a: string;
+  exchange_b: string;
+  graders: GraderPair[];
+}
+
+/** One of two runs that are compared. */
+export interface ComparedSide {
+  run: string;
+  name: string;
+  target: string;
+  at: number;
 }
 
 /** The tokens of some pairs, and of the summary that would stand for them. */
@@ -278,6 +395,12 @@ export interface Diff {
   prefix: EditCost | null;
 }
 
+/** The scores of the cases that are compared, on both sides. */
+export interface Distributions {
+  a: number[];
+  b: number[];
+}
+
 /** A summary as the model drafted it. */
 export interface DraftShown {
   text: string;
@@ -319,6 +442,12 @@ export interface EditedFact {
   after: string;
 }
 
+/** An interval. */
+export interface Ends {
+  low: number;
+  high: number;
+}
+
 /** How large the next question is, and whether it fits. `line` says so to a person. */
 export interface EstimateShown {
   tokens: number;
@@ -327,6 +456,40 @@ export interface EstimateShown {
   limit: number;
   fits: boolean;
   line: string;
+}
+
+/** A run in one line. `of` is how many results it will have, `done` how many it has. */
+export interface EvalBrief {
+  run: string;
+  name: string;
+  suite: string;
+  at: number;
+  state: "ended" | "interrupted" | "running" | "stopped";
+  targets: string[];
+  cases: number;
+  done: number;
+  of: number;
+  summary: TargetFigures[];
+}
+
+/** A run. `version` counts its facts, `why` is how it ended. `is_here`: this server drives it, and can stop it. `file_sha256` is the hash that the suite's file had. */
+export interface EvalShown {
+  run: string;
+  name: string;
+  suite: string;
+  at: number;
+  state: "ended" | "interrupted" | "running" | "stopped";
+  targets: string[];
+  cases: number;
+  done: number;
+  of: number;
+  summary: TargetFigures[];
+  version: number;
+  why: string;
+  is_here: boolean;
+  file_sha256: string;
+  matrix: CaseRow[];
+  graders: GraderFigures[];
 }
 
 /** Whoever asked has gone. */
@@ -361,6 +524,15 @@ export interface ExchangeFinishedFact {
   first_byte: number;
   elapsed: number;
   warning: string;
+}
+
+/** A result that no mean counts, and why. */
+export interface Excluded {
+  case: string;
+  target: string;
+  trial?: number;
+  why: "error" | "not_graded" | "skipped";
+  reason?: string;
 }
 
 /** The whole conversation in place of the reference to a response that the provider keeps. */
@@ -411,6 +583,24 @@ export interface FrameArrivedFact {
   kind: "frame";
   data?: string;
   after: number;
+}
+
+/** One grader on one target. `n` is how often it graded. */
+export interface GraderFigures {
+  target: string;
+  name: string;
+  type: string;
+  mean: number | null;
+  n: number;
+  passes: number;
+  not_graded: number;
+}
+
+/** What one grader gave on both sides, each the mean over the tries; None where it gave nothing. */
+export interface GraderPair {
+  name: string;
+  before: number | null;
+  after: number | null;
 }
 
 /** SHA-256, in hex, of the client's body, of the one that was sent, and of the raw answer. */
@@ -481,6 +671,12 @@ export interface LastShown {
   trouble: TroubleShown | null;
 }
 
+/** Something of the recording that is not in the case, or not as it was, and why. */
+export interface Left {
+  what: string;
+  why: string;
+}
+
 /** The most of each; null means no limit. */
 export interface LimitsShown {
   requests: number | null;
@@ -532,6 +728,18 @@ export interface Loss {
   severity: "content" | "identity" | "option";
 }
 
+/** A case that is proposed. `files` are those that it names, which are written beside the suite when it is saved; `placeholders` are the words that its variables stand for, `left` what is not in it. `turns` is how many turns the conversation has, `suites` are the files that it could be saved to. */
+export interface MadeShown {
+  name: string;
+  yaml: string;
+  case: { [key: string]: Json };
+  files: string[];
+  placeholders: { [key: string]: string };
+  left: Left[];
+  turns: number;
+  suites: string[];
+}
+
 /** One edit that stays. `name` is the session or project that it is for. `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither. */
 export interface Mask {
   id?: string;
@@ -553,6 +761,13 @@ export interface MediaBlock {
   media_type: string;
 }
 
+/** A message, in blocks as the chat has them. */
+export interface MessageShown {
+  role: string;
+  name: string;
+  blocks: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
+}
+
 /** Are these calls to run again, which were interrupted? */
 export interface MidFlightPending {
   step: "mid_flight";
@@ -572,6 +787,14 @@ export interface MoveOperation {
   keep?: "all" | "project" | "session" | null;
   from: string;
   pointer: string;
+}
+
+/** One thing that was done, of what, why, and where that stands in the suite. */
+export interface Note {
+  kind: "added" | "attached" | "extracted" | "inlined" | "merged" | "moved" | "skipped" | "unclear";
+  what: string;
+  why: string;
+  place?: Place;
 }
 
 /** What could stand in place of the term at the cursor, which begins at `from`. */
@@ -640,6 +863,16 @@ export interface PairShown {
   run: string;
 }
 
+/** The same for how often cases pass; `p` is McNemar's exact test where each was tried once. */
+export interface PassShown {
+  difference: number;
+  low: number | null;
+  high: number | null;
+  p: number;
+  wins: number;
+  losses: number;
+}
+
 /** What a send waits for; `can_go_at` is null where it never can. */
 export interface PausedShown {
   line: string;
@@ -653,6 +886,13 @@ export interface PendingCall {
   name: string;
   arguments: { [key: string]: Json } | string;
   repairs: Repair[];
+}
+
+/** A file, relative to the folder that the run was started for, and a line and column that count from 1. */
+export interface Place {
+  file?: string;
+  line?: number;
+  column?: number;
 }
 
 /** Where a pair stands on screen, if it does. */
@@ -682,6 +922,15 @@ export interface PreviewShown {
   losses: Loss[];
   additions: Addition[];
   trouble: FaultShown | null;
+}
+
+/** Something in a suite that keeps it from running (`error`) or that a person should know (`warning`). `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. */
+export interface Problem {
+  place: Place;
+  path: string;
+  message: string;
+  suggestion?: string;
+  severity?: "error" | "warning";
 }
 
 /** A provider, and why it cannot be asked where it cannot. */
@@ -873,6 +1122,31 @@ export interface SavedFilterShown {
   filter: string;
 }
 
+/** What was written: the file, its new hash, and the cases that are new or changed. */
+export interface SavedShown {
+  file: string;
+  sha256: string;
+  cases: string[];
+}
+
+/** A grader's word. `score` is from 0 to 1, None where there is none; `scores` are those of the graders inside. */
+export interface Score {
+  name: string;
+  type: string;
+  verdict: "fail" | "not_graded" | "pass" | "skip";
+  score?: number;
+  weight?: number;
+  required?: number;
+  checks?: Check[];
+  reason?: string;
+  scores?: Score[];
+  usage?: Usage;
+  cost?: number;
+  seconds?: number;
+  exchanges?: string[];
+  details?: { [key: string]: Json };
+}
+
 /** One item of the conversation, the system prompt, the tools or the options. `text` is what `set_text` without a part replaces. A deleted section keeps its old place in the list and has no pointer. `tokens` is filled in by whoever counts. */
 export interface Section {
   id: string;
@@ -987,6 +1261,43 @@ export interface Strip {
   class: "thinking" | "tool" | "tool_results";
   older_than?: number;
   tool?: string;
+}
+
+/** A suite below the configured folder. `problems` keep it from running where `cases` is null. */
+export interface SuiteShown {
+  file: string;
+  name: string;
+  cases: number | null;
+  problems: Problem[];
+}
+
+/** All of them. */
+export interface SuitesShown {
+  folder: string;
+  files: SuiteShown[];
+}
+
+/** What one target came to. What is not known is null, which is not 0; `low` and `high` are the ends of the mean's interval, within 0 and 1. `said` is the same in sentences. */
+export interface TargetFigures {
+  target: string;
+  results: number;
+  passed: number;
+  failed: number;
+  errors: number;
+  not_graded: number;
+  skipped: number;
+  cached: number;
+  pass_rate: number | null;
+  pass_low: number | null;
+  pass_high: number | null;
+  mean: number | null;
+  stderr: number | null;
+  low: number | null;
+  high: number | null;
+  cost: number | null;
+  tokens: number | null;
+  seconds: number | null;
+  said: string[];
 }
 
 /** One moment of one send. Numbers of tokens are the cautious edge of an estimate; `bands` has the whole of each. What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is what this attempt sends of the history, `trimming_removed` what it does not of what was predicted, of which `preflight_trimmed_count` were taken out before the first attempt. */
@@ -1119,6 +1430,32 @@ export interface TranslatedFact {
   additions: Addition[];
 }
 
+/** One run of a suite on one target. `change` says what changed since the run before, on the cases of both. */
+export interface TrendPoint {
+  run: string;
+  at: number;
+  target: string;
+  mean: number | null;
+  low: number | null;
+  high: number | null;
+  pass_rate: number | null;
+  results: number;
+  finding: "better" | "cannot_tell" | "nothing" | "worse" | null;
+  change: string;
+}
+
+/** One try of a case on a target; one that has no result yet waits or is running. `reason` is why it has no answer, or no better score, in one line. */
+export interface TrialShown {
+  trial: number;
+  status: "execution_error" | "ok" | "quality_failure" | "running" | "skipped" | "waiting";
+  verdict: "fail" | "not_graded" | "pass" | "skip" | null;
+  score: number | null;
+  cached: boolean;
+  seconds: number | null;
+  cost: number | null;
+  reason: string;
+}
+
 /** Why there is no answer; `line` stands where it would. */
 export interface TroubleShown {
   code: string;
@@ -1126,6 +1463,20 @@ export interface TroubleShown {
   label: string;
   hint: string;
   line: string;
+}
+
+/** One turn of a conversation that was held live: what was sent in it, what was said, and what graders say. */
+export interface TurnShown {
+  messages: MessageShown[];
+  answer: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
+  verdict: "fail" | "not_graded" | "pass" | "skip" | null;
+  score: number | null;
+  scores: Score[];
+  reason: string;
+  exchanges: string[];
+  seconds: number | null;
+  cost: number | null;
+  error: string;
 }
 
 /** Back by one step. */

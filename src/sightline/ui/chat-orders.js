@@ -20,7 +20,7 @@ import { toast, toastError } from "./widgets/toast.js";
  *   | { kind: "command", text: string, told: CommandShown } | { kind: "edit", pair: PairShown } | { kind: "earlier", pair: PairShown }
  *   | { kind: "model", title: string, current: string, onPick: (model: string) => void }
  *   | { kind: "topic", title: string, current: string, onPick: (topic: string) => void }
- *   | { kind: "compact", ids: string[] } | { kind: "code", title: string, text: string }
+ *   | { kind: "compact", ids: string[] } | { kind: "case", exchanges: string[] } | { kind: "code", title: string, text: string }
  *   | { kind: "save", filter: string } | { kind: "topics" | "import" | "export" | "settings" }} Opened
  */
 

@@ -36,7 +36,7 @@ const announcements = new Map();
 const returns = new Set();
 
 /** The events that have a name; all others are facts. */
-const NAMED = ["chat", "run"];
+const NAMED = ["chat", "run", "eval"];
 
 /**
  * Hear every fact of every exchange.
@@ -50,7 +50,7 @@ export function onFact(listener) {
 
 /**
  * Hear what is announced under this name.
- * @param {"chat" | "run"} event
+ * @param {"chat" | "run" | "eval"} event
  * @param {(value: any) => void} listener
  * @returns {() => void} stops it
  */

@@ -2,7 +2,7 @@
 /** Runs as the server has them: one that is watched is fetched anew whenever it is announced to have changed. */
 
 import { get, onAnnounced, onReconnect, post } from "./api.js";
-import { useEffect, useState } from "./vendor/preact.js";
+import { useEffect, useRef, useState } from "./vendor/preact.js";
 import { toastError } from "./widgets/toast.js";
 
 /** @import { Decision, Run } from "./state/runs.js" */
@@ -16,10 +16,11 @@ import { toastError } from "./widgets/toast.js";
  * @param {(again: () => void) => () => void} follow
  * @param {readonly unknown[]} inputs
  */
-function useFollowed(ask, follow, inputs) {
+export function useFollowed(ask, follow, inputs) {
   const [value, setValue] = useState(/** @type {T | null} */ (null));
   const [trouble, setTrouble] = useState(/** @type {{ message: string, hint?: string, status?: number } | null} */ (null));
   const [asked, setAsked] = useState(0);
+  const answered = useRef(0);
   useEffect(() => {
     let isThere = true;
     let isAsking = false;
@@ -37,7 +38,9 @@ function useFollowed(ask, follow, inputs) {
       isAsking = false;
       if (isMissed && isThere) void again();
     };
-    setValue(null);
+    // What is only asked again stays in sight until the new answer comes.
+    if (answered.current === asked) setValue(null);
+    answered.current = asked;
     void again();
     const stop = [follow(() => void again()), onReconnect(() => void again())];
     return () => {

@@ -67,12 +67,18 @@ class Library:
     async def next(self, lines: list[str]) -> Recorded | None:
         """The recording whose turn it is; none where there is none of this request."""
         key = key_of(lines)
-        summaries = self._by_key.get(key)
-        if summaries is None:
-            return None
         turn = self._turns.get(key, 0)
-        self._turns[key] = turn + 1
-        return await recorded(self._store, summaries[min(turn, len(summaries) - 1)])
+        if key in self._by_key:
+            self._turns[key] = turn + 1
+        return await self._recorded(key, turn)
+
+    async def at(self, lines: list[str], turn: int) -> Recorded | None:
+        """The recording of this request whose turn this is, counted from 0, for whoever counts himself."""
+        return await self._recorded(key_of(lines), turn)
+
+    async def _recorded(self, key: bytes, turn: int) -> Recorded | None:
+        summaries = self._by_key.get(key)
+        return None if summaries is None else await recorded(self._store, summaries[min(turn, len(summaries) - 1)])
 
     async def nearest(self, lines: list[str]) -> Missed | None:
         """The recording that has most in common with a request, the newest of several."""

@@ -18,6 +18,7 @@ from sightline.server.workbench.access import Access
 from sightline.server.workbench.api import Api
 from sightline.server.workbench.chatting.calls import ChatParts, chat_calls
 from sightline.server.workbench.deciding import Deciding
+from sightline.server.workbench.evaluating.calls import Evals, eval_calls
 from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.interceptions import Interceptions
 from sightline.server.workbench.replays import Replays
@@ -31,8 +32,8 @@ from sightline.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a workbench is made of. `relay`, `resending`, `chat` and `runs` are absent where the server answers from the
-    record: then nothing is held and nothing is sent."""
+    """What a workbench is made of. `relay`, `resending`, `chat`, `runs` and `evals` are absent where the server answers
+    from the record: then nothing is held and nothing is sent."""
 
     access: Access
     hub: Hub
@@ -47,6 +48,7 @@ class Parts:
     resending: Resending | None = None
     chat: ChatParts | None = None
     runs: Runs | None = None
+    evals: Evals | None = None
     toolsets: Sequence[str] = ()
 
 
@@ -75,6 +77,7 @@ def assembled(parts: Parts) -> Workbench:
         further={
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
+            **({} if parts.evals is None else eval_calls(parts.evals)),
         },
     )
     return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble)
@@ -82,5 +85,5 @@ def assembled(parts: Parts) -> Workbench:
 
 def _places(parts: Parts) -> tuple[Place, ...]:
     """What the page can open here."""
-    others: tuple[tuple[Place, object], ...] = (("chat", parts.chat), ("runs", parts.runs))
+    others: tuple[tuple[Place, object], ...] = (("chat", parts.chat), ("runs", parts.runs), ("evals", parts.evals))
     return ("traffic", *(place for place, part in others if part is not None))

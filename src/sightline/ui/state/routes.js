@@ -1,7 +1,7 @@
 // @ts-check
 /** Where the page is, as the hash of its address, and back. */
 
-/** @typedef {{ view: "traffic", filter: string } | { view: "request", id: string, tab: string } | { view: "chat", filter: string } | { view: "evals" } | { view: "runs", compare?: string } | { view: "run", id: string } | { view: "compare", a: string, b: string }} Route */
+/** @typedef {{ view: "traffic", filter: string } | { view: "request", id: string, tab: string } | { view: "chat", filter: string } | { view: "evals", suite?: string, compare?: string } | { view: "eval", id: string, filter?: string } | { view: "eval-case", id: string, case: string, target: string, trial: number } | { view: "eval-compare", a: string, b: string, targetA?: string, targetB?: string } | { view: "eval-trend", suite: string } | { view: "runs", compare?: string } | { view: "run", id: string } | { view: "compare", a: string, b: string }} Route */
 
 /** The tabs of a request; the first is the usual one. */
 export const TABS = ["sections", "wire", "diff", "reply", "timeline", "losses"];
@@ -14,7 +14,7 @@ export function routeOf(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [place, id = "", tab = "", other = ""] = path.split("/").map(decoded);
   if (place === "x" && id) return { view: "request", id, tab: TABS.includes(tab) ? tab : TABS[0] };
-  if (place === "evals") return { view: place };
+  if (place === "evals") return evalRoute(id, tab, other, new URLSearchParams(query));
   if (place === "runs" && id && tab === "compare" && other) return { view: "compare", a: id, b: other };
   if (place === "runs") return id ? { view: "run", id } : { view: "runs", compare: new URLSearchParams(query).get("compare") ?? "" };
   return { view: place === "chat" ? "chat" : "traffic", filter: new URLSearchParams(query).get("filter") ?? "" };
@@ -38,8 +38,47 @@ export function hashOf(route) {
     case "runs":
       return "#/runs" + (route.compare ? `?${new URLSearchParams({ compare: route.compare })}` : "");
     default:
-      return `#/${route.view}`;
+      return evalHash(route);
   }
+}
+
+/**
+ * Where the page is among evals. What is not said is not there, so that one place has one address.
+ * @param {string} id
+ * @param {string} tab
+ * @param {string} other
+ * @param {URLSearchParams} query
+ * @returns {Route}
+ */
+function evalRoute(id, tab, other, query) {
+  const said = (/** @type {string} */ name) => query.get(name) ?? "";
+  if (!id) return { view: "evals", ...told({ suite: said("suite"), compare: said("compare") }) };
+  if (id === "trend") return { view: "eval-trend", suite: said("suite") };
+  if (tab === "case") return { view: "eval-case", id, case: said("case"), target: said("target"), trial: Number(said("trial")) || 0 };
+  if (tab === "compare" && other) return { view: "eval-compare", a: id, b: other, ...told({ targetA: said("a"), targetB: said("b") }) };
+  return { view: "eval", id, ...told({ filter: said("filter") }) };
+}
+
+/** @param {Extract<Route, { view: "evals" | "eval" | "eval-case" | "eval-compare" | "eval-trend" }>} route */
+function evalHash(route) {
+  const asked = (/** @type {Record<string, string>} */ said) => { const query = String(new URLSearchParams(told(said))); return query ? `?${query}` : ""; };
+  switch (route.view) {
+    case "eval":
+      return `#/evals/${encodeURIComponent(route.id)}${asked({ filter: route.filter ?? "" })}`;
+    case "eval-case":
+      return `#/evals/${encodeURIComponent(route.id)}/case${asked({ case: route.case, target: route.target, trial: route.trial ? String(route.trial) : "" })}`;
+    case "eval-compare":
+      return `#/evals/${encodeURIComponent(route.a)}/compare/${encodeURIComponent(route.b)}${asked({ a: route.targetA ?? "", b: route.targetB ?? "" })}`;
+    case "eval-trend":
+      return `#/evals/trend${asked({ suite: route.suite })}`;
+    default:
+      return `#/evals${asked({ suite: route.suite ?? "", compare: route.compare ?? "" })}`;
+  }
+}
+
+/** What has words. @param {Record<string, string>} said @returns {Record<string, string>} */
+function told(said) {
+  return Object.fromEntries(Object.entries(said).filter(([, words]) => words));
 }
 
 /** @param {string} text */

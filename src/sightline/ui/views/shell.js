@@ -15,6 +15,11 @@ import { Menu } from "../widgets/menu.js";
 import { Toasts } from "../widgets/toast.js";
 import { Chat } from "./chat/page.js";
 import { Connect } from "./connect.js";
+import { EvalCase } from "./evals/case.js";
+import { CompareEvals } from "./evals/compare.js";
+import { EvalView } from "./evals/eval.js";
+import { Evals } from "./evals/evals.js";
+import { EvalTrend } from "./evals/trend.js";
 import { Interception } from "./interception.js";
 import { Palette } from "./palette.js";
 import { RequestView } from "./request/request.js";
@@ -37,6 +42,7 @@ export function Shell() {
     { keys: "f1", also: ["ctrl+;"], label: "Show shortcuts, also while writing", group: "Everywhere", run: () => setPanel("shortcuts"), whileTyping: true, isHidden: true },
     { keys: "g t", label: "Go to traffic", group: "Everywhere", run: toTraffic },
     { keys: "g a", label: "Go to the chat", group: "Everywhere", run: toChat },
+    { keys: "g e", label: "Go to the evals", group: "Everywhere", run: () => go({ view: "evals" }) },
     { keys: "g u", label: "Go to the runs", group: "Everywhere", run: () => go({ view: "runs" }) },
     { keys: "g h", label: "Go to the first held request", group: "Everywhere", run: () => held.value[0] && toExchange(held.value[0].id) },
     { keys: "g c", label: "Connect a client", group: "Everywhere", run: () => setPanel("connect") },
@@ -61,6 +67,11 @@ export function Shell() {
       ${at.view === "runs" ? h(Runs, { compare: at.compare }) : null}
       ${at.view === "run" ? h(Trace, { key: at.id, id: at.id }) : null}
       ${at.view === "compare" ? h(CompareRuns, { key: `${at.a} ${at.b}`, a: at.a, b: at.b }) : null}
+      ${at.view === "evals" ? h(Evals, { suite: at.suite, compare: at.compare }) : null}
+      ${at.view === "eval" ? h(EvalView, { key: at.id, id: at.id, filter: at.filter }) : null}
+      ${at.view === "eval-case" ? h(EvalCase, { key: `${at.id} ${at.case} ${at.target} ${at.trial}`, id: at.id, name: at.case, target: at.target, trial: at.trial }) : null}
+      ${at.view === "eval-compare" ? h(CompareEvals, { key: `${at.a} ${at.b}`, a: at.a, b: at.b, targetA: at.targetA, targetB: at.targetB }) : null}
+      ${at.view === "eval-trend" ? h(EvalTrend, { key: at.suite, suite: at.suite }) : null}
       ${at.view === "chat" ? h(Chat, { filter: at.filter }) : null}
       ${at.view === "traffic" ? h(Traffic, { filter: at.filter, onConnect: () => setPanel("connect") }) : null}
     </div>
@@ -104,8 +115,9 @@ function Places() {
   if (lastOpened.value) places.push({ view: "request", label: "Request", href: hashOf({ view: "request", id: lastOpened.value, tab: "sections" }) });
   for (const place of about.value.places ?? []) {
     if (place === "chat") places.push({ view: place, label: "Chat", href: hashOf({ view: place, filter: lastChatFilter.value }) });
-    if (place === "evals") places.push({ view: place, label: "Evals", href: hashOf({ view: place }) });
   }
+  const isEval = view === "evals" || view.startsWith("eval-") || view === "eval";
+  if (isEval || about.value.places?.includes("evals")) places.push({ view: isEval ? view : "evals", label: "Evals", href: hashOf({ view: "evals" }) });
   const isRun = ["runs", "run", "compare"].includes(view);
   if (isRun || about.value.places?.includes("runs")) places.push({ view: isRun ? view : "runs", label: "Runs", href: hashOf({ view: "runs" }) });
   const bar = useRef(/** @type {HTMLElement | null} */ (null));
@@ -127,7 +139,7 @@ function Banner() {
 function useTitle() {
   const at = route.value;
   const count = heldCount.value;
-  const place = at.view === "request" ? `${at.id} · ` : at.view === "chat" ? "Chat · " : "";
+  const place = at.view === "request" ? `${at.id} · ` : at.view === "chat" ? "Chat · " : at.view.startsWith("eval") ? "Evals · " : "";
   useEffect(() => {
     document.title = `${count ? `(${count} held) ` : ""}${place}Sightline`;
   }, [count, place]);

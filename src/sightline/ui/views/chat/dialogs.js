@@ -10,6 +10,7 @@ import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { CopyBlock } from "../../widgets/copy.js";
 import { Dialog } from "../../widgets/dialog.js";
 import { toast, toastError } from "../../widgets/toast.js";
+import { MakeCase } from "../evals/make.js";
 import { AnswerBody } from "./answer.js";
 import { ChatSettingsDialog } from "./chat-settings.js";
 import { CompactionDialog } from "./compaction.js";
@@ -45,6 +46,8 @@ export function Dialogs() {
       return h(TopicPicker, { title: open.title, value: open.current, onPick: (/** @type {string} */ topic) => { close(); open.onPick(topic); }, onClose: close });
     case "compact":
       return h(CompactionDialog, { view: viewId, ids: open.ids, onClose: close, onDone: (/** @type {string} */ pair) => void goToPair(pair) });
+    case "case":
+      return h(MakeCase, { exchanges: open.exchanges, onClose: close });
     case "code":
       return h(Dialog, { title: open.title, class: "code-dialog", onClose: close, children: h(CopyBlock, { text: open.text, label: "Copy" }) });
     case "save":

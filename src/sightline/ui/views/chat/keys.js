@@ -8,7 +8,7 @@ import { nextStar, standingOf } from "../../state/chat.js";
 import { toast } from "../../widgets/toast.js";
 import { pickModel, pickTopicOfNext } from "./input.js";
 import { aim, cursor, cursorIndex, goTo, isTypewriter, list, mark, meant, pairElement, toCommand, toInput } from "./modes.js";
-import { bothSides, copied, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
+import { bothSides, copied, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
 /** @import { PairShown } from "../../state/chat.js" */
 /** @import { Shortcut } from "../../keyboard.js" */
@@ -155,6 +155,7 @@ function asking(onPreview) {
     { keys: "E", label: "Swap with the answer before", group, run: withPair((pair) => (pair.earlier ? void swap(pair.id) : void toast("This pair has one answer only."))) },
     { keys: "R", label: "Change the question and ask", group, run: withPair(reviseHere) },
     { keys: "w", label: "Edit the texts", group, run: withPair((pair) => void (dialog.value = { kind: "edit", pair })) },
+    { keys: "", label: "Make a case of this pair for evals", group, run: withPair(makeCaseOf) },
     { keys: "p", label: "Preview of the next request", group, run: onPreview },
     { keys: "T", label: "Topic of the next question", group, run: pickTopicOfNext },
     { keys: "M", label: "Model of the next question", group, run: pickModel },

@@ -1,6 +1,7 @@
 // @ts-check
 /** What can be done with one pair, as buttons; each has its key. */
 
+import { about } from "../../about.js";
 import { dialog, mark, reask, remove, revise, swap } from "../../chat-orders.js";
 import { idsOf, view } from "../../chat-feed.js";
 import { nextStar } from "../../state/chat.js";
@@ -27,6 +28,17 @@ export async function copied(text, what) {
 /** Both sides as Markdown. @param {PairShown} pair */
 export function bothSides(pair) {
   return [pair.user_text, pair.answer?.text ?? pair.trouble?.line ?? ""].filter(Boolean).join("\n\n---\n\n");
+}
+
+/** Propose a case of the pair and of what went before it. @param {PairShown} pair */
+export function makeCaseOf(pair) {
+  if (exchangeOf(pair)) dialog.value = { kind: "case", exchanges: [exchangeOf(pair)] };
+  else toast("This pair is not on record.", { hint: "Only what was asked from here can become a case." });
+}
+
+/** Where the pair is on record; its request holds the conversation before it. @param {PairShown} pair */
+function exchangeOf(pair) {
+  return pair.answer?.exchange || pair.exchange;
 }
 
 /** Choose the model that answers again. @param {PairShown} pair */
@@ -76,6 +88,7 @@ export function PairActions({ pair, standing, isMeant }) {
           : []),
         ...(isError ? [] : [{ label: "Ask again, held for editing", run: () => void reask(pair, { hold: true }) }]),
         ...(pair.summary_of.length && !isMeant ? [{ label: "Undo the summary", run: () => void undoCompaction(pair.id) }] : [{ label: `Sum up…${all}`, run: () => void withAll((ids) => (dialog.value = { kind: "compact", ids })), keys: h(KeyCaps, { keys: "C" }) }]),
+        ...(exchangeOf(pair) && about.value.places?.includes("evals") ? [{ label: "Make a case of this…", detail: "the conversation up to here", run: () => makeCaseOf(pair) }] : []),
         { label: "Copy question and answer", run: () => void copied(bothSides(pair), "Pair"), keys: h(KeyCaps, { keys: "Y" }) },
         "line",
         { label: `Delete${all}`, isDanger: true, run: () => void withAll((ids) => { chosenFrom.value = ""; return remove(ids); }), keys: h(KeyCaps, { keys: "d" }) },

@@ -1,6 +1,7 @@
 // @ts-check
 /** What this exchange is, how it stands, and what can be done with it now. */
 
+import { about } from "../../about.js";
 import { useShortcuts } from "../../keyboard.js";
 import { held } from "../../feed.js";
 import { toExchange, toTraffic } from "../../navigation.js";
@@ -11,6 +12,7 @@ import { CopyButton } from "../../widgets/copy.js";
 import { Icon } from "../../widgets/icon.js";
 import { KeyCaps } from "../../widgets/keycaps.js";
 import { Menu } from "../../widgets/menu.js";
+import { MakeCase } from "../evals/make.js";
 
 /** @import { View } from "../../state/exchange.js" */
 /** @import { Desk } from "./desk.js" */
@@ -150,13 +152,20 @@ function Countdown({ view }) {
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 function AfterActions({ desk, view, panel, onPanel }) {
   const group = "Request";
+  const [isMaking, setMaking] = useState(false);
+  const hasEvals = about.value.places?.includes("evals") ?? false;
   useShortcuts(
-    [{ keys: "r", label: "Replay and compare", group, run: () => onPanel(panel === "compare" ? "" : "compare") }],
-    [view.id, panel],
+    [
+      { keys: "r", label: "Replay and compare", group, run: () => onPanel(panel === "compare" ? "" : "compare") },
+      ...(hasEvals ? [{ keys: "M", label: "Make a case of this", group, run: () => setMaking(true) }] : []),
+    ],
+    [view.id, panel, hasEvals],
   );
   return html`
     <button type="button" class="button" aria-pressed=${panel === "compare"} onClick=${() => onPanel(panel === "compare" ? "" : "compare")}>${h(Icon, { name: "replay" })}Replay… ${h(KeyCaps, { keys: "r" })}</button>
     <button type="button" class="button quiet" aria-pressed=${panel === "masks"} onClick=${() => onPanel(panel === "masks" ? "" : "masks")}>Kept edits</button>
+    ${hasEvals && view.state !== "sending" ? html`<button type="button" class="button quiet" title="Put it into a suite of evals (Shift+M)" onClick=${() => setMaking(true)}>Make a case of this</button>` : null}
+    ${isMaking ? h(MakeCase, { exchanges: [view.id], onClose: () => setMaking(false) }) : null}
     ${view.origin ? html`<a class="button quiet" href=${`#/x/${encodeURIComponent(view.origin)}`}>${h(Icon, { name: "link" })}Replay of ${view.origin.slice(-6)}</a>` : null}
     ${(view.replays ?? []).length ? html`<span class="soft">${view.replays?.length} ${view.replays?.length === 1 ? "replay" : "replays"}</span>` : null}
     ${view.state === "cancelled" && !faultOf(view) ? html`<span class="soft" role="status">Nobody waits for it any more: the client left, or Sightline was stopped.</span>` : null}

@@ -1,0 +1,189 @@
+"""Who answers suites, and who judges: targets of the configuration, of AgentV's file, and every model by its name."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from sightline.build.configured import Configuration
+from sightline.catalog.choose import choose
+from sightline.catalog.loading import variables_of
+from sightline.catalog.problem import likely
+from sightline.catalog.provider import Provider
+from sightline.engine.evaluating.suite_files import SuiteFiles
+from sightline.errors import Code, Fault
+from sightline.evals.place import Problem
+from sightline.evals.reading.agentv_targets import FILE, AgentvTargets, read_targets, resolved
+from sightline.evals.reading.dotenv import read_variables
+from sightline.evals.reading.paths import folder_of, joined
+from sightline.evals.statistics.bootstrap import Draw
+from sightline.evals.suite import Suite
+from sightline.evals.target import CommandSpec, TargetSpec
+from sightline.model.json import Json
+from sightline.settings import EvalTarget
+from sightline.tools.environment import without
+from sightline.transport.embedded.process import KEY_VARIABLE
+
+USUAL = "default"
+"""The target that is meant where nobody names one, as in AgentV."""
+
+_SEED = 20_091_215
+
+
+def drawing() -> Draw:
+    """Chance for intervals. It is the same each time, so that the same results give the same numbers."""
+    source = random.Random(_SEED)
+    return lambda below, count: source.choices(range(below), k=count)
+
+
+def root_of(file: Path) -> Path:
+    """The folder below which a suite may read: its repository, else the folder here if it is in it, else its own."""
+    path, here = file.resolve(), Path.cwd()
+    for folder in path.parents:
+        if (folder / ".git").exists():
+            return folder
+    return here if here in path.parents else path.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """`usual` are the names of the targets of cases that name none. `loaded` has the providers of all of them, and
+    `odd` is what a person should know of their descriptions."""
+
+    loaded: Configuration
+    targets: tuple[TargetSpec, ...]
+    judges: tuple[TargetSpec, ...] = ()
+    usual: tuple[str, ...] = ()
+    odd: tuple[Problem, ...] = ()
+
+
+class KnownTargets:
+    """The targets that one suite may name. `loaded` grows by the provider of each that AgentV's file describes."""
+
+    def __init__(self, loaded: Configuration, files: SuiteFiles, suite: str) -> None:
+        self._suite = suite
+        self._agentv = _agentv(files, suite)
+        self._odd: dict[Problem, None] = {}
+        if self._agentv.problems:
+            first = self._agentv.problems[0]
+            raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
+        self.loaded = replace(loaded, environment={**_kept(files, self._agentv), **loaded.environment})
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a suite may name: everything but keys."""
+        return without(self.loaded.environment, {*variables_of(self.loaded.catalog), KEY_VARIABLE} - {""})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that have a name of their own."""
+        return tuple(dict.fromkeys((*self.loaded.settings.evals.targets, *self._agentv.nodes)))
+
+    def answering(self, suite: Suite, named: Sequence[str], judge: str = "") -> Answering:
+        """Who answers a suite: those who were named, else those that it names, else the usual one."""
+        usual = tuple(dict.fromkeys(named)) or suite.execution.targets or (self._usual(),)
+        others = () if named else (name for case in suite.cases for name in case.execution.targets)
+        targets = tuple(self.spec(name) for name in dict.fromkeys((*usual, *others)))
+        told = {spec.name for spec in targets}
+        wanted = (judge, *(spec.judge for spec in targets), *_judges(suite))
+        judges = tuple(self.spec(name) for name in dict.fromkeys(wanted) if name and name not in told)
+        return Answering(self.loaded, targets, judges, usual, tuple(self._odd))
+
+    def spec(self, name: str) -> TargetSpec:
+        """The target of this name. A name that is none is a model's; one that is not even that is a fault."""
+        configured = self.loaded.settings.evals.targets.get(name)
+        if configured is not None:
+            return configured_target(name, configured)
+        if name in self._agentv.nodes:
+            return self._of_agentv(name)
+        if name == USUAL:
+            return TargetSpec(name=name)
+        try:
+            choose(self.loaded.catalog, name, has_key=self.loaded.has_key)
+        except Fault as fault:
+            known = ", ".join(self.names)
+            meant = likely(name, self.names) or (f"Targets are: {known}." if known else "")
+            message = f"{name!r} is neither a target nor a model: {fault.message}"
+            raise Fault(Code.USAGE, message, hint=f"{meant} {fault.hint}".strip()) from None
+        return TargetSpec(name=name, model=name)
+
+    def _usual(self) -> str:
+        return self.loaded.settings.evals.target or USUAL
+
+    def _of_agentv(self, name: str) -> TargetSpec:
+        found = resolved(self._agentv, name, self.loaded.environment, self.loaded.catalog)
+        if found.spec is None:
+            first = next(each for each in found.problems if each.severity == "error")
+            raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
+        self._odd |= dict.fromkeys(found.problems)
+        if found.provider is not None:
+            self._add(found.provider_name, found.provider)
+        return _placed(found.spec, self._suite)
+
+    def _add(self, name: str, provider: Provider) -> None:
+        catalog = self.loaded.catalog
+        grown = msgspec.structs.replace(catalog, providers={**catalog.providers, name: provider})
+        self.loaded = replace(self.loaded, catalog=grown)
+
+
+def configured_target(name: str, table: EvalTarget) -> TargetSpec:
+    """A target as the configuration describes it."""
+    fields = {field: getattr(table, field) for field in table.__struct_fields__ if field != "cli"}
+    command = table.cli
+    cli = None
+    if command is not None:
+        given = {field: getattr(command, field) for field in command.__struct_fields__ if field != "words"}
+        cli = CommandSpec(**given | {"command": command.words or command.command})
+    spec = TargetSpec(name=name, cli=cli, **fields)
+    spec.check()
+    return spec
+
+
+def _agentv(files: SuiteFiles, suite: str) -> AgentvTargets:
+    found = files.found(FILE, suite)
+    data = None if found is None else files.read(found)
+    return AgentvTargets() if found is None or data is None else read_targets(data, found)
+
+
+def _kept(files: SuiteFiles, targets: AgentvTargets) -> dict[str, str]:
+    """The variables that the file names, from the `.env` beside it and in the folder above; the nearer one counts."""
+    found: dict[str, str] = {}
+    folder = folder_of(targets.file)
+    for place in (joined(folder, "../.env"), joined(folder, ".env")) if targets.file else ():
+        data = files.read(place) if place else None
+        if data is not None:
+            found |= read_variables(data, targets.variables)
+    return found
+
+
+def _placed(spec: TargetSpec, suite: str) -> TargetSpec:
+    """A command of AgentV's runs in the folder of the suite, or in one that is named from there."""
+    if spec.cli is None:
+        return spec
+    folder = joined(folder_of(suite), spec.cli.cwd)
+    if folder is None:
+        hint = "Name a folder of the repository."
+        raise Fault(Code.CONFIG, f"the target {spec.name!r} runs in {spec.cli.cwd!r}, outside of it", hint=hint)
+    return msgspec.structs.replace(spec, cli=msgspec.structs.replace(spec.cli, cwd=folder))
+
+
+def _judges(suite: Suite) -> Iterator[str]:
+    """The targets that graders name."""
+    for case in suite.cases:
+        for spec in (*case.graders, *(each for turn in case.turns for each in turn.graders)):
+            yield from _targets_in(spec.config)
+
+
+def _targets_in(config: Json) -> Iterator[str]:
+    """A grader's own, and those of the graders inside it; the arguments of a tool may be called so too."""
+    if not isinstance(config, dict):
+        return
+    target = config.get("target")
+    if isinstance(target, str):
+        yield target
+    for key in ("assertions", "evaluators", "aggregator"):
+        inner = config.get(key)
+        for each in inner if isinstance(inner, list) else [inner]:
+            yield from _targets_in(each)

@@ -1,0 +1,174 @@
+"""`sightline eval compare`: two runs on the same cases, and what may be said of them."""
+
+import argparse
+import asyncio
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+from pathlib import Path
+
+from sightline.build.configured import configuration
+from sightline.build.eval_targets import drawing, root_of
+from sightline.build.evaluating import open_evaluation
+from sightline.cli.evals.fields import in_full
+from sightline.cli.evals.runs import resolved
+from sightline.cli.evals.table import table
+from sightline.cli.evals.transcript import message_lines
+from sightline.cli.terminal import harmless, read, say, write
+from sightline.errors import Code, Fault
+from sightline.evals.comparing import CasePair, Comparison, compare
+from sightline.evals.exports.jsonl import read_jsonl
+from sightline.evals.result import Result
+from sightline.evals.statistics.paired import Paired
+from sightline.evals.statistics.sentences import number
+from sightline.evals.tally import targets_of
+from sightline.wire.jsontext import encode
+
+_HEAD = ("CASE", "A", "B", "DIFFERENCE", "", "REQUEST", "ANSWER")
+_RIGHT = frozenset({1, 2, 3})
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare them. A side is a file of results where there is one of this name, else a run."""
+    sides = dict.fromkeys((arguments.before, arguments.after))
+    found = {side: _in_file(side) for side in sides if Path(side).is_file()}
+    runs = [side for side in sides if side not in found]
+    if runs:
+        found |= asyncio.run(_recorded(arguments, runs))
+    before, after = found[arguments.before], found[arguments.after]
+    targets = (arguments.target_a or arguments.target, arguments.target_b or arguments.target)
+    chosen = _target(before, targets[0], "A"), _target(after, targets[1], "B")
+    names = _names(arguments, chosen)
+    comparison = compare(before, after, drawing(), targets=chosen, names=names, tolerance=arguments.tolerance)
+    if arguments.json:
+        write(encode(in_full(comparison)) + b"\n")
+    elif arguments.case:
+        lines = _differences(before, after, chosen, arguments.case)
+        write(("\n".join(map(harmless, lines)) + "\n").encode("utf-8", "replace"))
+    else:
+        write(("\n".join(map(harmless, _lines(comparison))) + "\n").encode("utf-8", "replace"))
+    return 0
+
+
+async def _recorded(arguments: argparse.Namespace, runs: Sequence[str]) -> dict[str, tuple[Result, ...]]:
+    loaded, root = configuration(arguments.config), root_of(Path("suite"))
+    found: dict[str, tuple[Result, ...]] = {}
+    async with open_evaluation(loaded, arguments.data, root, store=arguments.store) as evaluation:
+        for run_id in runs:
+            shown = await evaluation.shown(await resolved(evaluation, run_id))
+            found[run_id] = shown.standing.results
+    return found
+
+
+def _in_file(path: str) -> tuple[Result, ...]:
+    lines = read_jsonl(read(path))
+    if lines.is_cut:
+        say(f"note: the last line of {path} is cut, and left out")
+    return lines.results
+
+
+def _target(results: Sequence[Result], wanted: str, side: str) -> str:
+    if wanted:
+        return wanted
+    targets = targets_of(results)
+    if len(targets) == 1:
+        return targets[0]
+    if not targets:
+        raise Fault(Code.USAGE, f"{side} has no results yet", hint="Run the suite first.")
+    hint = f"Say which with --target-{side.lower()}."
+    raise Fault(Code.USAGE, f"{side} has several targets: {', '.join(targets)}", hint=hint)
+
+
+def _names(arguments: argparse.Namespace, chosen: tuple[str, str]) -> tuple[str, str]:
+    if arguments.before == arguments.after:
+        return chosen
+    return _name(arguments.before), _name(arguments.after)
+
+
+def _name(side: str) -> str:
+    return Path(side).name if Path(side).is_file() else side
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
+    first, second = comparison.targets
+    yield f"A  {comparison.before} on {first}  {_mean(comparison.before_mean)}"
+    yield f"B  {comparison.after} on {second}  {_mean(comparison.after_mean)}"
+    yield ""
+    yield from comparison.said
+    if comparison.scores is not None:
+        yield ""
+        yield from _figures(comparison.scores, "scores ", comparison.level)
+    if comparison.verdicts is not None:
+        yield from _figures(comparison.verdicts, "passing", comparison.level)
+    if comparison.gain is not None:
+        yield f"gain     {number(comparison.gain)} of what was missing (Hake)"
+    pairs = [pair for pair in comparison.pairs if pair.outcome != "tie" or pair.flip]
+    if pairs:
+        yield ""
+        rows = sorted(pairs, key=lambda pair: (pair.difference, pair.case))
+        yield from table([_HEAD, *map(_row, rows)], right=_RIGHT)
+    for each in comparison.unpaired:
+        yield f"not graded on both sides: {each}"
+
+
+def _figures(paired: Paired, what: str, level: float) -> Iterator[str]:
+    difference = paired.difference
+    told = f"{difference.value:+.3f}"
+    if difference.error is not None:
+        told += f" ± {number(difference.error)}"
+    if difference.interval is not None:
+        told += f", {level * 100:g} % interval {number(difference.interval.low)} to {number(difference.interval.high)}"
+    yield f"{what}  {told}; {paired.wins} wins, {paired.losses} losses, {paired.ties} ties"
+    how = paired.permutation.method.replace("_", " ")
+    yield f"         permutation test p = {number(paired.permutation.p)} ({how}), sign test p = {number(paired.sign_p)}"
+
+
+def _mean(value: float | None) -> str:
+    return "no pairs" if value is None else f"mean {number(value)}"
+
+
+def _row(pair: CasePair) -> tuple[str, ...]:
+    same = {True: "same", False: "differs", None: "?"}
+    return (
+        pair.case,
+        number(pair.before.score),
+        number(pair.after.score),
+        f"{pair.difference:+.3f}",
+        pair.flip.replace("_", " "),
+        same[pair.is_same_request],
+        same[pair.is_same_answer],
+    )
+
+
+def _differences(
+    before: Sequence[Result], after: Sequence[Result], targets: tuple[str, str], case: str
+) -> Iterator[str]:
+    """One case on both sides: what was sent and answered, as a difference of lines, and all scores."""
+    sides: list[list[Result]] = []
+    for results, target, side in ((before, targets[0], "A"), (after, targets[1], "B")):
+        found = [each for each in results if each.case == case and each.target == target]
+        if not found:
+            raise Fault(Code.USAGE, f"{side} has no result of the case {case!r} on {target}", hint="Check the id.")
+        sides.append(found)
+    for first, second in zip(*sides, strict=False):
+        yield f"trial {first.trial + 1}: {_told(first)} → {_told(second)}"
+        one, two = _transcript(first), _transcript(second)
+        names = (f"A {first.target}", f"B {second.target}")
+        difference = list(unified_diff(one, two, *names, lineterm="", n=2))
+        yield from difference or ["the same messages and the same answer"]
+        given = {score.name: score for score in second.score.scores}
+        for score in first.score.scores:
+            other = given.get(score.name)
+            yield f"{score.name}: {_score(score.score)} → {_score(None if other is None else other.score)}"
+
+
+def _transcript(result: Result) -> list[str]:
+    last = result.turns[-1] if result.turns else result.observation
+    return ["SENT", *message_lines(last.asked), "ANSWERED", *message_lines(last.messages)]
+
+
+def _told(result: Result) -> str:
+    return f"{result.score.verdict.replace('_', ' ')} {_score(result.score.score)}"
+
+
+def _score(score: float | None) -> str:
+    return "–" if score is None else number(score)

@@ -1,0 +1,56 @@
+"""What a run would send, and about how much that is. Nothing is sent."""
+
+import argparse
+import asyncio
+
+from sightline.build.eval_targets import Answering
+from sightline.build.evaluating import open_evaluation
+from sightline.cli.evals.suites import Named
+from sightline.cli.evals.table import table
+from sightline.cli.terminal import write
+from sightline.engine.evaluating.evaluation import Evaluation, Preview
+from sightline.evals.options import Options, trials_of
+from sightline.evals.selection import selected, targets_of
+from sightline.evals.suite import Case, Suite
+from sightline.model.json import JsonObject
+from sightline.wire.jsontext import encode
+
+_HEAD = ("CASE", "TARGET", "TRIALS", "TURNS", "TOKENS", "REQUEST")
+_RIGHT = frozenset({2, 3, 4})
+
+
+def dry_run(each: Named, suite: Suite, answering: Answering, options: Options, arguments: argparse.Namespace) -> None:
+    """Print it. A case that could not be sent is a fault."""
+    rows = asyncio.run(_rows(each, suite, answering, options, arguments))
+    if arguments.json:
+        write(b"".join(encode(row) + b"\n" for row in rows))
+        return
+    cells = [[str(row.get(name.lower(), "") or "") for name in _HEAD] for row in rows]
+    lines = table([_HEAD, *cells], right=_RIGHT)
+    lines += ["", f"{len(rows)} rows, and nothing was sent. Judges and tools come on top of this."]
+    write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+
+
+async def _rows(
+    each: Named, suite: Suite, answering: Answering, options: Options, arguments: argparse.Namespace
+) -> list[JsonObject]:
+    specs = {spec.name: spec for spec in answering.targets}
+    rows: list[JsonObject] = []
+    async with open_evaluation(answering.loaded, arguments.data, each.root, store=arguments.store) as evaluation:
+        for case in selected(suite, options):
+            for name in targets_of(case, tuple(specs), options):
+                preview = evaluation.preview(suite, case.id, specs[name], options)
+                rows.append(_row(case, name, trials_of(case, suite, options), preview, evaluation))
+    return rows
+
+
+def _row(case: Case, target: str, trials: int, preview: Preview, evaluation: Evaluation) -> JsonObject:
+    prepared = preview.prepared
+    return {
+        "case": case.id,
+        "target": target,
+        "trials": trials,
+        "turns": len(case.turns) or 1,
+        "tokens": None if prepared is None else evaluation.engine.estimate(prepared).tokens,
+        "request": "" if prepared is None else prepared.sha256[:16],
+    }

@@ -1,0 +1,66 @@
+"""The results of a command's runs as files."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sightline.build.eval_targets import drawing
+from sightline.cli.evals.fields import in_full
+from sightline.cli.terminal import unusable
+from sightline.evals.exports.agentv_index import to_index
+from sightline.evals.exports.jsonl import to_jsonl
+from sightline.evals.exports.junit import to_junit
+from sightline.evals.result import Result
+from sightline.evals.standing import Standing
+from sightline.evals.summary import summarized
+from sightline.wire.jsontext import encode
+
+NAMES = ("results.jsonl", "index.jsonl", "junit.xml", "summary.json")
+"""What a folder of exports holds: our own lines, AgentV's, CI's, and the numbers of each target."""
+
+
+@dataclass
+class Exports:
+    """`folder` gets all of them; `jsonl` and `junit` are files of their own."""
+
+    folder: str = ""
+    jsonl: str = ""
+    junit: str = ""
+    _results: list[Result] = field(default_factory=list)
+    _suites: list[str] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Refuse places that cannot be written to before anything is asked of anybody."""
+        for place in filter(None, (self.folder and f"{self.folder}/{NAMES[0]}", self.jsonl, self.junit)):
+            path = Path(place)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("ab"):
+                    pass
+            except OSError as error:
+                raise unusable(place, error) from None
+
+    def add(self, standing: Standing) -> None:
+        """The results of one more run."""
+        self._results += standing.results
+        self._suites.append(standing.began.suite.name)
+
+    def write(self) -> None:
+        """Write them all."""
+        name = self._suites[0] if len(set(self._suites)) == 1 else ""
+        lines, tests = to_jsonl(self._results), to_junit(self._results, name=name)
+        if self.jsonl:
+            _write(self.jsonl, lines)
+        if self.junit:
+            _write(self.junit, tests)
+        if self.folder:
+            summaries = in_full(summarized(self._results, drawing()))
+            contents = (lines, to_index(self._results), tests, encode(summaries) + b"\n")
+            for each, content in zip(NAMES, contents, strict=True):
+                _write(f"{self.folder}/{each}", content)
+
+
+def _write(place: str, data: bytes) -> None:
+    try:
+        Path(place).write_bytes(data)
+    except OSError as error:
+        raise unusable(place, error) from None

@@ -1,0 +1,67 @@
+"""How far a run is, in one line of a terminal that is written again and again."""
+
+import shutil
+import sys
+from collections.abc import Callable
+
+from sightline.cli.terminal import is_terminal, say
+from sightline.cli.traffic import money
+from sightline.engine.evaluating.progress import Progress
+
+_BAR = 20
+_SELDOM = 0.1
+_CLEAR = "\r\x1b[K"
+
+
+class ProgressLine:
+    """Silent where nobody looks. `elapsed` is a clock: it is written at most ten times a second, and at the end."""
+
+    def __init__(self, elapsed: Callable[[], float], *, is_quiet: bool = False) -> None:
+        self._elapsed = elapsed
+        self._is_shown = not is_quiet and is_terminal(sys.stderr)
+        self._last: float | None = None
+
+    def told(self, progress: Progress) -> None:
+        """One more result, or the beginning."""
+        now = self._elapsed()
+        is_due = self._last is None or now - self._last >= _SELDOM or progress.done == progress.of
+        if self._is_shown and is_due:
+            self._last = now
+            width = shutil.get_terminal_size().columns - 1
+            say(line_of(progress)[:width], end="", style=_CLEAR)
+
+    def close(self) -> None:
+        """Leave the line empty for what comes next."""
+        if self._last is not None:
+            self._last = None
+            say("", end="", style=_CLEAR)
+
+
+def line_of(progress: Progress) -> str:
+    """The line."""
+    filled = round(_BAR * progress.done / progress.of) if progress.of else _BAR
+    counts = [
+        f"{count} {word}"
+        for count, word in (
+            (progress.passed, "passed"),
+            (progress.failed, "failed"),
+            (progress.errors, "errors" if progress.errors != 1 else "error"),
+            (progress.not_graded, "not graded"),
+            (progress.skipped, "skipped"),
+        )
+        if count
+    ]
+    spent = [money(progress.cost)] if progress.cost else []
+    pace = [f"{progress.rate:.1f}/s"] if progress.rate else []
+    left = [f"{clock_time(progress.left_s)} left"] if progress.left_s and progress.done < progress.of else []
+    told = ", ".join(counts)
+    parts = [f"{progress.done}/{progress.of}", *([told] if told else []), *pace, *spent, *left]
+    return f"[{'#' * filled}{'-' * (_BAR - filled)}] {'  '.join(parts)}"
+
+
+def clock_time(seconds: float) -> str:
+    """`0:42`, `12:05`, `1:02:03`."""
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

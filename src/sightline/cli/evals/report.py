@@ -1,0 +1,189 @@
+"""What a run came to, for a person: a table of its targets, what the numbers say, and what did not go well."""
+
+from collections.abc import Iterator, Sequence
+
+from sightline.cli.evals.fields import in_full
+from sightline.cli.evals.table import table
+from sightline.cli.folding import clipped
+from sightline.cli.terminal import harmless
+from sightline.cli.traffic import money
+from sightline.engine.evaluating.past_evals import State
+from sightline.evals.place import Place
+from sightline.evals.result import Result
+from sightline.evals.score import Score
+from sightline.evals.standing import Standing, has_passed
+from sightline.evals.statistics.bootstrap import Draw
+from sightline.evals.statistics.interval import Interval
+from sightline.evals.statistics.sentences import counted, number
+from sightline.evals.summary import Amount, TargetSummary, summarized
+from sightline.evals.tally import measured
+from sightline.model.json import Json, JsonObject
+
+_HEAD = ("TARGET", "PASSED", "RATE", "SCORE", "INTERVAL", "ERRORS", "NOT GRADED", "TOKENS", "COST", "MEDIAN")
+_RIGHT = frozenset(range(1, len(_HEAD)))
+_MOST = 20
+_LONGEST = 200
+_DASH = "–"
+
+
+def report(run: str, state: State, standing: Standing, draw: Draw) -> list[str]:
+    """The whole report, in lines."""
+    began = standing.began
+    summaries = summarized(standing.results, draw)
+    suite = f"{began.suite.name} ({began.suite.file})" if began.suite.file else began.suite.name
+    cases, targets = counted(len(began.suite.cases), "case"), counted(len(began.targets), "target")
+    lines = [f"{suite}: {cases} on {targets}, {standing.done} of {len(standing.keys)} results, run {run}", ""]
+    if summaries:
+        lines += table([_HEAD, *(_row(each) for each in summaries)], right=_RIGHT)
+    for each in summaries:
+        lines += _said(each, is_one_of_many=len(summaries) > 1)
+    lines += _troubles(run, standing)
+    if state != "ended":
+        why = {"running": "It is under way.", "stopped": "It was stopped.", "interrupted": "Its process ended."}[state]
+        lines += ["", f"{why} {counted(len(standing.left), 'result')} left: {resume_command(run)}"]
+    return [harmless(line) for line in lines]
+
+
+def resume_command(run: str) -> str:
+    """How a run is gone on with."""
+    return f"sightline eval run --resume {run}"
+
+
+def as_json(run: str, state: State, standing: Standing, draw: Draw) -> JsonObject:
+    """The same for a program."""
+    began = standing.began
+    return {
+        "run": run,
+        "suite": began.suite.file,
+        "name": began.suite.name,
+        "state": state,
+        "at": began.at,
+        "cases": len(began.suite.cases),
+        "results": standing.done,
+        "of": len(standing.keys),
+        "passed": is_passed(standing),
+        "targets": in_full(summarized(standing.results, draw)),
+        "failed": [_brief(result) for result in standing.results if not has_passed(result)],
+    }
+
+
+def is_passed(standing: Standing) -> bool:
+    """Whether everything was run and went well."""
+    return not standing.left and not standing.failed
+
+
+def _brief(result: Result) -> Json:
+    return {
+        "case": result.case,
+        "target": result.target,
+        "trial": result.trial,
+        "status": result.status,
+        "verdict": result.score.verdict,
+        "score": result.score.score,
+        "reason": result.observation.error or result.score.reason,
+        "exchanges": list(result.observation.exchanges),
+    }
+
+
+def _row(summary: TargetSummary) -> tuple[str, ...]:
+    graded = summary.passed + summary.failed
+    rate = _DASH if summary.pass_rate is None else f"{summary.pass_rate * 100:.0f} %"
+    if summary.pass_interval is not None:
+        low, high = _within(summary.pass_interval)
+        rate += f" ({low * 100:.0f}–{high * 100:.0f})"
+    mean = summary.score
+    score = _DASH if mean is None else number(mean.value)
+    if mean is not None and mean.error is not None:
+        score += f" ± {number(mean.error)}"
+    interval = None if mean is None else mean.interval
+    tokens = summary.input_tokens.total + summary.output_tokens.total
+    is_counted = bool(summary.input_tokens.known or summary.output_tokens.known)
+    return (
+        summary.target,
+        f"{summary.passed}/{graded}",
+        rate,
+        score,
+        _DASH if interval is None else " to ".join(map(number, _within(interval))),
+        str(len(summary.errors)),
+        str(len(summary.not_graded)),
+        f"{tokens:,.0f}" if is_counted else _DASH,
+        _cost(summary.cost, summary.grading_cost),
+        _DASH if summary.seconds is None else f"{summary.seconds.median:.2f} s",
+    )
+
+
+def _within(interval: Interval) -> tuple[float, float]:
+    """A mean of scores cannot leave 0 and 1, wherever so few cases would let its interval end."""
+    return max(0.0, interval.low), min(1.0, interval.high)
+
+
+def _cost(answers: Amount, grading: Amount) -> str:
+    if not answers.known and not grading.known:
+        return _DASH
+    text = money(answers.total + grading.total)
+    return f"{text} + ?" if answers.unknown or grading.unknown else text
+
+
+def _said(summary: TargetSummary, *, is_one_of_many: bool) -> Iterator[str]:
+    yield ""
+    head = f"{summary.target}: " if is_one_of_many else ""
+    for sentence in summary.said:
+        yield f"{head}{sentence}"
+    for each in summary.tries:
+        yield f"{head}pass@{each.k} {number(each.any.value)}, pass^{each.k} {number(each.all.value)}."
+    if summary.cached:
+        yield f"{head}{counted(summary.cached, 'answer')} taken from earlier requests with the same hash."
+
+
+def _troubles(run: str, standing: Standing) -> Iterator[str]:
+    """Failures first, then answers that did not come, then those that could not be graded."""
+    kinds: dict[str, list[Result]] = {"FAILED": [], "ERRORS": [], "NOT GRADED": [], "SKIPPED": []}
+    names = {"error": "ERRORS", "not_graded": "NOT GRADED", "skipped": "SKIPPED"}
+    for result in standing.results:
+        if not has_passed(result):
+            counts = measured(result)
+            kinds["FAILED" if isinstance(counts, float) else names[counts]].append(result)
+    for head, results in kinds.items():
+        if results:
+            yield ""
+            yield f"{head} ({len(results)})"
+            for result in results[:_MOST]:
+                yield from _trouble(result, standing.cases[result.case].place)
+            if len(results) > _MOST:
+                yield f"  … and {len(results) - _MOST} more: sightline eval show {run}"
+
+
+def _trouble(result: Result, place: Place) -> Iterator[str]:
+    trial = f" #{result.trial + 1}" if result.trial else ""
+    score = "" if result.score.score is None else f"  score {number(result.score.score)}"
+    where = f"  {place}" if place.line else ""
+    yield f"  {result.case} on {result.target}{trial}{score}{where}"
+    if result.observation.error:
+        yield f"    {clipped(result.observation.error, _LONGEST)}"
+    elif result.score.reason:
+        yield f"    {clipped(result.score.reason, _LONGEST)}"
+    for line in _complaints(result):
+        yield f"    {clipped(line, _LONGEST)}"
+    if result.observation.exchanges:
+        yield f"    sightline show {result.observation.exchanges[-1]}"
+
+
+def _complaints(result: Result) -> Iterator[str]:
+    for score in result.score.scores:
+        yield from complaint(score)
+    for turn_number, turn in enumerate(result.score.turns, 1):
+        for score in turn.scores:
+            for line in complaint(score):
+                yield f"turn {turn_number}: {line}"
+
+
+def complaint(score: Score) -> Sequence[str]:
+    """What a grader did not like, in lines; none where it liked everything."""
+    if score.verdict in ("pass", "skip"):
+        return ()
+    failed = [
+        f"{each.text}{f' ({each.evidence})' if each.evidence else ''}" for each in score.checks if not each.passed
+    ]
+    told = failed or [score.reason or score.verdict]
+    lines = [f"{score.name} ({score.type}): {each}" for each in told]
+    return [*lines, *(line for inner in score.scores for line in complaint(inner))]

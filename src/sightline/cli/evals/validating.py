@@ -1,0 +1,58 @@
+"""`sightline eval validate`: all that is wrong with suites, and where."""
+
+import argparse
+
+from sightline.build.configured import configuration
+from sightline.cli.evals.suites import Named, named, problem_lines
+from sightline.cli.program import EXIT_FAILED
+from sightline.cli.terminal import harmless, write
+from sightline.evals.place import Problem
+from sightline.evals.reading.need import Reading
+from sightline.evals.statistics.sentences import counted
+from sightline.model.json import JsonObject
+from sightline.wire.jsontext import encode
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check them; the exit code is 1 where one of them cannot be run."""
+    suites = named(arguments.suites, configuration(arguments.config))
+    is_wrong = False
+    for each in suites:
+        reading = each.read()
+        is_wrong = is_wrong or reading.suite is None
+        write((_as_json(each, reading) if arguments.json else _as_text(each, reading)).encode("utf-8", "replace"))
+    return EXIT_FAILED if is_wrong else 0
+
+
+def _as_text(each: Named, reading: Reading) -> str:
+    lines = problem_lines(reading.problems)
+    wrong = sum(problem.severity == "error" for problem in reading.problems)
+    if reading.suite is None:
+        lines.append(f"{each.file}: {counted(wrong, 'problem')}")
+    else:
+        odd = f", {counted(len(reading.problems), 'warning')}" if reading.problems else ""
+        lines.append(f"{each.file}: {counted(len(reading.suite.cases), 'case')}, nothing wrong{odd}")
+    return "".join(f"{harmless(line)}\n" for line in lines)
+
+
+def _as_json(each: Named, reading: Reading) -> str:
+    """One object for each suite."""
+    told: JsonObject = {
+        "file": each.file,
+        "ok": reading.suite is not None,
+        "cases": None if reading.suite is None else len(reading.suite.cases),
+        "problems": [_problem(problem) for problem in reading.problems],
+    }
+    return encode(told).decode("utf-8", "replace") + "\n"
+
+
+def _problem(problem: Problem) -> JsonObject:
+    return {
+        "file": problem.place.file,
+        "line": problem.place.line,
+        "column": problem.place.column,
+        "path": problem.path,
+        "severity": problem.severity,
+        "message": problem.message,
+        "suggestion": problem.suggestion,
+    }

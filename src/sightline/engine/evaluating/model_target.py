@@ -1,0 +1,155 @@
+"""A model of the configuration, asked through the engine: on record, with holds, limits and the one retry budget."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from sightline.catalog.choose import Choice
+from sightline.catalog.compose import Prompt
+from sightline.engine.engine import Engine
+from sightline.engine.evaluating.answer_cache import AnswerCache
+from sightline.engine.evaluating.observing import observed
+from sightline.engine.evaluating.purse import Purse
+from sightline.engine.evaluating.rates import Rates, Reservation
+from sightline.engine.evaluating.wanted import Given, Wanted, unanswered
+from sightline.engine.preparing import Prepared, prepared
+from sightline.errors import Fault
+from sightline.evals.observation import Observation
+from sightline.evals.target import TargetSpec
+from sightline.model.exchange import AttemptStarted
+from sightline.model.json import JsonObject
+from sightline.model.message import Message
+from sightline.model.reply import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What all models of a run are asked with. `session` is how their exchanges are labelled; `make_id` names them."""
+
+    engine: Engine
+    rates: Rates
+    purse: Purse
+    session: str
+    make_id: Callable[[], str]
+
+
+@dataclass(slots=True)
+class _Way:
+    """What becomes of a request on its way: when it was last sent, and as which bytes."""
+
+    reservation: Reservation
+    means: Means
+    began: float
+    sha256: str
+
+    def tried(self, attempt: AttemptStarted) -> None:
+        self.reservation.release()
+        self.began = self.means.engine.clock.elapsed()
+        self.sha256 = attempt.sha256 or self.sha256
+
+
+class ModelTarget:
+    """One request for each question. With a `cache`, what was asked before is not asked again."""
+
+    def __init__(self, spec: TargetSpec, choice: Choice, means: Means, cache: AnswerCache | None = None) -> None:
+        self.spec = spec
+        self.choice = choice
+        self._means = means
+        self._cache = cache
+
+    def prompt(self, messages: tuple[Message, ...]) -> Prompt:
+        """What is asked, with nothing in front that the case does not have."""
+        spec = self.spec
+        return Prompt(
+            messages=messages,
+            instructions="",
+            effort=spec.effort,
+            max_tokens=spec.max_tokens,
+            temperature=spec.temperature,
+            top_p=spec.top_p,
+            seed=spec.seed,
+            stream=spec.stream,
+        )
+
+    def prepared(self, messages: tuple[Message, ...]) -> Prepared:
+        """The exact bytes for these messages."""
+        return prepared(self.prompt(messages), self.choice)
+
+    async def answer(self, wanted: Wanted) -> Given:
+        """The answer, or why there is none."""
+        return await self.asked(self.prompt(wanted.messages), wanted)
+
+    async def judge(self, wanted: Wanted, schema: JsonObject, name: str, temperature: float | None) -> Given:
+        """The same, in the form of a schema where the model is not known to be unable to keep to one."""
+        prompt = self.prompt(wanted.messages)
+        if temperature is not None:
+            prompt = replace(prompt, temperature=temperature)
+        if self.choice.facts.structured_output is not False:
+            prompt = replace(prompt, output_schema=schema, output_name=name, output_strict=False)
+        return await self.asked(prompt, wanted)
+
+    async def asked(self, prompt: Prompt, wanted: Wanted) -> Given:
+        """What comes of a prompt."""
+        try:
+            ready = prepared(prompt, self.choice)
+        except Fault as fault:
+            return unanswered(wanted, fault)
+        key = ""
+        if self._cache is not None:
+            key = self._cache.key(ready, wanted.trial)
+            found = await self._cache.find(key, ready.sha256)
+            if found is not None:
+                again = self._observed(found.reply, wanted, ready.sha256, found.exchange, found.seconds)
+                return Given(again, is_cached=True)
+        exchange = self._means.make_id()
+        try:
+            observation = await self._sent(ready, wanted, exchange)
+        except Fault as fault:
+            failed = unanswered(wanted, fault).observation
+            return Given(
+                msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=ready.sha256, requests=1)
+            )
+        self._means.purse.spend(observation.cost)
+        # What a person changed on its way is no answer to what was asked, and a broken one none at all.
+        if self._cache is not None and not observation.error and observation.request_sha256 == ready.sha256:
+            self._cache.keep(key, exchange)
+        return Given(observation)
+
+    async def close(self) -> None:
+        """What is to be remembered is."""
+        if self._cache is not None:
+            await self._cache.flushed()
+
+    async def _sent(self, ready: Prepared, wanted: Wanted, exchange: str) -> Observation:
+        means = self._means
+        tokens = means.engine.estimate(ready).tokens if means.rates.counts_tokens(self.choice) else 0
+        reservation = await means.rates.admitted(self.choice, tokens)
+        way = _Way(reservation, means, means.engine.clock.elapsed(), ready.sha256)
+        try:
+            reply = await means.engine.ask(
+                ready,
+                heard=_ignore,
+                tried=way.tried,
+                paused=_ignore,
+                session=means.session,
+                waits=False,
+                exchange=exchange,
+            )
+        finally:
+            reservation.release()
+        return self._observed(reply, wanted, way.sha256, exchange, means.engine.clock.elapsed() - way.began)
+
+    def _observed(self, reply: Reply, wanted: Wanted, sha256: str, exchange: str, seconds: float) -> Observation:
+        return msgspec.structs.replace(
+            observed(reply, self.choice),
+            asked=wanted.messages,
+            question=wanted.question,
+            exchanges=(exchange,),
+            request_sha256=sha256,
+            seconds=seconds,
+        )
+
+
+def _ignore(_told: object) -> None:
+    """The record tells it."""

@@ -1,0 +1,144 @@
+"""Targets, opened by their descriptions: those of a run, and those that judge, when they are first wanted."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from sightline.catalog.choose import Choice
+from sightline.engine.engine import Engine
+from sightline.engine.evaluating.answer_cache import AnswerCache
+from sightline.engine.evaluating.command_target import CommandTarget
+from sightline.engine.evaluating.mock_target import MockTarget
+from sightline.engine.evaluating.model_target import Means, ModelTarget
+from sightline.engine.evaluating.purse import Purse
+from sightline.engine.evaluating.rates import Rates, limited
+from sightline.engine.evaluating.replay_target import ReplayTarget
+from sightline.engine.evaluating.suite_files import SuiteFiles
+from sightline.engine.evaluating.surroundings import Surroundings
+from sightline.engine.evaluating.tools_target import ToolsTarget
+from sightline.engine.evaluating.wanted import Target
+from sightline.engine.recording.library import Library
+from sightline.errors import Code, Fault
+from sightline.evals.options import Options
+from sightline.evals.target import TargetSpec
+from sightline.filter.fields import Scope
+from sightline.filter.parsing import parse
+from sightline.store.logbook import Logbook
+from sightline.tools.environment import without
+
+
+class Targets:
+    """The targets of one run. `session` labels their exchanges."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        logbook: Logbook,
+        around: Surroundings,
+        *,
+        session: str,
+        options: Options,
+        is_cached: bool,
+        has_budget: bool,
+        purse: Purse,
+        known: Sequence[TargetSpec],
+    ) -> None:
+        self._engine = engine
+        self._logbook = logbook
+        self._around = around
+        self._options = options
+        self._is_cached = is_cached
+        self._has_budget = has_budget
+        self._known = {spec.name: spec for spec in known}
+        self._purse = purse
+        self._means = Means(engine, Rates(engine.memory.ledger, engine.clock), purse, session, around.make_id)
+        self._caches: dict[str, AnswerCache] = {}
+        self._open: dict[tuple[str, str], Target] = {}
+        self._opening = asyncio.Lock()
+
+    async def opened(self, spec: TargetSpec) -> Target:
+        """A target that answers cases. What is wrong with it is a fault, before anything is asked."""
+        spec.check()
+        if spec.toolsets:
+            return await self._with_tools(spec)
+        return await self._plain(spec)
+
+    async def judging(self, name: str, model: str) -> Target:
+        """A target that judges, by its name or as the model of this name; it has no tools."""
+        async with self._opening:
+            found = self._open.get((name, model))
+            if found is None:
+                spec = self._known.get(name) or TargetSpec(name=name, model=name)
+                if model:
+                    spec = TargetSpec(name=f"{name}:{model}", model=model, rpm=spec.rpm, tpm=spec.tpm)
+                spec.check()
+                found = self._open[name, model] = await self._plain(msgspec.structs.replace(spec, toolsets=()))
+            return found
+
+    async def close(self) -> None:
+        """Close the judges, and keep what is to be remembered."""
+        for target in self._open.values():
+            await target.close()
+        for cache in self._caches.values():
+            await cache.flushed()
+
+    async def _plain(self, spec: TargetSpec) -> Target:
+        match spec.kind:
+            case "model":
+                return ModelTarget(spec, self._choice(spec), self._means, await self._cache(spec))
+            case "mock":
+                return MockTarget(spec)
+            case "replay":
+                return await self._replay(spec)
+            case "cli":
+                return await self._command(spec)
+
+    def _choice(self, spec: TargetSpec) -> Choice:
+        choice = limited(self._around.choice(spec.model), spec.rpm, spec.tpm)
+        prices = choice.facts.prices
+        if self._has_budget and (prices is None or None in (prices.input, prices.output)):
+            message = f"there is a budget, and the prices of {choice.model} are not known"
+            raise Fault(Code.USAGE, message, hint=f'Tell them in [models."{choice.model}"], or leave the budget out.')
+        return choice
+
+    async def _cache(self, spec: TargetSpec) -> AnswerCache | None:
+        store = self._around.store
+        if not self._is_cached or store is None:
+            return None
+        cache = self._caches.get(spec.name)
+        if cache is None:
+            cache = AnswerCache(self._logbook, store, spec.name, self._around.prices, self._engine.clock)
+            await cache.load()
+            self._caches[spec.name] = cache
+        return cache
+
+    async def _with_tools(self, spec: TargetSpec) -> Target:
+        around = self._around
+        if around.runner is None or around.equipping is None:
+            raise Fault(Code.USAGE, f"{spec.name} has toolsets, and nothing here runs tools", hint="Leave them out.")
+        tools = await around.equipping(spec.toolsets)
+        model = ModelTarget(spec, self._choice(spec), self._means)
+        approves = spec.approve or self._options.approve
+        return ToolsTarget(model, around.runner, tools, self._means, approves=approves)
+
+    async def _replay(self, spec: TargetSpec) -> Target:
+        store = self._around.recorded(f"{spec.name} answers out of it")
+        await store.settle()
+        library = Library(store)
+        await library.fill(parse(spec.replay or "", scope=Scope.TRAFFIC), now=self._engine.clock.now())
+        return ReplayTarget(ModelTarget(spec, self._choice(spec), self._means), library)
+
+    async def _command(self, spec: TargetSpec) -> Target:
+        around = self._around
+        passed = {
+            name: around.environment[name] for name in (spec.cli.env if spec.cli else ()) if name in around.environment
+        }
+        environment = {**without(around.environment, around.secrets), **passed}
+        target = CommandTarget(spec, SuiteFiles(around.root), environment, self._engine.clock, self._purse)
+        try:
+            await target.check_health(around.client)
+        except Fault:
+            await target.close()
+            raise
+        return target

@@ -1,0 +1,104 @@
+"""A model with tools: each question is a run of the tool loop, which is on record as any other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from sightline.engine.chatting.with_tools import Equipment
+from sightline.engine.evaluating.model_target import Means, ModelTarget
+from sightline.engine.evaluating.observing import observed_run
+from sightline.engine.evaluating.wanted import Given, Wanted, unanswered
+from sightline.engine.running.judging import Judging, Said
+from sightline.engine.running.runner import Runner
+from sightline.errors import Fault
+from sightline.evals.target import TargetSpec
+from sightline.loop.approval import Policy
+from sightline.loop.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
+from sightline.loop.limits import Limits
+from sightline.loop.plan import Plan
+from sightline.loop.steps import Call
+
+DENIED = "Nobody is there to approve it: this tool is not allowed in evals."
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What the facts of a run tell beside its end: its exchanges, and how long each call took."""
+
+    elapsed: Callable[[], float]
+    exchanges: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    _begun: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, fact: RunFact) -> None:
+        match fact:
+            case RequestStarted(exchange=exchange):
+                self.exchanges.append(exchange)
+            case ToolStarted(key):
+                self._begun[key] = self.elapsed()
+            case ToolFinished(key):
+                self.seconds[key] = self.elapsed() - self._begun.pop(key, self.elapsed())
+            case _:
+                pass
+
+
+class ToolsTarget:
+    """Runs with the tools of `toolsets`. What their tables allow runs; the rest is denied with a reason, unless
+    everything is approved. A run is never taken from an earlier one: its tools may have effects."""
+
+    def __init__(self, model: ModelTarget, runner: Runner, tools: Equipment, means: Means, *, approves: bool) -> None:
+        self._model = model
+        self._runner = runner
+        self._tools = tools
+        self._means = means
+        self._approver = Judging("yes" if approves else _denied)
+
+    @property
+    def spec(self) -> TargetSpec:
+        """How it was described."""
+        return self._model.spec
+
+    async def answer(self, wanted: Wanted) -> Given:
+        """What the run came to. Its rounds wait for the provider's limits as any request does."""
+        run, choice, spec = self._runner.make_id(), self._model.choice, self.spec
+        heard = _Heard(self._means.engine.clock.elapsed)
+        limits = Limits() if spec.requests is None else Limits(requests=spec.requests)
+        try:
+            reservation = await self._means.rates.admitted(choice, 0)
+            reservation.release()
+            ended = await self._runner.run(
+                self._model.prompt(wanted.messages),
+                choice,
+                Plan(dialect=choice.dialect, policy=Policy(self._tools.rules), limits=limits),
+                self._tools,
+                self._approver,
+                hooks=self._tools.hooks,
+                session=self._means.session,
+                run=run,
+                origin={
+                    "kind": "eval",
+                    "eval": self._means.session.partition(":")[2],
+                    "case": wanted.case,
+                    "target": spec.name,
+                    "trial": wanted.trial,
+                    "toolsets": list(spec.toolsets),
+                },
+                told=heard,
+            )
+            observation = observed_run(ended, run, choice, heard.seconds)
+        except Fault as fault:
+            return unanswered(wanted, fault)
+        self._means.purse.spend(observation.cost)
+        return Given(
+            msgspec.structs.replace(
+                observation, asked=wanted.messages, question=wanted.question, exchanges=tuple(heard.exchanges)
+            )
+        )
+
+    async def close(self) -> None:
+        """Tools are closed by whoever opened them."""
+
+
+def _denied(_call: Call) -> Said:
+    return DENIED

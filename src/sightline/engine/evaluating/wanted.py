@@ -1,0 +1,55 @@
+"""What a target is asked, what it gives, and what every target is."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from sightline.errors import Fault
+from sightline.evals.observation import Observation
+from sightline.evals.target import TargetSpec
+from sightline.model.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One question: the messages as they are delivered, and the same as one text. `files` are those that the case
+    names, below the folder of the suites. `trial` tells answers to the same question apart."""
+
+    case: str
+    messages: tuple[Message, ...]
+    question: str = ""
+    trial: int = 0
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An answer. `is_cached`: it was given before, and nobody was asked."""
+
+    observation: Observation
+    is_cached: bool = False
+
+
+class Target(Protocol):
+    """Whoever answers. What goes wrong with an answer is told in it and not raised."""
+
+    @property
+    def spec(self) -> TargetSpec:
+        """How it was described."""
+        ...
+
+    async def answer(self, wanted: Wanted) -> Given:
+        """The answer to a question. To be cancelled ends what was begun for it."""
+        ...
+
+    async def close(self) -> None:
+        """End what was started."""
+        ...
+
+
+def unanswered(wanted: Wanted, fault: Fault) -> Given:
+    """That there is no answer, and why."""
+    words = f"{fault.message} ({fault.hint})" if fault.hint else fault.message
+    observation = Observation(
+        asked=wanted.messages, question=wanted.question, error=words, error_code=fault.code.value, requests=0
+    )
+    return Given(observation)

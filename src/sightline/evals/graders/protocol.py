@@ -1,0 +1,96 @@
+"""What a command or a function says of an answer: `{"score": 0.5, "assertions": [{"text": …, "passed": true}]}`.
+
+What cannot be understood is not graded. A score outside of 0 to 1 is no score.
+"""
+
+import math
+
+from sightline.errors import Fault
+from sightline.evals.graders.fields import shown
+from sightline.evals.graders.finding import UNSPENT, Finding, Spent, share, ungraded
+from sightline.evals.graders.steps import Executed
+from sightline.evals.score import Check
+from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import decode
+
+LONGEST_WORDS = 2_000
+_NEARLY = 1e-9
+
+
+def from_command(ended: Executed) -> Finding:
+    """The finding of a command: an object on its standard output, or plain words with the exit code for a verdict.
+
+    A command that fails with an object, or with words on standard error, has broken down.
+    """
+    spent = Spent(seconds=ended.seconds)
+    words = ended.stdout.decode("utf-8", "replace").strip()
+    complaint = ended.stderr.decode("utf-8", "replace").strip()
+    if ended.code != 0 and (complaint or words[:1] in ("{", "[")):
+        return ungraded(f"the command ended with {ended.code}: {complaint[-LONGEST_WORDS:]}".strip(": "), spent)
+    try:
+        value = decode(ended.stdout)
+    except Fault:
+        value = None
+    if isinstance(value, dict):
+        return from_value(value, spent)
+    passed = ended.code == 0
+    text = words[:LONGEST_WORDS] or f"exit {ended.code}"
+    return Finding(score=float(passed), checks=(Check(text, passed),), spent=spent)
+
+
+def from_value(value: Json, spent: Spent = UNSPENT) -> Finding:
+    """The finding that a value is: true or false, a score, or an object."""
+    if isinstance(value, bool):
+        return Finding(score=float(value), checks=(Check("returns true", value),), spent=spent)
+    if isinstance(value, int | float):
+        value = {"score": value}
+    if not isinstance(value, dict):
+        return ungraded(f"a score is expected, not {shown(value)}", spent)
+    checks = _checks(value)
+    if checks is None:
+        return ungraded("its assertions are not a list of {text, passed}", spent)
+    given = value.get("score")
+    score = share(checks) if given is None and checks else score_of(given)
+    if score is None:
+        return ungraded(f"a score from 0 to 1 is expected, not {shown(given)}", spent)
+    details = value.get("details", value.get("metadata"))
+    verdict = value.get("verdict")
+    return Finding(
+        score=score,
+        checks=checks,
+        reason=_words(value),
+        passed=verdict == "pass" if verdict in ("pass", "fail") else None,
+        details=details if isinstance(details, dict) else {},
+        spent=spent,
+    )
+
+
+def score_of(value: Json) -> float | None:
+    """A score, if this is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return min(max(float(value), 0.0), 1.0) if -_NEARLY <= value <= 1 + _NEARLY else None
+
+
+def checks_of(value: Json) -> tuple[Check, ...] | None:
+    """Assertions, if all of them are some."""
+    if not isinstance(value, list):
+        return None
+    checks = []
+    for each in value:
+        match each:
+            case {"text": str(text), "passed": bool(passed), "evidence": str(evidence)}:
+                checks.append(Check(text, passed, evidence))
+            case {"text": str(text), "passed": bool(passed)}:
+                checks.append(Check(text, passed))
+            case _:
+                return None
+    return tuple(checks)
+
+
+def _checks(value: JsonObject) -> tuple[Check, ...] | None:
+    return checks_of(found) if (found := value.get("assertions")) is not None else ()
+
+
+def _words(value: JsonObject) -> str:
+    return next((text for name in ("reasoning", "reason") if isinstance(text := value.get(name), str)), "")

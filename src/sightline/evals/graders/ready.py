@@ -1,0 +1,61 @@
+"""From a specification to a grader that can be run, and from that to a score."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from sightline.catalog.problem import nearest
+from sightline.evals.graders.fields import Fields, Readers
+from sightline.evals.graders.finding import Run, at_once, scored, ungraded
+from sightline.evals.graders.specs import RENAMED, kind_of, name_of
+from sightline.evals.graders.steps import Answer, Step
+from sightline.evals.graders.subject import Subject
+from sightline.evals.place import Problem
+from sightline.evals.score import Score
+from sightline.evals.suite import GraderSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A grader with its configuration read, and what is wrong with that. With an error it grades nothing."""
+
+    spec: GraderSpec
+    run: Run
+    problems: tuple[Problem, ...] = ()
+
+
+def ready(spec: GraderSpec, path: str, readers: Readers) -> Ready:
+    """The grader of a specification that stands at a path."""
+    kind = kind_of(spec.type)
+    name = name_of(kind, spec.config) if spec.name in ("", spec.type) else spec.name
+    spec = msgspec.structs.replace(spec, type=kind, name=name)
+    fields = Fields(spec.config, spec.place, path, readers)
+    _check_common(spec, fields)
+    if kind not in readers:
+        hint = f'Did you mean "{RENAMED[kind]}"?' if kind in RENAMED else nearest(kind, readers)
+        fields.tell("type", f"there is no grader {spec.type!r}", hint)
+        return Ready(spec, _refusing(fields.problems), tuple(fields.problems))
+    run = readers[kind](fields)
+    return Ready(spec, run if fields.is_sound else _refusing(fields.problems), tuple(fields.problems))
+
+
+def graded(grader: Ready, subject: Subject) -> Generator[Step, Answer, Score]:
+    """The score that a grader gives."""
+    finding = yield from grader.run(subject)
+    return scored(grader.spec, finding, subject.grading.threshold)
+
+
+def _check_common(spec: GraderSpec, fields: Fields) -> None:
+    if spec.weight < 0:
+        fields.tell("weight", f"{spec.weight:g} is not at least 0")
+    for name, value in (("required", spec.required), ("min_score", spec.min_score)):
+        if value is not None and not 0 <= value <= 1:
+            fields.tell(name, f"{value:g} is not from 0 to 1")
+
+
+def _refusing(problems: Sequence[Problem]) -> Run:
+    """A grader that cannot be run says so."""
+    first = next(problem for problem in problems if problem.severity == "error")
+    finding = ungraded(f"it cannot be run: {first.path}: {first.message}")
+    return at_once(lambda _subject: finding)

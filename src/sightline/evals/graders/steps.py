@@ -1,0 +1,109 @@
+"""What a grader asks for, one step at a time, and what it is sent in answer."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.usage import Usage
+
+PYTHON = "{python}"
+"""As the first word of a command: the interpreter that whoever runs it has at hand."""
+
+COMMAND_SECONDS = 60.0
+
+
+class Judge(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Let a model judge. Answered by `Judged`.
+
+    `schema` is the form of the answer, to be asked for where the target can be; `name` is what it is called. An empty
+    `target` or `model` is the one that judges by default. `attempt` 2 asks once more for what could not be read.
+    """
+
+    messages: tuple[Message, ...]
+    schema: JsonObject
+    name: str = "grading"
+    target: str = ""
+    model: str = ""
+    temperature: float | None = None
+    attempt: int = 1
+
+
+class Execute(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Run a command. Answered by `Executed`. An empty `cwd` is the suite's folder.
+
+    `proxy_calls` is how many times the command may call a model through a proxy, None where it may not.
+    """
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+    cwd: str = ""
+    timeout: float = COMMAND_SECONDS
+    proxy_calls: int | None = None
+
+
+class CallPython(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Call a function of a Python file with one argument. Answered by `Returned`."""
+
+    path: str
+    function: str
+    payload: JsonObject
+    timeout: float = COMMAND_SECONDS
+
+
+class NeedFile(msgspec.Struct, frozen=True):
+    """Bring the bytes of a file of the suite. Answered by `Brought`."""
+
+    path: str
+
+
+Step: TypeAlias = Judge | Execute | CallPython | NeedFile
+
+
+class Judged(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What the judge answered, and what that took; what is not known is None. `exchange` is where it is on record."""
+
+    text: str
+    usage: Usage | None = None
+    cost: float | None = None
+    exchange: str = ""
+    seconds: float | None = None
+
+
+class Executed(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """How the command ended. One that was stopped because it took too long has `Failed`."""
+
+    code: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    seconds: float | None = None
+
+
+class Returned(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What the function returned. One that raised has `Failed`."""
+
+    value: Json
+    seconds: float | None = None
+
+
+class Brought(msgspec.Struct, frozen=True):
+    """The file's bytes; None where there is no such file."""
+
+    data: bytes | None
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """It could not be done. It can answer any step."""
+
+    fault: Fault
+
+
+Answer: TypeAlias = Judged | Executed | Returned | Brought | Failed
+
+
+def unfit(step: Step, answer: Answer) -> Fault:
+    """The fault of a driver that answers something else than it was asked."""
+    asked, got = type(step).__name__, type(answer).__name__
+    return Fault(Code.USAGE, f"{asked} was answered by {got}", hint="See the step's own words for its answer.")

@@ -1,0 +1,68 @@
+"""Graders as a suite names them. What belongs to one type is carried as it stands; the grader itself checks it."""
+
+from sightline.evals.reading.findings import Findings
+from sightline.evals.reading.node import Node
+from sightline.evals.suite import GraderSpec
+from sightline.model.json import Json
+
+PASSING = 0.8
+"""The score that `required: true` asks for, as AgentV has it."""
+
+_COMMON = ("type", "name", "weight", "required", "min_score", "negate")
+
+
+def read_graders(owner: Node, keys: tuple[str, ...], findings: Findings) -> tuple[GraderSpec, ...]:
+    """The graders under these keys. Bare texts are the criteria of one rubric, where the first of them stands."""
+    specs: list[GraderSpec] = []
+    for key in keys:
+        node = owner.get(key)
+        if node is not None:
+            specs += _read_list(node, key, findings)
+    return tuple(specs)
+
+
+def _read_list(node: Node, key: str, findings: Findings) -> list[GraderSpec]:
+    specs: list[GraderSpec | None] = []
+    criteria: list[Json] = []
+    rubric: tuple[int, Node] | None = None
+    for item in findings.items(node, key, "Begin each grader with a dash."):
+        if item.text is not None:
+            if not item.text.strip():
+                findings.wrong(item, "the criterion is empty", "Say what has to hold, or remove it.")
+            if rubric is None:
+                rubric = (len(specs), item)
+                specs.append(None)
+            criteria.append({"id": f"rubric-{len(criteria) + 1}", "outcome": item.text})
+        elif findings.is_mapping(item, "a grader", "Write {type: contains, value: …}, or a sentence that has to hold."):
+            specs.append(_read_grader(item, findings))
+    if rubric is not None:
+        index, first = rubric
+        specs[index] = GraderSpec(type="rubrics", name="rubrics", config={"criteria": criteria}, place=first.place)
+    return [spec for spec in specs if spec is not None]
+
+
+def _read_grader(node: Node, findings: Findings) -> GraderSpec:
+    kind = findings.text(node, "type")
+    if not kind:
+        findings.wrong(node, "the grader has no type", "Write type: contains, for example.")
+    least = findings.number(node, "min_score", least=0, most=1)
+    weight = findings.number(node, "weight", least=0)
+    return GraderSpec(
+        type=kind,
+        name=findings.text(node, "name") or kind,
+        weight=1.0 if weight is None else weight,
+        required=_required(node, PASSING if least is None else least, findings),
+        min_score=least,
+        negate=bool(findings.flag(node, "negate")),
+        config={
+            key: each.json for key, each in node.members.items() if key not in _COMMON and not key.startswith("x-")
+        },
+        place=node.place,
+    )
+
+
+def _required(node: Node, passing: float, findings: Findings) -> float | None:
+    required = node.get("required")
+    if required is None or required.value is False:
+        return None
+    return passing if required.value is True else findings.number(node, "required", least=0, most=1)

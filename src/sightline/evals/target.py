@@ -1,0 +1,83 @@
+"""What answers cases: a model of the configuration, a command, fixed words, or the record. Written down with a run."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.dialects.dialect import SystemPolicy
+from sightline.errors import Code, Fault
+
+TargetKind: TypeAlias = Literal["model", "cli", "mock", "replay"]
+
+
+class CommandSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A program that gets the flat question. `command` is a line for the shell, or words for no shell, in which stand
+    `{PROMPT}`, `{PROMPT_FILE}`, `{OUTPUT_FILE}`, `{FILES}`, `{EVAL_ID}` and `{ATTEMPT}`; `template` is a ready one.
+
+    `files_format` is how each file is named in `{FILES}`, by its `{path}` or `{basename}`. `env` are the names of
+    variables that the program gets although they hold a provider's key.
+    """
+
+    command: str | tuple[str, ...] = ""
+    template: Literal["", "codex", "claude"] = ""
+    model: str = ""
+    cwd: str = ""
+    timeout_s: float = 600.0
+    files_format: str = "{path}"
+    env: tuple[str, ...] = ()
+    healthcheck_command: str = ""
+    healthcheck_url: str = ""
+
+
+class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One target. `model` is a name as the configuration knows it, by a route or as provider/model.
+
+    `replay` is a filter: the recordings that it takes answer. `judge` is the target that judges what this one says.
+    `requests` is how many a run with tools may make, `approve` lets its tools run unasked. None is nothing said.
+    """
+
+    name: str
+    model: str = ""
+    toolsets: tuple[str, ...] = ()
+    system: SystemPolicy = "in_place"
+    concurrency: int | None = None
+    rpm: int | None = None
+    tpm: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    effort: str | None = None
+    stream: bool = False
+    cli: CommandSpec | None = None
+    mock: str | None = None
+    replay: str | None = None
+    judge: str = ""
+    requests: int | None = None
+    approve: bool = False
+
+    @property
+    def kind(self) -> TargetKind:
+        """Who answers."""
+        if self.cli is not None:
+            return "cli"
+        if self.mock is not None:
+            return "mock"
+        return "model" if self.replay is None else "replay"
+
+    def check(self) -> None:
+        """Refuse a target that says twice who answers, or not how."""
+        named = [word for word in ("cli", "mock", "replay") if getattr(self, word) is not None]
+        if len(named) > 1:
+            raise self._wrong(f"names {' and '.join(named)}", "Name one of them; for another, write another target.")
+        if self.toolsets and self.kind != "model":
+            raise self._wrong(f"has toolsets and {self.kind}", "Tools are for a model: leave one of both out.")
+        if self.cli is not None and bool(self.cli.command) == bool(self.cli.template):
+            raise self._wrong("has not one command to run", 'Write command = "…" or template = "codex".')
+        for name in ("concurrency", "rpm", "tpm", "max_tokens", "requests"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise self._wrong(f"has {name} = {number}", "Write 1 or more, or leave it out.")
+
+    def _wrong(self, what: str, hint: str) -> Fault:
+        return Fault(Code.CONFIG, f"the target {self.name!r} {what}", hint=hint)

@@ -1,0 +1,151 @@
+// @ts-check
+/** Runs of evals as the server has them, live, and what can be done about them. */
+
+import { get, onAnnounced, post } from "./api.js";
+import { held, onHeld } from "./feed.js";
+import { mode, setMode } from "./holding.js";
+import { useFollowed } from "./run-feed.js";
+import { useEffect } from "./vendor/preact.js";
+import { toastError } from "./widgets/toast.js";
+
+/** @import { Eval, EvalBrief } from "./state/evals.js" */
+/** @import { Case } from "./state/evals-case.js" */
+/** @import { Comparison, TrendPoint } from "./state/evals-plot.js" */
+
+/** What a recorded exchange would be as a case. @typedef {import("./api-types.d.ts").MadeShown} Made */
+
+/** What has changed is asked for at most this often: a run of many cases tells of each. */
+const OFTEN_MS = 400;
+/** A run that another program drives is not announced: it is looked at this often. */
+const LOOK_MS = 2000;
+
+/** @param {string} run */
+function pathOf(run) {
+  return `/api/evals/${encodeURIComponent(run)}`;
+}
+
+/** @param {string} path @param {Record<string, string>} said */
+function asked(path, said) {
+  const query = String(new URLSearchParams(Object.entries(said).filter(([, words]) => words)));
+  return query ? `${path}?${query}` : path;
+}
+
+/**
+ * Calls together what is announced in a burst; the last announcement is never lost.
+ * @param {(run: string) => boolean} isMine
+ * @returns {(again: () => void) => () => void}
+ */
+function calmly(isMine) {
+  return (again) => {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const stop = onAnnounced("eval", (told) => {
+      if (!isMine(told.run) || timer !== undefined) return;
+      timer = setTimeout(() => {
+        timer = undefined;
+        again();
+      }, OFTEN_MS);
+    });
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  };
+}
+
+/** Look again and again, while somebody sees the page. @param {boolean} isWanted @param {() => void} again @param {number} ms */
+function useLooking(isWanted, again, ms) {
+  useEffect(() => {
+    if (!isWanted) return undefined;
+    const timer = setInterval(() => document.hidden || again(), ms);
+    return () => clearInterval(timer);
+  }, [isWanted, ms]);
+}
+
+/** The newest runs, live; one that is begun elsewhere shows up too. @param {string} suite @param {number} limit */
+export function useEvals(suite, limit) {
+  const followed = useFollowed(() => /** @type {Promise<EvalBrief[]>} */ (get(asked("/api/evals", { suite, limit: String(limit) }))), calmly(() => true), [suite, limit]);
+  useLooking(true, followed.again, LOOK_MS * 2);
+  return followed;
+}
+
+/** One run, live. @param {string} id */
+export function useEval(id) {
+  const followed = useFollowed(() => /** @type {Promise<Eval>} */ (get(pathOf(id))), calmly((run) => run === id), [id]);
+  useLooking(followed.value?.state === "running" && !followed.value.is_here, followed.again, LOOK_MS);
+  return followed;
+}
+
+/** One case of a run, live. @param {string} id @param {string} name @param {string} target @param {number} trial */
+export function useEvalCase(id, name, target, trial) {
+  const path = asked(`${pathOf(id)}/case`, { case: name, target, trial: String(trial) });
+  const followed = useFollowed(() => /** @type {Promise<Case>} */ (get(path)), calmly((run) => run === id), [path]);
+  useLooking(["running", "waiting"].includes(followed.value?.status ?? ""), followed.again, LOOK_MS);
+  return followed;
+}
+
+/** Two runs on the same cases. @param {string} a @param {string} b @param {string} targetA @param {string} targetB */
+export function useComparison(a, b, targetA, targetB) {
+  const path = asked("/api/evals/compare", { a, b, target_a: targetA, target_b: targetB });
+  return useFollowed(() => /** @type {Promise<Comparison>} */ (get(path)), calmly((run) => run === a || run === b), [path]);
+}
+
+/** A suite over its runs. @param {string} suite */
+export function useTrend(suite) {
+  return useFollowed(() => /** @type {Promise<TrendPoint[]>} */ (get(asked("/api/evals/trend", { suite }))), calmly(() => true), [suite]);
+}
+
+/**
+ * Tell a run something; the run as it is then, null where it was not taken. What is wrong is said.
+ * @param {string} path
+ * @param {unknown} body
+ * @returns {Promise<Eval | null>}
+ */
+async function tell(path, body) {
+  try {
+    return await post(path, body);
+  } catch (error) {
+    toastError(error);
+    return null;
+  }
+}
+
+/** Run cases again, in a run of its own where the suite was changed; null for all that did not pass, no target for all of the run's. @param {string} run @param {readonly string[] | null} cases @param {string} [target] */
+export const rerun = (run, cases, target = "") => tell(`${pathOf(run)}/rerun`, { ...(cases && { cases }), ...(target && { target }) });
+
+/**
+ * Run a case again, and hold its request before it leaves: `opened` is told of the exchange as soon as it waits.
+ * @param {string} run
+ * @param {string} name
+ * @param {string} target
+ * @param {(exchange: string) => void} opened
+ */
+export async function rerunHeld(run, name, target, opened) {
+  if (mode.value !== "every") await setMode("next");
+  const known = new Set(held.value.map((line) => line.id));
+  const now = await rerun(run, [name], target);
+  if (!now) return null;
+  const isMine = (/** @type {{ id: string, session?: string | null }} */ line) => line.session === `eval:${now.run}` && !known.has(line.id);
+  const waiting = held.value.find(isMine);
+  if (waiting) opened(waiting.id);
+  else {
+    const stop = onHeld((line) => {
+      if (!isMine(line)) return;
+      stop();
+      opened(line.id);
+    });
+  }
+  return now;
+}
+
+/** What is under way is finished. @param {string} run */
+export const stopEval = (run) => tell(`${pathOf(run)}/stop`, {});
+
+/** Write a value back into the suite's file. @param {string} run @param {{ case: string, path: readonly (string | number)[], value: unknown, sha256: string }} change @returns {Promise<import("./api-types.d.ts").SavedShown>} */
+export const saveInSuite = (run, change) => post(`${pathOf(run)}/case/save`, change);
+
+/** Propose a case of what is on record; from turn k on it is held live. @param {readonly string[]} exchanges @param {number | null} fromTurn @returns {Promise<Made>} */
+export const makeCase = (exchanges, fromTurn) => post("/api/evals/make", { exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });
+
+/** Append it to a suite. @param {string} file @param {string} yaml @param {readonly string[]} exchanges @param {number | null} fromTurn @returns {Promise<import("./api-types.d.ts").SavedShown>} */
+export const saveMade = (file, yaml, exchanges, fromTurn) => post("/api/evals/save", { file, yaml, exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });

@@ -1,0 +1,161 @@
+// @ts-check
+/** One case on one target: what was sent, what came back, and what every grader saw in it. */
+
+import { rerun, rerunHeld, useEval, useEvalCase } from "../../eval-feed.js";
+import { canHold } from "../../holding.js";
+import { useShortcuts } from "../../keyboard.js";
+import { go, toExchange } from "../../navigation.js";
+import { neighbour, scored, shownRows, trialStanding } from "../../state/evals.js";
+import { exchangeOf, noteKind, turnMessages, verdictStanding } from "../../state/evals-case.js";
+import { counted, duration, money, whole } from "../../state/format.js";
+import { hashOf } from "../../state/routes.js";
+import { h, html, useState } from "../../vendor/preact.js";
+import { CopyButton } from "../../widgets/copy.js";
+import { Icon } from "../../widgets/icon.js";
+import { toast } from "../../widgets/toast.js";
+import { AnswerBody } from "../chat/answer.js";
+import { NotThere } from "./eval.js";
+import { Mark } from "./marks.js";
+import { ScoreTree } from "./scores.js";
+import { Source } from "./source.js";
+
+/** @import { Eval } from "../../state/evals.js" */
+/** @import { Case, Message, Turn } from "../../state/evals-case.js" */
+
+/** @param {{ id: string, name: string, target: string, trial: number, key?: string }} props */
+export function EvalCase({ id, name, target, trial }) {
+  const { value: shown, trouble, again } = useEvalCase(id, name, target, trial);
+  const { value: run } = useEval(id);
+  const rows = run ? shownRows(run.matrix, "", "worst") : [];
+  const step = (/** @type {1 | -1} */ by) => {
+    const next = neighbour(rows, name, target, by);
+    if (next) go({ view: "eval-case", id, ...next });
+  };
+  const runAgain = async () => {
+    const now = await rerun(id, [name], target);
+    if (!now) return;
+    if (now.run === id) return void toast(`${name} runs again on ${target}.`);
+    toast("The suite was changed since: this is a run of its own.");
+    go({ view: "eval-case", id: now.run, case: name, target, trial: 0 });
+  };
+  const editAgain = async () => {
+    if (await rerunHeld(id, name, target, toExchange)) toast("Its request is held as soon as it would leave.", { hint: "Change it there, then send it: the answer is graded in the run." });
+  };
+  useShortcuts(
+    [
+      { keys: "escape", label: "Back to the run", group: "Case", run: () => go({ view: "eval", id }) },
+      { keys: "n", also: ["]"], label: "Next case", group: "Case", run: () => step(1) },
+      { keys: "p", also: ["["], label: "Case before", group: "Case", run: () => step(-1) },
+      { keys: "r", label: "Run the case again", group: "Case", run: () => void runAgain() },
+      { keys: "e", label: "Open the request in the editor", group: "Case", run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "sections" }) },
+    ],
+    [run, shown, name, target],
+  );
+  if (!shown) return h(NotThere, { trouble, again, what: "This case" });
+  return html`<main class="runs-view case-view" aria-label="Case">
+    ${h(Head, { id, shown, run, onStep: step, onRerun: () => void runAgain(), onEdit: () => void editAgain() })}
+    ${trouble ? html`<p class="stale" role="status">${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}</p>` : null}
+    <div class="case-body">
+      <div class="case-talk">
+        ${h(Fault, { shown })}
+        ${shown.turns.length ? h(Turns, { shown }) : h(Talk, { shown })}
+      </div>
+      <aside class="case-side" aria-label="Grading">
+        <section class="case-scores"><h2>Graders</h2>${shown.reason ? html`<p class="soft">${shown.reason}</p>` : null}${shown.scores.length || !shown.turns.some((turn) => turn.scores.length) ? h(ScoreTree, { scores: shown.scores, label: "Graders" }) : html`<p class="soft">Each turn was graded by itself.</p>`}</section>
+        ${h(Notes, { shown })}
+        ${h(Wire, { shown })}
+        ${h(Source, { run: id, shown, onRerun: () => void runAgain(), onReload: again })}
+      </aside>
+    </div>
+  </main>`;
+}
+
+/** @param {{ id: string, shown: Case, run: Eval | null, onStep: (by: 1 | -1) => void, onRerun: () => void, onEdit: () => void }} props */
+function Head({ id, shown, run, onStep, onRerun, onEdit }) {
+  const row = run?.matrix.find((each) => each.case === shown.case);
+  const trials = row?.cells.find((cell) => cell.target === shown.target)?.trials ?? [];
+  const exchange = exchangeOf(shown);
+  const facts = [shown.model && shown.model !== shown.target ? shown.model : "", shown.usage?.input_tokens != null ? `${whole(shown.usage.input_tokens)} in, ${whole(shown.usage.output_tokens) || "?"} out` : "", shown.seconds != null ? duration(shown.seconds) : "", shown.cost ? money(shown.cost) : "", shown.cached ? "answer from the cache" : ""].filter(Boolean);
+  const standing = trialStanding({ status: shown.status, verdict: shown.verdict });
+  return html`<header class="runs-head">
+    <a class="button quiet icon" href=${hashOf({ view: "eval", id })} aria-label="Back to the run" title="Back to the run (Esc)">${h(Icon, { name: "back" })}</a>
+    <div class="runs-title"><h1 class="cut">${shown.case}</h1><p class="soft cut">${[run?.name, ...facts].filter(Boolean).join(" · ")}</p></div>
+    ${h(Mark, { standing, isNamed: true })}${shown.score === null ? null : html`<b class="case-score number">${scored(shown.score)}</b>`}
+    <span class="case-steps"><button type="button" class="button quiet icon" aria-label="Case before" title="Case before (p)" onClick=${() => onStep(-1)}>${h(Icon, { name: "up" })}</button><button type="button" class="button quiet icon" aria-label="Next case" title="Next case (n)" onClick=${() => onStep(1)}>${h(Icon, { name: "down" })}</button></span>
+    ${exchange ? html`<a class="button" href=${hashOf({ view: "request", id: exchange, tab: "sections" })} title="The request as it was sent, section by section (e)">${h(Icon, { name: "edit" })}<span class="wide-only">Open in the editor</span><span class="narrow-only">Request</span></a>` : null}
+    ${exchange && canHold.value ? html`<button type="button" class="button" title="Run the case again, with its request held in the editor before it leaves" onClick=${onEdit}>${h(Icon, { name: "pause" })}<span class="wide-only">Edit and re-run</span><span class="narrow-only">Edit</span></button>` : null}
+    <button type="button" class="button" title="Run the case again (r)" onClick=${onRerun}>${h(Icon, { name: "replay" })}Re-run</button>
+    <div class="case-choices">
+      ${row && row.cells.length > 1 ? html`<div class="segmented" role="radiogroup" aria-label="Target">${row.cells.map((cell) => html`<button key=${cell.target} type="button" role="radio" aria-checked=${cell.target === shown.target} disabled=${!cell.trials.length} onClick=${() => go({ view: "eval-case", id, case: shown.case, target: cell.target, trial: 0 })}>${cell.target}</button>`)}</div>` : html`<span class="soft">${shown.target}</span>`}
+      ${trials.length > 1 ? html`<div class="segmented" role="radiogroup" aria-label="Try">${trials.map((trial) => html`<button key=${trial.trial} type="button" role="radio" aria-checked=${trial.trial === shown.trial} aria-label=${`Try ${trial.trial + 1}: ${trialStanding(trial)}`} onClick=${() => go({ view: "eval-case", id, case: shown.case, target: shown.target, trial: trial.trial })}>${trial.trial + 1} ${h(Mark, { standing: trialStanding(trial) })}</button>`)}</div>` : null}
+    </div>
+  </header>`;
+}
+
+/** @param {{ shown: Case }} props */
+function Fault({ shown }) {
+  if (shown.status === "running" || shown.status === "waiting") return html`<p class="note" role="status">${shown.status === "running" ? "It is running." : "It waits for its turn."}</p>`;
+  if (!shown.error) return null;
+  return html`<div class="fault" role="alert">${h(Icon, { name: "warn" })}<div><p>${shown.error_code ? html`<b>${shown.error_code}</b> ` : null}${shown.error}</p><p class="soft">There is no answer, so that no mean counts this case.</p></div></div>`;
+}
+
+/** @param {{ shown: Case }} props */
+function Talk({ shown }) {
+  const [isFlat, setFlat] = useState(false);
+  return html`<section aria-label="Messages as sent">
+    <div class="case-part"><h2>As sent</h2><span class="faint number">${counted(shown.messages.length, "message")}</span><span class="shell-gap"></span>
+      ${shown.question && shown.messages.length ? html`<div class="segmented" role="radiogroup" aria-label="Show"><button type="button" role="radio" aria-checked=${!isFlat} onClick=${() => setFlat(false)}>Messages</button><button type="button" role="radio" aria-checked=${isFlat} onClick=${() => setFlat(true)}>Flat</button></div>` : null}</div>
+    ${isFlat || !shown.messages.length ? html`<pre class="plain-text flat-question" dir="auto">${shown.question || "Nothing was sent."}</pre>` : shown.messages.map((message, index) => h(Said, { key: String(index), message }))}
+  </section>
+  ${!shown.answer.length && (shown.error || shown.verdict === null) ? null : html`<section aria-label="Answer"><div class="case-part"><h2>Answer</h2></div><div class="case-message assistant is-answer">${shown.answer.length ? h(AnswerBody, { answer: { blocks: [...shown.answer], citations: [] }, isLive: false }) : html`<p class="faint">An empty answer.</p>`}${shown.finish && !["stop", "end_turn", "tool_calls", "tool_use"].includes(shown.finish) ? html`<p class="answer-ending">${h(Icon, { name: "warn" })}It ended with ${shown.finish.replaceAll("_", " ")}.</p>` : null}</div></section>`}
+  ${h(Expected, { shown })}`;
+}
+
+/** What the suite says about it. @param {{ shown: Case }} props */
+function Expected({ shown }) {
+  if (!shown.expected.length && !shown.criteria) return null;
+  return html`<section aria-label="Expected"><div class="case-part"><h2>Expected</h2></div>${shown.criteria ? html`<p class="case-criteria">${shown.criteria}</p>` : null}${shown.expected.map((message, index) => h(Said, { key: String(index), message }))}</section>`;
+}
+
+/** @param {{ message: Message, key?: string }} props */
+function Said({ message }) {
+  return html`<article class=${`case-message ${message.role}`} aria-label=${message.role}>
+    <h3>${message.role}${message.name ? html` <span class="soft">${message.name}</span>` : null}</h3>
+    ${message.blocks.length ? h(AnswerBody, { answer: { blocks: [...message.blocks], citations: [] }, isLive: false }) : html`<p class="faint">empty</p>`}
+  </article>`;
+}
+
+/** A conversation that was held live: each turn with its own grading. @param {{ shown: Case }} props */
+function Turns({ shown }) {
+  return html`<section aria-label="Turns"><div class="case-part"><h2>${counted(shown.turns.length, "turn")}</h2></div>
+    <ol class="case-turns">${shown.turns.map((turn, index) => h(TurnView, { key: String(index), turn, number: index + 1 }))}</ol></section>${h(Expected, { shown })}`;
+}
+
+/** @param {{ turn: Turn, number: number, key?: string }} props */
+function TurnView({ turn, number }) {
+  const { before, own } = turnMessages(turn.messages);
+  return html`<li class="case-turn"><div class="case-part"><h3>Turn ${number}</h3>${h(Mark, { standing: verdictStanding(turn.verdict), isNamed: true })}${turn.score === null ? null : html`<span class="number">${scored(turn.score)}</span>`}<span class="shell-gap"></span>${turn.exchanges.map((exchange) => html`<a key=${exchange} href=${hashOf({ view: "request", id: exchange, tab: "wire" })}>Wire</a>`)}</div>
+    ${before.length ? html`<details class="fold-block"><summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${counted(before.length, "message")} before</span></summary><div class="fold-inside">${before.map((message, index) => h(Said, { key: String(index), message }))}</div></details>` : null}
+    ${own.map((message, index) => h(Said, { key: String(index), message }))}
+    ${turn.error ? html`<p class="bad">${turn.error}</p>` : null}
+    ${turn.answer.length ? html`<div class="case-message assistant"><h3>assistant</h3>${h(AnswerBody, { answer: { blocks: [...turn.answer], citations: [] }, isLive: false })}</div>` : null}
+    ${turn.reason ? html`<p class="soft">${turn.reason}</p>` : null}
+    ${turn.scores.length ? h(ScoreTree, { scores: turn.scores, label: `Graders of turn ${number}` }) : null}</li>`;
+}
+
+/** @param {{ shown: Case }} props */
+function Notes({ shown }) {
+  if (shown.notes_trouble) return html`<section class="case-notes" aria-label="What delivery changed"><h2>What delivery changed</h2><p class="soft">It cannot be told any more: ${shown.notes_trouble}</p></section>`;
+  if (!shown.notes.length) return null;
+  return html`<section class="case-notes" aria-label="What delivery changed"><h2>What delivery changed</h2><ul>${shown.notes.map((note, index) => html`<li key=${index}><span class="chip">${noteKind(note)}</span> ${note.what}${note.why ? html` <span class="soft">${note.why}</span>` : null}</li>`)}</ul></section>`;
+}
+
+/** @param {{ shown: Case }} props */
+function Wire({ shown }) {
+  if (!shown.exchanges.length && !shown.run && !shown.body_sha256) return null;
+  return html`<section class="case-wire" aria-label="On record"><h2>On record</h2>
+    <ul>${shown.exchanges.map((exchange, index) => html`<li key=${exchange}><a href=${hashOf({ view: "request", id: exchange, tab: "wire" })}>Exact wire${shown.exchanges.length > 1 ? ` ${index + 1}` : ""}</a> <a href=${hashOf({ view: "request", id: exchange, tab: "reply" })}>Reply</a> <code class="faint cut">${exchange}</code></li>`)}
+      ${shown.run ? html`<li><a href=${hashOf({ view: "run", id: shown.run })}>Trace of the tool run</a></li>` : null}
+      ${shown.body_sha256 ? html`<li class="case-hash"><span class="soft">SHA-256 of the body</span> <code class="cut" title=${shown.body_sha256}>${shown.body_sha256.slice(0, 16)}</code>${h(CopyButton, { text: shown.body_sha256, label: "Copy SHA-256" })}</li>` : null}</ul>
+  </section>`;
+}

@@ -1,0 +1,77 @@
+// @ts-check
+/** One run of evals: what it came to, and every case on every target. */
+
+import { rerun, stopEval, useEval } from "../../eval-feed.js";
+import { useShortcuts } from "../../keyboard.js";
+import { go } from "../../navigation.js";
+import { evalTone, evalWords, standingCounts } from "../../state/evals.js";
+import { counted, when } from "../../state/format.js";
+import { hashOf } from "../../state/routes.js";
+import { h, html, useState } from "../../vendor/preact.js";
+import { Icon } from "../../widgets/icon.js";
+import { toast } from "../../widgets/toast.js";
+import { Matrix } from "./matrix.js";
+import { Summary } from "./summary.js";
+
+/** @import { Eval } from "../../state/evals.js" */
+
+/** @param {{ id: string, filter?: string, key?: string }} props */
+export function EvalView({ id, filter = "" }) {
+  const { value: run, trouble, again } = useEval(id);
+  useShortcuts([{ keys: "escape", label: "Back to the evals", group: "Eval", run: () => (filter ? go({ view: "eval", id }, { isReplacing: true }) : go({ view: "evals" })) }], [filter]);
+  if (!run) return h(NotThere, { trouble, again, what: "This run" });
+  return html`<main class="runs-view eval-view" aria-label="Eval">
+    ${h(Head, { run })}
+    ${trouble ? html`<p class="stale" role="status">${h(Icon, { name: "warn" })}What is shown may be old: ${trouble.message}</p>` : null}
+    <div class="runs-body">
+      ${h(Progress, { run })}
+      ${h(Summary, { run })}
+      ${h(Matrix, { run, filter })}
+    </div>
+  </main>`;
+}
+
+/** What is shown while something is not. @param {{ trouble: { message: string, hint?: string, status?: number } | null, again: () => void, what: string }} props */
+export function NotThere({ trouble, again, what }) {
+  if (!trouble) return html`<main class="runs-view is-empty"><p class="faint pad" role="status">Loading…</p></main>`;
+  const isGone = trouble.status === 404;
+  return html`<main class="runs-view is-empty"><div class="empty" role="alert"><h1>${isGone ? `${what} is not on record` : "It could not be loaded"}</h1><p class="soft">${isGone ? "The link may be from another record." : trouble.message}</p><p class="soft">${isGone ? "" : trouble.hint}</p><p class="empty-actions"><a class="button" href="#/evals">All evals</a> <button type="button" class="button" onClick=${again}>Try again</button></p></div></main>`;
+}
+
+/** @param {{ run: Eval }} props */
+function Head({ run }) {
+  const [isBusy, setBusy] = useState(false);
+  const counts = standingCounts(run.matrix);
+  const bad = counts.failed + counts.error + counts["not graded"];
+  const doing = async (/** @type {() => Promise<Eval | null>} */ what, /** @type {string} */ said) => {
+    setBusy(true);
+    const now = await what();
+    if (now && now.run !== run.run) {
+      toast("The suite was changed since: this is a run of its own.");
+      go({ view: "eval", id: now.run });
+    } else if (now) toast(said);
+    setBusy(false);
+  };
+  return html`<header class="runs-head">
+    <a class="button quiet icon" href="#/evals" aria-label="All evals" title="All evals">${h(Icon, { name: "back" })}</a>
+    <div class="runs-title"><h1 class="cut">${run.name || run.suite || run.run}</h1><p class="soft cut">${[run.suite !== run.name ? run.suite : "", counted(run.cases, "case"), when(run.at, Date.now() / 1000), run.run].filter(Boolean).join(" · ")}</p></div>
+    <span class=${`run-state ${run.state} ${evalTone(run) === "good" ? "good" : ""}`} role="status">${evalWords(run)}</span>
+    ${run.state === "running" && run.is_here ? html`<button type="button" class="button" disabled=${isBusy} title="What is under way is finished; the rest can be resumed" onClick=${() => void doing(() => stopEval(run.run), "What is under way is finished first.")}>${h(Icon, { name: "stop" })}Stop</button>` : null}
+    ${run.state !== "running" && bad ? html`<button type="button" class="button" disabled=${isBusy} title="What failed, had an error or could not be graded" onClick=${() => void doing(() => rerun(run.run, null), "What did not pass runs again.")}>${h(Icon, { name: "replay" })}Re-run ${bad} <span class="wide-only">that did not pass</span></button>` : null}
+    ${run.suite ? html`<a class="button" href=${hashOf({ view: "eval-trend", suite: run.suite })}>${h(Icon, { name: "gauge" })}Trend</a>` : null}
+    ${run.targets.length > 1 ? html`<a class="button" href=${hashOf({ view: "eval-compare", a: run.run, b: run.run, targetA: run.targets[0], targetB: run.targets[1] })} title="One target of this run with another">${h(Icon, { name: "columns" })}<span class="wide-only">Compare targets</span><span class="narrow-only">Targets</span></a>` : null}
+    <a class="button" href=${hashOf({ view: "evals", suite: run.suite, compare: run.run })}>${h(Icon, { name: "columns" })}Compare…</a>
+  </header>`;
+}
+
+/** How far it is, while it runs or where it was left. @param {{ run: Eval }} props */
+function Progress({ run }) {
+  if (run.state === "ended") return null;
+  const { of } = run;
+  const counts = standingCounts(run.matrix);
+  const told = [counts.passed ? `${counts.passed} passed` : "", counts.failed ? `${counts.failed} failed` : "", counts.error ? counted(counts.error, "error") : "", counts["not graded"] ? `${counts["not graded"]} not graded` : ""].filter(Boolean).join(", ");
+  return html`<div class="eval-progress">
+    <div class="progress-track" role="progressbar" aria-label="Progress" aria-valuemin="0" aria-valuemax=${of} aria-valuenow=${run.done} aria-valuetext=${`${run.done} of ${of}`}><b style=${{ width: `${of ? (run.done / of) * 100 : 0}%` }}></b></div>
+    <p class="soft number"><b>${run.done}</b> of ${of}${told ? ` · ${told}` : ""}${run.state === "running" ? "" : html` · go on with <code>sightline eval run --resume ${run.run}</code>`}</p>
+  </div>`;
+}

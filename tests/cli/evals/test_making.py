@@ -1,0 +1,54 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from sightline.cli.program import main
+from tests.cli.recorded_folder import fill
+from tests.recordings import exchange
+from tests.server.workbench.evaluating.test_suites import SEEN
+from tests.store.traffic import NOON, chat_body, chat_stream
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def data(folder: Path) -> Path:
+    asyncio.run(
+        fill(
+            folder / "data",
+            exchange("x_1", chat_body("Hi", "Hello.", "My key is the-secret-key."), chat_stream("So?")),
+            exchange("x_2", SEEN, chat_stream("A dot."), at=NOON + 60),
+        )
+    )
+    return folder
+
+
+def test_a_case_is_printed(data: Path, capsys: Captured) -> None:
+    assert main(["eval", "make", "x_1", "--name", "about keys"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("tests:\n  - id: about-keys\n")
+    assert "the-secret-key" not in out
+    assert err == ""
+    assert main(["eval", "make", "1", "--from-turn", "2"]) == 0
+    assert "mode: conversation" in capsys.readouterr().out
+    assert main(["eval", "make", "x_9"]) == 2
+
+
+def test_what_a_case_needs_besides_is_told_and_written_with_it(data: Path, capsys: Captured) -> None:
+    assert main(["eval", "make", "x_2", "--name", "dot"]) == 0
+    assert "note: the case names dot/" in capsys.readouterr().err
+    assert main(["eval", "make", "x_2", "--name", "dot", "--to", "capitals.eval.yaml"]) == 0
+    assert capsys.readouterr().err.endswith("dot in capitals.eval.yaml\n")
+    assert [each.read_bytes()[:4] for each in (data / "dot").iterdir()] == [b"\x89PNG"]
+    assert main(["eval", "validate", "capitals.eval.yaml"]) == 0
+    assert "4 cases" in capsys.readouterr().out
+    assert main(["eval", "make", "x_2", "--name", "dot", "--to", "capitals.eval.yaml"]) == 2
+
+
+def test_what_is_not_in_the_case_is_said(data: Path, capsys: Captured) -> None:
+    body = chat_body("Hi", response_format={"type": "json_object"})
+    asyncio.run(fill(data / "data", exchange("x_3", body, chat_stream("{}"), at=NOON + 90)))
+    assert main(["eval", "make", "x_3", "--to", "new.yaml"]) == 0
+    assert "note: not in the case: the form of the answer" in capsys.readouterr().err
+    assert (data / "new.yaml").read_text().startswith("tests:\n")

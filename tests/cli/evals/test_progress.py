@@ -1,0 +1,48 @@
+import io
+import sys
+
+import pytest
+
+from sightline.cli.evals.progress import ProgressLine, clock_time, line_of
+from sightline.engine.evaluating.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_line_has_rate_cost_and_time_left() -> None:
+    told = Progress(
+        run="e", done=10, of=40, passed=7, failed=1, errors=1, not_graded=1, cost=0.0123, rate=2.5, seconds=4, left_s=12
+    )
+    assert line_of(told) == (
+        "[#####---------------] 10/40  7 passed, 1 failed, 1 error, 1 not graded  2.5/s  $0.0123  0:12 left"
+    )
+    assert line_of(Progress(run="e", done=0, of=0)) == f"[{'#' * 20}] 0/0"
+    assert line_of(Progress(run="e", done=2, of=2, errors=2, left_s=0.0)) == f"[{'#' * 20}] 2/2  2 errors"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0:00"), (42, "0:42"), (725, "12:05"), (3723, "1:02:03")])
+def test_time_is_told_as_on_a_clock(seconds: float, text: str) -> None:
+    assert clock_time(seconds) == text
+
+
+def test_it_is_written_seldom_and_at_the_end_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, times = Terminal(), iter((0.0, 0.05, 0.2, 0.21))
+    monkeypatch.setattr(sys, "stderr", stream)
+    line = ProgressLine(lambda: next(times))
+    for done in (0, 1, 2, 3):
+        line.told(Progress(run="e", done=done, of=3))
+    assert [part.split()[1] for part in stream.getvalue().split("\r\x1b[K") if part] == ["0/3", "2/3", "3/3"]
+    line.close()
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_where_nobody_looks_it_is_silent(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    line = ProgressLine(lambda: 0.0, is_quiet=stream.isatty())
+    line.told(Progress(run="e", done=1, of=3))
+    line.close()
+    assert stream.getvalue() == ""

@@ -1,0 +1,99 @@
+import random
+
+from sightline.cli.evals.report import as_json, complaint, is_passed, report, resume_command
+from sightline.evals.facts import CaseDone, EvalBegan
+from sightline.evals.observation import Observation
+from sightline.evals.options import Options
+from sightline.evals.place import Place
+from sightline.evals.result import Result
+from sightline.evals.score import Check, Score
+from sightline.evals.standing import Standing, stood
+from sightline.evals.statistics.bootstrap import Draw
+from sightline.evals.suite import Case, Suite
+from sightline.evals.target import TargetSpec
+from sightline.model.usage import Usage
+from tests.evals.rows import failed, row
+
+
+def drawing() -> Draw:
+    source = random.Random(1)
+    return lambda below, count: source.choices(range(below), k=count)
+
+
+def standing(*results: Result, cases: int = 30) -> Standing:
+    suite = Suite(name="demo", cases=tuple(Case(id=f"c{n}", place=Place("s.yaml", n, 5)) for n in range(1, cases + 1)))
+    targets = tuple(TargetSpec(name=name) for name in dict.fromkeys(each.target for each in results))
+    began = EvalBegan(suite=suite, targets=targets, options=Options(trials=2))
+    return stood([began, *map(CaseDone, results)])
+
+
+def test_failures_come_first_then_errors_and_what_was_not_graded() -> None:
+    poor = Score(name="says", type="contains", verdict="fail", score=0.0, checks=(Check("contains x", False, "y"),))
+    lines = report(
+        "e_1",
+        "interrupted",
+        standing(
+            row("c1", None, reason="the judge\x1b said nothing"),
+            failed("c2"),
+            row("c3", 0.25, scores=(poor,), trial=1, seen=Observation(text="y", exchanges=("x_1",))),
+            row("c4", None, verdict="skip", status="skipped", reason="it depends on c3"),
+            row("c5", 1.0),
+        ),
+        drawing(),
+    )
+    text = "\n".join(lines)
+    heads = [line for line in lines if line and line[0].isupper() and line.endswith("(1)")]
+    assert heads == ["FAILED (1)", "ERRORS (1)", "NOT GRADED (1)", "SKIPPED (1)"]
+    assert "  c3 on a #2  score 0.25  s.yaml:3:5\n    says (contains): contains x (y)\n    sightline show x_1" in text
+    assert "    connection reset" in text
+    assert "the judge\\x1b said nothing" in text
+    assert f"Its process ended. 55 results left: {resume_command('e_1')}" in text
+
+
+def test_a_table_has_a_row_for_each_target_and_dashes_for_what_is_not_known() -> None:
+    counted = Observation(text="x", usage=Usage(input_tokens=1000, output_tokens=500), cost=0.5, seconds=2.0)
+    lines = report(
+        "e_1",
+        "ended",
+        standing(
+            row("c1", 1.0, seen=counted),
+            row("c2", 0.0, seen=Observation(text="x")),
+            row("c1", 0.5, target="b", cached=True),
+        ),
+        drawing(),
+    )
+    _, _, head, first, second, *rest = lines
+    assert head.split()[:4] == ["TARGET", "PASSED", "RATE", "SCORE"]
+    assert "0 to 1" in first
+    assert "1,500" in first
+    assert "$0.5000 + ?" in first
+    assert "2.00 s" in first
+    assert "–" in second
+    assert any(line.startswith("a: Mean score 0.5") for line in rest)
+    assert any(line == "b: 1 answer taken from earlier requests with the same hash." for line in rest)
+
+
+def test_long_lists_are_cut_and_say_where_the_rest_is() -> None:
+    lines = report("e_1", "running", standing(*(row(f"c{n}", 0.0) for n in range(1, 26))), drawing())
+    assert "  … and 5 more: sightline eval show e_1" in lines
+    assert lines[-1].startswith("It is under way.")
+
+
+def test_a_run_without_results_is_told_too() -> None:
+    assert report("e_1", "stopped", standing(), drawing())[-1].startswith("It was stopped. 0 results left")
+
+
+def test_the_same_for_a_program() -> None:
+    told = as_json("e_1", "ended", standing(row("c1", 1.0), failed("c2")), drawing())
+    assert (told["run"], told["passed"], told["results"], told["of"]) == ("e_1", False, 2, 60)
+    (brief,) = told["failed"]  # type: ignore[misc]
+    assert (brief["case"], brief["reason"], brief["score"]) == ("c2", "connection reset", None)  # type: ignore[index, call-overload]
+    one = standing(row("c1", 1.0), row("c1", 1.0, trial=1), cases=1)
+    assert is_passed(one)
+
+
+def test_what_a_grader_did_not_like_is_told_down_to_the_graders_inside() -> None:
+    inner = Score(name="in", type="equals", verdict="not_graded", reason="no answer")
+    outer = Score(name="out", type="composite", verdict="fail", score=0.0, scores=(inner,))
+    assert complaint(outer) == ["out (composite): fail", "in (equals): no answer"]
+    assert complaint(Score(name="a", type="equals", verdict="pass", score=1.0)) == ()

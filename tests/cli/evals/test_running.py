@@ -1,0 +1,198 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from sightline.cli.evals import running
+from sightline.cli.program import main
+from sightline.evals.facts import CaseDone, EvalBegan
+from sightline.evals.standing import stood
+from sightline.evals.suite import Case, Suite
+from sightline.evals.target import TargetSpec
+from tests.eval_stage import KNOWN, knows
+from tests.evals.rows import failed, row
+from tests.upstream import Upstream, answer
+
+Captured = pytest.CaptureFixture[str]
+SUITE = "capitals.eval.yaml"
+PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
+
+
+def told(capsys: Captured) -> dict[str, object]:
+    found: dict[str, object] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return found
+
+
+def test_a_suite_is_run_and_reported_and_the_exit_code_says_how_it_went(upstream: Upstream, capsys: Captured) -> None:
+    assert main(["eval", "run", SUITE, "--target", "acme/m"]) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("capitals (capitals.eval.yaml): 3 cases on 1 target, 3 of 3 results, run e_")
+    assert "acme/m" in out
+    assert "FAILED (1)\n  spain on acme/m  score 0  capitals.eval.yaml:10:5\n" in out
+    assert 'contains "Madrid"' in out
+    assert err == ""
+    assert len(upstream.seen) == 3
+    assert upstream.seen[0].json()["messages"] == [{"role": "user", "content": "What is the capital of France?"}]
+
+
+def test_several_targets_make_a_matrix(folder: Path, capsys: Captured) -> None:
+    assert main(["eval", "run", SUITE, "--target", "all", "--target", "none", "--json"]) == 1
+    report = told(capsys)
+    assert [(each["target"], each["passed"]) for each in report["targets"]] == [("all", 3), ("none", 0)]  # type: ignore[attr-defined]
+    assert (report["state"], report["passed"], report["of"]) == ("ended", False, 6)
+    assert main(["eval", "run", SUITE, "--target", "all"]) == 0
+
+
+def test_cases_are_chosen_and_run_several_times(folder: Path, capsys: Captured) -> None:
+    words = ["eval", "run", SUITE, "--target", "all", "--case", "fr*", "--trials", "3", "--json"]
+    assert main(words) == 0
+    assert told(capsys)["results"] == 3
+    assert main(["eval", "run", SUITE, "--target", "all", "--case", "rome"]) == 2
+    assert "no case of capitals.eval.yaml is wanted" in capsys.readouterr().err
+    tagged = folder / "tagged.yaml"
+    tagged.write_text(
+        "tests: [{id: a, tags: [slow], criteria: x, input: hi, assertions: [{type: contains, value: a}]},"
+        " {id: b, criteria: x, input: hi, assertions: [{type: contains, value: a}]}]"
+    )
+    assert main(["eval", "run", "tagged.yaml", "--target", "all", "--tag", "slow", "--json"]) == 0
+    assert told(capsys)["results"] == 1
+    assert main(["eval", "run", "tagged.yaml", "--target", "all", "--exclude-tag", "slow", "--json"]) == 0
+    assert told(capsys)["results"] == 1
+
+
+def test_results_are_written_for_other_programs(folder: Path, capsys: Captured) -> None:
+    words = ["eval", "run", SUITE, "--target", "none", "--output", "out", "--jsonl", "a/r.jsonl", "--junit", "a/r.xml"]
+    assert main([*words, "--threshold", "0"]) == 0
+    assert sorted(each.name for each in (folder / "out").iterdir()) == [
+        "index.jsonl",
+        "junit.xml",
+        "results.jsonl",
+        "summary.json",
+    ]
+    lines = [json.loads(line) for line in (folder / "a/r.jsonl").read_text().splitlines()]
+    assert [line["case"] for line in lines] == ["france", "italy", "spain"]
+    assert len(ElementTree.parse(folder / "a/r.xml").getroot().findall(".//testcase")) == 3
+    (folder / "file").write_text("")
+    assert main(["eval", "run", SUITE, "--target", "none", "--jsonl", "file/r.jsonl"]) == 2
+
+
+def test_an_answer_is_taken_again_unless_it_is_not_wanted(upstream: Upstream) -> None:
+    main(["eval", "run", SUITE, "--target", "acme/m"])
+    main(["eval", "run", SUITE, "--target", "acme/m"])
+    assert len(upstream.seen) == 3
+    main(["eval", "run", SUITE, "--target", "acme/m", "--no-cache"])
+    assert len(upstream.seen) == 6
+
+
+def test_a_run_is_gone_on_with_and_failures_are_run_again(upstream: Upstream, capsys: Captured, folder: Path) -> None:
+    main(["eval", "run", SUITE, "--target", "acme/m", "--no-cache", "--json"])
+    run = str(told(capsys)["run"])
+    upstream.script = [knows(upstream, KNOWN | {"Spain": "Madrid"})]
+    assert main(["eval", "run", "--rerun-failed", run[:-2], "--jsonl", "r.jsonl", "--json"]) == 0
+    assert (told(capsys)["passed"], len(upstream.seen)) == (True, 4)
+    assert len((folder / "r.jsonl").read_text().splitlines()) == 3
+    assert main(["eval", "run", "--resume", "last", "--json"]) == 0
+    assert len(upstream.seen) == 4
+    assert main(["eval", "run", "--resume", "e_9"]) == 2
+    assert "there is no run 'e_9' of a suite" in capsys.readouterr().err
+    (folder / SUITE).rename(folder / "other.yaml")
+    assert main(["eval", "run", "--resume", run]) == 2
+    assert "is not below" in capsys.readouterr().err
+
+
+def test_where_nobody_answers_it_is_the_providers_failure(upstream: Upstream, capsys: Captured) -> None:
+    upstream.script = [answer(401, b'{"error":{"message":"no such key"}}')]
+    assert main(["eval", "run", SUITE, "--target", "acme/m"]) == 3
+    out = capsys.readouterr().out
+    assert "ERRORS (3)" in out
+    assert "no such key" in out
+
+
+def test_the_budget_leaves_the_rest_to_be_gone_on_with(folder: Path, capsys: Captured) -> None:
+    assert main(["eval", "run", SUITE, "--target", "m", "--budget-usd", "0.000001", "--workers", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "It was stopped." in out
+    assert "2 results left: sightline eval run --resume e_" in out
+
+
+def test_a_dry_run_sends_nothing(upstream: Upstream, capsys: Captured) -> None:
+    assert main(["eval", "run", SUITE, "--target", "acme/m", "--target", "all", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].split() == ["CASE", "TARGET", "TRIALS", "TURNS", "TOKENS", "REQUEST"]
+    assert not upstream.seen
+    assert main(["eval", "show"]) == 0
+    assert "no runs" in capsys.readouterr().err
+
+
+def test_targets_of_agentv_answer_with_the_key_beside_them(upstream: Upstream, folder: Path, capsys: Captured) -> None:
+    (folder / ".agentv").mkdir()
+    (folder / ".agentv" / "targets.yaml").write_text(
+        "targets:\n  - {name: default, provider: openai, model: m, api_key: '${{ MY_KEY }}', fallback_targets: [b],"
+        f" base_url: '{upstream.url}/v1'}}\n"
+    )
+    (folder / ".env").write_text("MY_KEY=sk-from-the-file\n")
+    assert main(["eval", "run", SUITE, "--no-cache", "--json"]) == 1
+    assert upstream.seen[0].header("authorization") == "Bearer sk-from-the-file"
+    out, err = capsys.readouterr()
+    assert "fallback_targets of a target is not used" in err
+    run = json.loads(out)["run"]
+    assert main(["eval", "run", "--rerun-failed", run, "--json"]) == 1
+    assert len(upstream.seen) == 4
+    database = b"".join(each.read_bytes() for each in (folder / "data").rglob("*") if each.is_file())
+    assert b"sk-from-the-file" not in database
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no suite is named"),
+        ([SUITE, "--resume", "e_1"], "a run knows its suite"),
+        (["gone.yaml"], "there is no file gone.yaml"),
+        ([SUITE, "--target", "nobody"], "'nobody' is neither a target nor a model"),
+        ([SUITE, "--threshold", "2"], "'2' is not from 0 to 1"),
+    ],
+)
+def test_wrong_usage_is_told(folder: Path, capsys: Captured, words: list[str], message: str) -> None:
+    assert main(["eval", "run", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_suite_with_mistakes_is_not_run(folder: Path, capsys: Captured) -> None:
+    (folder / "bad.yaml").write_text("tests: [{id: a, criteria: x, inputs: hi}]")
+    assert main(["eval", "run", "bad.yaml"]) == 2
+    err = capsys.readouterr().err
+    assert 'bad.yaml:1:30: error: a test has no key "inputs"' in err
+    assert 'Did you mean "input"?' in err
+
+
+def test_who_interrupts_is_told_how_to_go_on(folder: Path, tmp_path: Path) -> None:
+    """A real process and a real Ctrl-C, once the first case is on its way."""
+    (folder / "wait.py").write_text("import pathlib, sys, time\npathlib.Path('begun').touch()\ntime.sleep(60)\n")
+    with (folder / "sightline.toml").open("a") as file:
+        file.write(f'[evals.targets.slow.cli]\nwords = ["{sys.executable}", "wait.py"]\n')
+    words = [*PROGRAM, "eval", "run", SUITE, "--target", "slow", "--workers", "1"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=dict(os.environ))
+    try:
+        while not (folder / "begun").exists():
+            assert process.poll() is None, process.stderr and process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, out) == (130, b"")
+    assert b"interrupted; go on with: sightline eval run --resume e_" in err
+
+
+def test_the_exit_code_of_results() -> None:
+    suite = Suite(name="s", cases=(Case(id="a"), Case(id="b")))
+    began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),))
+    assert running.exit_code(stood([began, CaseDone(row("a", 1.0)), CaseDone(row("b", 1.0))])) == 0
+    assert running.exit_code(stood([began, CaseDone(row("a", 1.0))])) == 1
+    assert running.exit_code(stood([began, CaseDone(row("a", 1.0)), CaseDone(failed("b"))])) == 1
+    assert running.exit_code(stood([began, CaseDone(failed("a")), CaseDone(failed("b"))])) == 3

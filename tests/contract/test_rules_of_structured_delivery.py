@@ -1,0 +1,374 @@
+"""The rules of structured message delivery: its decisions 1 to 7, its edge cases 1 to 7, and each way in which content
+was seen to get lost elsewhere, from the text of a suite to the messages and the body that a provider is sent."""
+
+import base64
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from sightline.dialects.dialect import SystemPolicy, Target
+from sightline.dialects.translate import write_request
+from sightline.evals.delivery.attachment import FileForm
+from sightline.evals.delivery.delivery import Delivery, deliver
+from sightline.evals.delivery.turns import turn_messages, windowed
+from sightline.evals.suite import Case
+from sightline.model.json import Json
+from sightline.model.message import Message
+from sightline.model.parts import Document, Image, Part, Text, ToolCall, ToolResult
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire import jsontext
+from tests.evals.reading.stage import case, one, problem, read
+from tests.picture_files import png
+
+PNG = base64.b64decode(png(2, 2))
+GUIDELINE = "rules/style.instructions.md"
+FILES = {
+    f"suites/{GUIDELINE}": b"Write plainly.\r\n",
+    "suites/notes/data.csv": b"a,b\r\n1,2\r\n",
+    "suites/p.png": PNG,
+    "suites/d.pdf": b"%PDF-1.7",
+}
+PATTERNS = ["**/*.instructions.md"]
+
+
+def delivered(
+    body: str,
+    policy: SystemPolicy = "in_place",
+    *,
+    patterns: list[str] | None = None,
+    form: FileForm = "xml",
+    files: Mapping[str, bytes] = FILES,
+) -> Delivery:
+    found = case(body, files)
+    return deliver(
+        found.messages,
+        files,
+        policy,
+        system_prompt=found.system_prompt,
+        guideline_patterns=PATTERNS if patterns is None else patterns,
+        file_form=form,
+    )
+
+
+def told(delivery: Delivery) -> list[tuple[str, list[str]]]:
+    return [(message.role, [_word(part) for part in message.parts]) for message in delivery.messages]
+
+
+def _word(part: Part) -> str:
+    match part:
+        case Text():
+            return part.text
+        case ToolCall():
+            return f"{part.id}: {part.name}({part.arguments})"
+        case ToolResult():
+            return f"{part.id} = {' '.join(map(_word, part.parts))}"
+        case _:
+            return type(part).__name__
+
+
+def body_of(messages: tuple[Message, ...], dialect: str = "openai-chat") -> Json:
+    report = Report()
+    body = jsontext.decode(write_request(Request("m", messages), dialect, Target(), report))
+    assert not [loss for loss in report.losses if loss.severity == "content"], report.losses
+    return body
+
+
+TALK = f"""metadata: {{systemPrompt: You are a reviewer.}}
+input:
+  - role: system
+    content: Be brief.
+  - role: user
+    content:
+      - {{type: text, value: Review this.}}
+      - {{type: file, value: {GUIDELINE}}}
+      - {{type: file, value: notes/data.csv}}
+  - {{role: assistant, content: Which part?}}
+  - {{role: system, content: The user is in a hurry.}}
+  - {{role: user, content: All of it.}}
+"""
+RULES = '[[ ## Guidelines ## ]]\n\n<file path="rules/style.instructions.md">\nWrite plainly.\n</file>'
+REVIEW = f'Review this.\n<Attached: {GUIDELINE}>\n<file path="notes/data.csv">\na,b\n1,2\n</file>'
+
+
+# --- decisions ------------------------------------------------------------------------------------
+
+
+def test_decision_1_messages_reach_the_provider_as_messages() -> None:
+    roles = [message["role"] for message in body_of(delivered(TALK).messages)["messages"]]  # type: ignore[index,call-overload]
+    assert roles == ["system", "user", "assistant", "system", "user"]
+
+
+def test_decision_2_role_markers_are_for_logs_and_never_sent() -> None:
+    delivery = delivered(TALK)
+    assert re.findall(r"^@\[\w+\]:$", delivery.question, re.MULTILINE) == [
+        "@[System]:", "@[System]:", "@[User]:", "@[Assistant]:", "@[System]:", "@[User]:",
+    ]  # fmt: skip
+    assert "@[" not in jsontext.encode(body_of(delivery.messages)).decode()
+
+
+def test_decision_3_guidelines_are_extracted_and_a_marker_is_left() -> None:
+    words = told(delivered(TALK))
+    assert RULES in words[0][1][0]
+    assert words[1] == ("user", [REVIEW])
+    assert [note.what for note in delivered(TALK).notes if note.kind == "extracted"] == [GUIDELINE]
+
+
+def test_decision_3_a_guideline_is_taken_from_every_role_and_only_once() -> None:
+    body = "input:\n" + "".join(
+        f"  - {{role: {role}, content: [see, {{type: file, value: {GUIDELINE}}}]}}\n"
+        for role in ("system", "user", "assistant")
+    )
+    words = told(delivered(body))
+    assert words[0] == ("system", [f"{RULES}\n\nsee\n<Attached: {GUIDELINE}>"])
+    assert words[1:] == [(role, [f"see\n<Attached: {GUIDELINE}>"]) for role in ("user", "assistant")]
+
+
+def test_decision_3_a_message_that_is_only_a_guideline_keeps_its_marker() -> None:
+    words = told(delivered(f"input: [{{role: user, content: [{{type: file, value: {GUIDELINE}}}]}}]"))
+    assert words == [("system", [RULES]), ("user", [f"<Attached: {GUIDELINE}>"])]
+
+
+@pytest.mark.parametrize("policy", ["in_place", "merge_leading", "merge_all"])
+def test_decision_4_the_order_is_system_prompt_guidelines_explicit_system(policy: SystemPolicy) -> None:
+    first = told(delivered(TALK, policy))[0]
+    rest = "\n\nThe user is in a hurry." if policy == "merge_all" else ""
+    assert first == ("system", [f"You are a reviewer.\n\n{RULES}\n\nBe brief.{rest}"])
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+def test_decision_5_every_dialect_gets_the_structure(dialect: str) -> None:
+    text = jsontext.encode(body_of(delivered(TALK, "merge_all").messages, dialect)).decode()
+    assert text.index("Be brief.") < text.index("Review this.") < text.index("Which part?") < text.index("All of it.")
+
+
+def test_decision_5_agents_get_the_flat_question_with_all_of_the_files() -> None:
+    question = delivered(TALK).question
+    assert "Write plainly." in question
+    assert "a,b\n1,2" in question
+
+
+def test_decision_6_merge_all_moves_system_messages_to_the_start_and_says_so() -> None:
+    delivery = delivered(TALK, "merge_all")
+    assert [role for role, _ in told(delivery)] == ["system", "user", "assistant", "user"]
+    assert "moved" in [note.kind for note in delivery.notes]
+
+
+def test_decision_6_the_default_leaves_a_later_system_message_where_it_stands() -> None:
+    assert told(delivered(TALK))[3] == ("system", ["The user is in a hurry."])
+    assert told(delivered(TALK, "merge_leading"))[3] == ("system", ["The user is in a hurry."])
+
+
+def test_decision_6_the_question_keeps_system_messages_in_their_places() -> None:
+    question = delivered(TALK, "merge_all").question
+    assert question.index("Which part?") < question.index("The user is in a hurry.") < question.index("All of it.")
+
+
+def test_decision_7_every_file_is_looked_up_by_its_place_and_never_confused() -> None:
+    files = {"suites/x/a.md": b"first", "suites/y/a.md": b"second"}
+    body = "input: [{role: user, content: [{type: file, value: x/a.md}, {type: file, value: y/a.md}]}]"
+    (words,) = told(delivered(body, files=files))[0][1]
+    assert words == '<file path="x/a.md">\nfirst\n</file>\n<file path="y/a.md">\nsecond\n</file>'
+
+
+# --- edge cases -----------------------------------------------------------------------------------
+
+
+def test_edge_case_1_empty_messages_are_skipped() -> None:
+    delivery = delivered("input: [{role: assistant, content: ' '}, {role: user, content: hi}]")
+    assert told(delivery) == [("user", ["hi"])]
+    assert [note.kind for note in delivery.notes] == ["skipped"]
+
+
+def test_edge_case_2_a_system_message_that_is_there_is_merged_with_the_constructed_one() -> None:
+    words = told(
+        delivered("metadata: {systemPrompt: P}\ninput: [{role: system, content: S}, {role: user, content: u}]")
+    )
+    assert words == [("system", ["P\n\nS"]), ("user", ["u"])]
+
+
+def test_edge_case_3_without_patterns_all_files_stand_inline() -> None:
+    words = told(delivered(TALK, patterns=[]))
+    assert words[0] == ("system", ["You are a reviewer.\n\nBe brief."])
+    assert f'<file path="{GUIDELINE}">\nWrite plainly.\n</file>' in words[1][1][0]
+
+
+def test_edge_case_4_assistant_and_tool_messages_keep_their_roles() -> None:
+    body = """input:
+  - {role: user, content: weather?}
+  - {role: assistant, content: I look., tool_calls: [{name: look, arguments: {city: Bern}}]}
+  - {role: tool, content: sunny}
+"""
+    assert told(delivered(body)) == [
+        ("user", ["weather?"]),
+        ("assistant", ["I look.", 'call_1: look({"city":"Bern"})']),
+        ("tool", ["call_1 = sunny"]),
+    ]
+
+
+def test_edge_case_5_text_and_files_are_joined_by_line_ends() -> None:
+    assert told(delivered(TALK, form="seed", patterns=[]))[1] == (
+        "user",
+        [f"Review this.\n=== {GUIDELINE} ===\nWrite plainly.\n\n=== notes/data.csv ===\na,b\n1,2\n"],
+    )
+
+
+def test_edge_case_6_several_system_messages_become_one_at_the_start() -> None:
+    body = "input: [{role: system, content: a}, {role: user, content: u}, {role: system, content: b}]"
+    assert told(delivered(body, "merge_all")) == [("system", ["a\n\nb"]), ("user", ["u"])]
+
+
+def test_edge_case_7_a_thousand_segments_are_looked_up_once_each() -> None:
+    files = {f"suites/f{number}.md": b"x" for number in range(1000)}
+    parts = ", ".join(f"{{type: file, value: f{number}.md}}" for number in range(1000))
+    delivery = delivered(f"input: [{{role: user, content: [{parts}]}}]", files=files)
+    assert len([note for note in delivery.notes if note.kind == "inlined"]) == 1000
+
+
+# --- what was seen to get lost elsewhere ----------------------------------------------------------
+
+
+def test_loss_one_user_string_gets_no_system_message_that_nobody_wrote() -> None:
+    assert told(delivered("input: hello")) == [("user", ["hello"])]
+
+
+def test_loss_system_only_is_not_said_twice() -> None:
+    assert told(delivered("input: [{role: system, content: S}]")) == [("system", ["S"])]
+
+
+def test_loss_two_users_stay_two() -> None:
+    assert told(delivered("input: [{role: user, content: a}, {role: user, content: b}]")) == [
+        ("user", ["a"]),
+        ("user", ["b"]),
+    ]
+
+
+def test_loss_two_leading_systems_stay_two_or_are_one_by_policy() -> None:
+    body = "input: [{role: system, content: a}, {role: system, content: b}, {role: user, content: u}]"
+    assert [role for role, _ in told(delivered(body))] == ["system", "system", "user"]
+    assert told(delivered(body, "merge_leading"))[0] == ("system", ["a\n\nb"])
+
+
+def test_loss_a_later_system_and_a_tool_do_not_turn_into_assistants() -> None:
+    body = """input:
+  - {role: system, content: s}
+  - {role: user, content: [{type: file, value: notes/data.csv}, {type: file, value: notes/data.csv}, text]}
+  - {role: assistant, content: a}
+  - {role: system, content: later}
+  - {role: tool, content: result}
+  - {role: user, content: u}
+"""
+    delivery = delivered(body)
+    assert [role for role, _ in told(delivery)] == [
+        "system",
+        "user",
+        "assistant",
+        "system",
+        "assistant",
+        "tool",
+        "user",
+    ]
+    assert told(delivery)[4] == ("assistant", ["call_1: tool({})"])
+    assert "added" in [note.kind for note in delivery.notes]
+
+
+def test_loss_blank_later_system_and_blank_tool_are_not_sent_bare() -> None:
+    body = "input: [{role: user, content: u}, {role: system, content: ''}, {role: tool, content: ' '}]"
+    assert told(delivered(body)) == [("user", ["u"])]
+
+
+def test_loss_a_missing_file_is_an_error() -> None:
+    found = problem(one("input: [{role: user, content: [{type: file, value: gone.md}, text]}]"))
+    assert (found.severity, found.message) == ("error", 'there is no file "gone.md"')
+
+
+def test_loss_an_image_is_carried() -> None:
+    delivery = delivered("input: [{role: user, content: [{type: image, value: p.png}, what is it?]}]")
+    assert [type(part) for part in delivery.messages[0].parts] == [Image, Text]
+    assert "data:image/png;base64," in jsontext.encode(body_of(delivery.messages)).decode()
+
+
+def test_loss_a_document_is_carried() -> None:
+    (part,) = delivered("input: [{role: user, content: [{type: file, value: d.pdf}]}]").messages[0].parts
+    assert isinstance(part, Document)
+
+
+def test_loss_tool_calls_and_results_are_carried() -> None:
+    body = """input:
+  - {role: user, content: go}
+  - role: assistant
+    tool_calls: [{id: c1, type: function, function: {name: look, arguments: '{"at": 1}'}}]
+  - {role: tool, tool_call_id: c1, content: sunny}
+"""
+    _, asking, answering = body_of(delivered(body).messages)["messages"]  # type: ignore[index,call-overload,misc]
+    assert asking["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"at": 1}'}  # type: ignore[index,call-overload]
+    assert answering["role"] == "tool"  # type: ignore[index,call-overload]
+    assert answering["tool_call_id"] == "c1"  # type: ignore[index,call-overload]
+
+
+def test_loss_object_content_is_told_as_json() -> None:
+    assert told(delivered("input: [{role: user, content: {a: [1]}}]")) == [("user", ['{\n  "a": [\n    1\n  ]\n}'])]
+
+
+def test_loss_parts_are_joined_alike_in_one_message_and_in_many() -> None:
+    single = "input: [{role: user, content: [one, {type: text, value: two}]}]"
+    several = single.removesuffix("]") + ", {role: assistant, content: a}]"
+    assert told(delivered(single))[0] == told(delivered(several))[0] == ("user", ["one\ntwo"])
+
+
+def test_loss_the_developer_role_is_carried() -> None:
+    delivery = delivered("input: [{role: developer, content: d}, {role: user, content: u}]")
+    assert body_of(delivery.messages)["messages"][0] == {"role": "developer", "content": "d"}  # type: ignore[index,call-overload]
+
+
+def test_loss_an_unknown_role_is_refused() -> None:
+    assert 'no role "critic"' in problem(one("input: [{role: critic, content: x}, {role: user, content: u}]")).message
+
+
+def test_loss_text_under_the_other_key_is_carried() -> None:
+    assert told(delivered("input: [{role: user, content: [{type: text, text: x}]}]")) == [("user", ["x"])]
+
+
+def test_loss_the_metadata_system_prompt_is_used() -> None:
+    assert told(delivered("metadata: {systemPrompt: P}\ninput: hi")) == [("system", ["P"]), ("user", ["hi"])]
+
+
+def test_loss_an_assistant_at_the_end_is_sent_as_it_is() -> None:
+    body = "input: [{role: user, content: u}, {role: assistant, content: 'It is'}]"
+    assert told(delivered(body))[-1] == ("assistant", ["It is"])
+
+
+def conversation(body: str) -> Case:
+    return case(body, FILES)
+
+
+def test_loss_parts_of_a_live_turn_are_parts_and_no_path_of_this_machine_is_sent() -> None:
+    found = conversation("turns:\n  - input: [look, {type: file, value: notes/data.csv}]\n  - input: on\n")
+    delivery = deliver(turn_messages(found, 0, []), FILES)
+    assert told(delivery) == [("user", ['look\n<file path="notes/data.csv">\na,b\n1,2\n</file>'])]
+    assert "suites/" not in jsontext.encode(body_of(delivery.messages)).decode()
+
+
+def test_loss_a_window_never_opens_on_an_assistant() -> None:
+    found = conversation("window_size: 1\ninput: [{role: system, content: s}]\nturns: [{input: one}, {input: two}]\n")
+    replies = [[Message("assistant", (Text("first"),), bare=True)]]
+    messages = deliver(turn_messages(found, 1, replies), {}).messages
+    assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
+    assert [message.role for message in windowed(messages, found.window_size)] == ["system", "user"]
+
+
+def test_loss_an_incomplete_case_is_an_error_and_never_skipped() -> None:
+    reading = read("tests:\n  - {id: a, input: x, criteria: y}\n  - {id: b, input: x}\n")
+    assert reading.suite is None
+    assert [each.message for each in reading.problems] == ["nothing says how the test is graded"]
+
+
+def test_a_single_user_message_is_its_own_question() -> None:
+    assert delivered("input: hello").question == "hello"
+
+
+def test_user_text_that_looks_like_a_marker_is_not_taken_for_one() -> None:
+    delivery = delivered("input: '@[superman]: hello'")
+    assert told(delivery) == [("user", ["@[superman]: hello"])]
+    assert delivery.question == "@[User]:\n\\@[superman]: hello"

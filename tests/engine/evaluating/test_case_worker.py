@@ -1,0 +1,151 @@
+from pathlib import Path
+
+from sightline.engine.evaluating.case_worker import FileShelf
+from sightline.engine.evaluating.suite_files import SuiteFiles
+from sightline.evals.target import TargetSpec
+from tests.eval_stage import EvalStage, knows, play, replies, table
+from tests.loop_stage import says
+from tests.upstream import Upstream, answer
+
+TALK = """
+tests:
+  - id: talk
+    mode: conversation
+    criteria: It knows what was said.
+    {more}
+    input:
+      - {{role: system, content: Be brief.}}
+    turns:
+      - input: My name is Ada.
+        assertions: [{{type: contains, value: Ada}}]
+      - input: What is my name?
+        assertions: [{{type: contains, value: "{second}"}}]
+      - input: And again?
+        assertions: [{{type: contains, value: third}}]
+"""
+SAYS = {"My name": "Hello Ada", "What is": "Ada", "again": "third"}
+
+
+def talk(second: str = "Ada", more: str = "aggregation: mean") -> str:
+    return TALK.format(second=second, more=more)
+
+
+def test_a_conversation_is_held_with_what_the_model_really_said(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [knows(upstream, SAYS)]
+        standing = await stage.run(talk())
+        (result,) = standing.results
+        assert table(standing)[0][3:] == ("ok", "pass", 1.0)
+        assert [(each["role"], each["content"]) for each in upstream.seen[2].json()["messages"]] == [
+            ("system", "Be brief."),
+            ("user", "My name is Ada."),
+            ("assistant", "Hello Ada"),
+            ("user", "What is my name?"),
+            ("assistant", "Ada"),
+            ("user", "And again?"),
+        ]
+        assert [turn.text for turn in result.turns] == ["Hello Ada", "Ada", "third"]
+        assert [turn.verdict for turn in result.score.turns] == ["pass", "pass", "pass"]
+        assert (len(result.observation.exchanges), result.observation.requests) == (3, 3)
+
+    play(story, tmp_path)
+
+
+def test_a_window_leaves_out_what_is_old(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [knows(upstream, SAYS)]
+        await stage.run(talk(more="window_size: 1"))
+        assert [each["content"] for each in upstream.seen[2].json()["messages"]] == ["Be brief.", "And again?"]
+
+    play(story, tmp_path)
+
+
+def test_a_conversation_stops_at_a_turn_that_failed_if_it_says_so(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [knows(upstream, SAYS)]
+        stopped = await stage.run(talk("Bob", "on_turn_failure: stop"), run="e_1")
+        assert len(upstream.seen) == 2
+        assert [turn.verdict for turn in stopped.results[0].score.turns] == ["pass", "fail", "skip"]
+        assert table(stopped)[0][3:5] == ("quality_failure", "fail")
+        went_on = await stage.run(talk("Bob", "aggregation: min"), run="e_2")
+        assert [turn.verdict for turn in went_on.results[0].score.turns] == ["pass", "fail", "pass"]
+        assert table(went_on)[0][3:] == ("quality_failure", "fail", 0.0)
+
+    play(story, tmp_path)
+
+
+def test_the_whole_conversation_can_be_graded_too(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [knows(upstream, SAYS)]
+        standing = await stage.run(talk(more="assertions: [{type: contains, value: My name is Ada}]"))
+        (result,) = standing.results
+        assert [score.verdict for score in result.score.scores] == ["pass"]
+        assert result.score.score == 1.0
+
+    play(story, tmp_path)
+
+
+def test_a_turn_without_an_answer_is_an_error_of_the_conversation(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [knows(upstream, SAYS), answer(400, b'{"error":{"message":"no"}}')]
+        (result,) = (await stage.run(talk())).results
+        assert (result.status, result.score.verdict, len(result.turns)) == ("execution_error", "not_graded", 2)
+        assert result.observation.error_code == "invalid_request"
+
+    play(story, tmp_path)
+
+
+def test_a_case_that_cannot_be_delivered_is_an_error_and_asks_nobody(tmp_path: Path) -> None:
+    text = """
+tests:
+  - id: a
+    input: [{role: user, content: [{type: image, value: notes.md}]}]
+    assertions: [{type: contains, value: x}]
+"""
+
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        (stage.root / "notes.md").write_text("no picture")
+        (result,) = (await stage.run(text)).results
+        assert result.status == "execution_error"
+        assert "is no picture" in result.observation.error
+        assert upstream.seen == []
+
+    play(story, tmp_path)
+
+
+def test_the_system_policy_is_that_of_the_target(tmp_path: Path) -> None:
+    text = """
+tests:
+  - id: a
+    input:
+      - {role: system, content: First.}
+      - {role: user, content: Hi.}
+      - {role: system, content: Later.}
+      - {role: user, content: Go.}
+    assertions: [{type: contains, value: x}]
+"""
+
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [replies(upstream, lambda _: says("x"))]
+        targets = [
+            TargetSpec(name="kept", model="acme/m", concurrency=1),
+            TargetSpec(name="merged", model="acme/m", system="merge_all", concurrency=1),
+        ]
+        for target in targets:
+            await stage.run(text, (target,), run=target.name)
+        roles = [[each["role"] for each in seen.json()["messages"]] for seen in upstream.seen]
+        assert roles == [["system", "user", "system", "user"], ["system", "user", "user"]]
+
+    play(story, tmp_path)
+
+
+def test_files_are_read_once_as_long_as_there_is_room(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one")
+    shelf = FileShelf(SuiteFiles(tmp_path))
+    assert shelf.contents(("a", "missing")) == {"a": b"one"}
+    (tmp_path / "a").write_bytes(b"two")
+    assert shelf.contents(("a",)) == {"a": b"one"}
+    shelf._size = 1 << 40
+    (tmp_path / "b").write_bytes(b"b")
+    assert shelf.contents(("b",)) == {"b": b"b"}
+    assert shelf.contents(("a",)) == {"a": b"two"}

@@ -1,0 +1,161 @@
+"""A stage for evals: suites as people write them, a model that answers over HTTP, and a real store."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sightline.engine.evaluating.evaluation import Evaluation
+from sightline.engine.evaluating.progress import Progress
+from sightline.engine.evaluating.suite_files import SuiteFiles
+from sightline.engine.evaluating.surroundings import Surroundings
+from sightline.evals.options import Options
+from sightline.evals.reading.need import Reading
+from sightline.evals.reading.suites import read_suite
+from sightline.evals.standing import Standing
+from sightline.evals.suite import Suite
+from sightline.evals.target import TargetSpec
+from sightline.model.reply import Reply
+from tests.loop_stage import says
+from tests.running_stage import RunStage, opened, plays
+from tests.store.traffic import prices
+from tests.upstream import Play, Talk, Upstream
+
+ACME = TargetSpec(name="acme", model="acme/m")
+
+CAPITALS = """
+name: capitals
+tests:
+  - id: france
+    input: What is the capital of France?
+    assertions: [{type: contains, value: Paris}]
+  - id: italy
+    input: What is the capital of Italy?
+    assertions: [{type: contains, value: Rome}]
+  - id: spain
+    input: What is the capital of Spain?
+    assertions: [{type: contains, value: Madrid}]
+"""
+KNOWN = {"France": "Paris", "Italy": "Rome", "Spain": "Toledo"}
+
+
+def suite_of(text: str, root: Path, file: str = "capitals.yaml") -> Suite:
+    """The suite in a text, which must be sound."""
+    files = SuiteFiles(root)
+    reading = read_suite(text.encode(), file)
+    try:
+        need = next(reading)
+        while True:
+            need = reading.send(files.bring(need))
+    except StopIteration as end:
+        read: Reading = end.value
+    assert read.suite is not None, read.problems
+    return read.suite
+
+
+def asked(upstream: Upstream) -> str:
+    """The words of the last message of the last request."""
+    return words_in(upstream.seen[-1].json())
+
+
+def words_in(body: Any) -> str:
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+
+
+def knows(upstream: Upstream, answers: dict[str, str]) -> Play:
+    """A model that answers by a word of the question, wholly or as a stream, as it was asked."""
+
+    async def model(talk: Talk) -> None:
+        body = upstream.seen[-1].json()
+        words = words_in(body)
+        text = next((answer for word, answer in answers.items() if word in words), "I do not know.")
+        await plays(says(text), stream=bool(body.get("stream")))(talk)
+
+    return model
+
+
+def replies(upstream: Upstream, reply: Callable[[Any], Reply]) -> Play:
+    """A model whose reply is made of the body that it was sent."""
+
+    async def model(talk: Talk) -> None:
+        body = upstream.seen[-1].json()
+        await plays(reply(body), stream=bool(body.get("stream")))(talk)
+
+    return model
+
+
+class EvalStage:
+    """An evaluation on a stage for runs. `told` is the progress so far."""
+
+    def __init__(self, stage: RunStage, root: Path, **more: Any) -> None:
+        self.stage = stage
+        self.root = root
+        self.told: list[Progress] = []
+        around: dict[str, Any] = {
+            "catalog": stage.catalog,
+            "has_key": lambda _: True,
+            "make_id": stage.make_id,
+            "root": root,
+            "environment": {"PATH": "/usr/bin:/bin"},
+            "process": "here",
+            "store": stage.store,
+            "prices": prices,
+            "hub": stage.hub,
+            "runner": stage.runner,
+            **more,
+        }
+        self.evaluation = Evaluation(stage.engine, stage.store.logbook, Surroundings(**around))
+
+    def suite(self, text: str = CAPITALS) -> Suite:
+        return suite_of(text, self.root)
+
+    async def run(
+        self,
+        text: str = CAPITALS,
+        targets: Sequence[TargetSpec] = (ACME,),
+        *,
+        run: str = "e_1",
+        judges: Sequence[TargetSpec] = (),
+        **options: Any,
+    ) -> Standing:
+        return await self.evaluation.run(
+            self.suite(text), targets, Options(**options), self.told.append, judges=judges, run=run
+        )
+
+    async def resume(self, run: str = "e_1") -> Standing:
+        return await self.evaluation.resume(run, self.told.append)
+
+
+def table(standing: Standing) -> list[tuple[str, str, int, str, str, float | None]]:
+    """The rows of a run, as far as they do not depend on time."""
+    return [
+        (each.case, each.target, each.trial, each.status, each.score.verdict, each.score.score)
+        for each in standing.results
+    ]
+
+
+def verdicts(standing: Standing) -> dict[str, str]:
+    """The verdict of each case, where there is one target and one trial."""
+    return {each.case: each.score.verdict for each in standing.results}
+
+
+def play(story: Callable[[EvalStage, Upstream], Awaitable[None]], folder: Path, **more: Any) -> None:
+    """Tell a story on a stage whose model knows some capitals."""
+
+    async def played() -> None:
+        async with Upstream() as upstream:
+            upstream.script = [knows(upstream, KNOWN)]
+            root = folder / "suites"
+            root.mkdir(exist_ok=True)
+            stage = await opened(folder / "data", upstream.url, more.pop("spoken", "openai-chat"), **_of_stage(more))
+            try:
+                await story(EvalStage(stage, root, **more), upstream)
+            finally:
+                await stage.close()
+
+    asyncio.run(played())
+
+
+def _of_stage(more: dict[str, Any]) -> dict[str, Any]:
+    return {name: more.pop(name) for name in ("clock",) if name in more}

@@ -1,0 +1,31 @@
+import pytest
+
+from sightline.evals.observation import Observation, ToolUse
+from tests.grading_stage import seen, spec, told
+
+
+@pytest.mark.parametrize(
+    ("use", "is_used"),
+    [
+        (ToolUse(name="Skill", arguments={"skill": "office:pdf"}), True),
+        (ToolUse(name="skill", arguments={"skill": "docx"}), False),
+        (ToolUse(name="Read", arguments={"file_path": "/skills/pdf/SKILL.md"}), True),
+        (ToolUse(name="read", arguments={"path": "skills/pdf/x"}), True),
+        (ToolUse(name="read", arguments={"path": "skills/docx/x"}), False),
+        (ToolUse(name="Bash", arguments="ls", result="skills/pdf/SKILL.md"), True),
+        (ToolUse(name="Bash", arguments={"path": "skills/pdf/x"}), False),
+    ],
+)
+def test_a_skill_is_used_by_its_name_or_its_files(use: ToolUse, is_used: bool) -> None:
+    observation = Observation(tools=(ToolUse(name="other"), use))
+    assert seen(spec("skill-trigger", skill="pdf"), observation).score.score == float(is_used)
+    assert seen(spec("skill-trigger", skill="pdf", should_trigger=False), observation).score.score == float(not is_used)
+
+
+def test_what_was_looked_through_is_told() -> None:
+    (check,) = seen(spec("skill-trigger", skill="pdf"), Observation()).score.checks
+    assert (check.text, check.evidence) == ('skill "pdf" is used', "not in 0 tool calls")
+
+
+def test_a_skill_has_to_be_named() -> None:
+    assert told(spec("skill-trigger")) == [("skill", "skill is missing")]

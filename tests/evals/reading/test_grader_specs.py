@@ -1,0 +1,86 @@
+import pytest
+
+from sightline.evals.place import Place
+from sightline.evals.suite import GraderSpec
+from tests.evals.reading.stage import FILE, messages_of, read
+
+
+def graders(written: str) -> tuple[GraderSpec, ...]:
+    reading = read(f"tests:\n  - id: a\n    input: x\n    assertions: {written}\n")
+    assert reading.suite is not None, messages_of(reading)
+    return reading.suite.cases[0].graders
+
+
+def test_what_belongs_to_a_type_is_carried_as_it_stands() -> None:
+    (spec,) = graders("[{type: contains, value: x, name: n, weight: 2, min_score: 0.5, negate: true, x-note: y}]")
+    assert spec == GraderSpec(
+        type="contains",
+        name="n",
+        weight=2,
+        min_score=0.5,
+        negate=True,
+        config={"value": "x"},
+        place=Place(FILE, 4, 18),
+    )
+
+
+def test_bare_texts_are_the_criteria_of_one_rubric() -> None:
+    rubric, other = graders("[is polite, {type: is-json}, is short]")
+    assert other.name == "is-json"
+    assert rubric.config == {
+        "criteria": [{"id": "rubric-1", "outcome": "is polite"}, {"id": "rubric-2", "outcome": "is short"}]
+    }
+    assert rubric.type == "rubrics"
+
+
+@pytest.mark.parametrize(
+    ("written", "score"),
+    [
+        ("required: true", 0.8),
+        ("required: true, min_score: 0.6", 0.6),
+        ("required: 0.3", 0.3),
+        ("required: false", None),
+        ("weight: 1", None),
+    ],
+)
+def test_required_is_a_score(written: str, score: float | None) -> None:
+    assert graders(f"[{{type: is-json, {written}}}]")[0].required == score
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("contains", "assertions has to be a list"),
+        ("[3]", "a grader has to be a mapping"),
+        ("['']", "the criterion is empty"),
+        ("[{value: x}]", "the grader has no type"),
+        ("[{type: is-json, weight: -1}]", "weight has to be"),
+        ("[{type: is-json, required: 2}]", "required has to be"),
+    ],
+)
+def test_a_grader_that_cannot_be_one_is_refused(written: str, words: str) -> None:
+    reading = read(f"tests:\n  - id: a\n    input: x\n    criteria: good\n    assertions: {written}\n")
+    assert reading.suite is None
+    assert any(words in each for each in messages_of(reading))
+
+
+def test_graders_stand_under_execution_too() -> None:
+    reading = read(
+        "execution: {assertions: [{type: is-json}]}\n"
+        "tests:\n  - {id: a, input: x, execution: {evaluators: [{type: contains, value: y}]}}\n"
+        "  - {id: b, input: x, criteria: good, execution: {skip_defaults: true}}\n"
+    )
+    assert reading.suite is not None
+    assert [[spec.type for spec in case.graders] for case in reading.suite.cases] == [
+        ["contains", "is-json"],
+        ["llm-grader"],
+    ]
+
+
+def test_a_suites_graders_may_name_the_variables_of_a_case() -> None:
+    reading = read(
+        "assertions: [{type: contains, value: '{{ word }}'}]\n"
+        "tests:\n  - {id: a, input: x, vars: {word: one}}\n  - {id: b, input: x, vars: {word: two}}\n"
+    )
+    assert reading.suite is not None
+    assert [case.graders[0].config["value"] for case in reading.suite.cases] == ["one", "two"]

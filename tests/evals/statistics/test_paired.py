@@ -1,0 +1,78 @@
+import pytest
+
+from sightline.evals.statistics.mean import mean_of
+from sightline.evals.statistics.paired import paired
+from tests.evals.chance import drawing
+
+BEFORE = [0.2, 0.9, 0.4, 1.0, 0.65, 0.7, 0.1, 0.8]
+AFTER = [0.5, 0.95, 0.4, 0.9, 0.85, 0.9, 0.6, 0.7]
+
+
+def test_the_difference_is_that_of_pairs() -> None:
+    found = paired(BEFORE, AFTER, drawing())
+    assert found is not None
+    assert found.difference == mean_of([b - a for a, b in zip(BEFORE, AFTER, strict=True)])
+    assert (found.wins, found.losses, found.ties, found.differing) == (5, 2, 1, 7)
+    assert found.permutation.p == 0.140625
+    assert found.sign_p == pytest.approx(0.453125)
+    assert found.bootstrap is not None
+    assert found.bootstrap.method == "bca"
+
+
+def test_a_tolerance_makes_ties_and_moves_nothing_else() -> None:
+    strict, lenient = paired(BEFORE, AFTER, drawing()), paired(BEFORE, AFTER, drawing(), tolerance=0.15)
+    assert strict is not None
+    assert lenient is not None
+    assert (lenient.wins, lenient.losses, lenient.ties) == (4, 0, 4)
+    assert lenient.difference == strict.difference
+    assert lenient.permutation == strict.permutation
+
+
+def test_the_last_digits_of_a_computation_are_no_difference() -> None:
+    found = paired([0.3, 0.5], [0.1 + 0.2, 0.5], drawing())
+    assert found is not None
+    assert (found.wins, found.losses, found.ties, found.differing) == (0, 0, 2, 0)
+    assert found.difference.value == 0
+
+
+def test_groups_make_the_error_larger() -> None:
+    before, after = [0.0] * 8, [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+    alone, grouped = paired(before, after, drawing()), paired(before, after, drawing(), groups=["x"] * 4 + ["y"] * 4)
+    assert alone is not None
+    assert grouped is not None
+    assert alone.difference.error is not None
+    assert grouped.difference.error is not None
+    assert grouped.difference.error > 2 * alone.difference.error
+    assert grouped.differing == 1
+
+
+def test_it_tells_how_many_cases_the_seen_difference_needs() -> None:
+    found = paired(BEFORE, AFTER, drawing())
+    assert found is not None
+    assert found.smallest is not None
+    assert found.needed is not None
+    ratio = found.smallest / found.difference.value
+    assert found.needed == pytest.approx(8 * ratio**2, abs=1)
+
+
+def test_a_difference_of_nought_on_average_needs_no_number_of_cases() -> None:
+    found = paired([0.0, 1.0], [1.0, 0.0], drawing())
+    assert found is not None
+    assert found.smallest is not None
+    assert found.needed is None
+
+
+def test_one_pair_has_no_error_and_no_pair_has_nothing() -> None:
+    found = paired([0.0], [1.0], drawing())
+    assert found is not None
+    assert (found.difference.error, found.smallest, found.needed, found.bootstrap) == (None, None, None, None)
+    assert paired([], [], drawing()) is None
+
+
+def test_scipy_agrees_on_the_paired_interval() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    found = paired(BEFORE, AFTER, drawing(), level=0.9)
+    assert found is not None
+    assert found.difference.interval is not None
+    expected = stats.ttest_rel(AFTER, BEFORE).confidence_interval(0.9)
+    assert (found.difference.interval.low, found.difference.interval.high) == pytest.approx(tuple(expected), rel=1e-9)

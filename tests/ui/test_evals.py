@@ -1,0 +1,303 @@
+"""Evals in a real browser: a suite that was run, its cases, what graders saw, and cases made of what was recorded."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import NARROW, Shown
+from tests.chat_page import opened
+from tests.page_stage import PageStage, chat, page_stage, proof, system, user
+
+CONFIG = """
+[ask]
+model = "acme/m"
+
+[evals.targets.teacher]
+model = "acme/m"
+
+[evals.targets.parrot]
+mock = "Hello from Rome and Madrid."
+"""
+SUITE = """# Capitals, as people ask for them.
+name: capitals
+tests:
+  - id: france
+    # The easy one.
+    criteria: Greets, and knows France.
+    input: What is the capital of France?
+    expected_output: Hello
+    assertions:
+      - type: contains
+        value: Hello
+  - id: italy
+    tags: [smoke]
+    input:
+      - role: system
+        content: You are a teacher.
+      - role: user
+        content: What is the capital of Italy?
+    assertions:
+      - type: contains
+        value: Rome
+      - type: regex
+        value: "^Hello"
+  - id: spain
+    input: And of Spain?
+    assertions:
+      - type: contains
+        value: Madrid
+"""
+FILE = "evals/capitals.eval.yaml"
+PROGRAM = (sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A server, and a folder with a suite beside its configuration."""
+
+    stage: PageStage
+    folder: Path
+
+    @property
+    def suite(self) -> Path:
+        return self.folder / FILE
+
+    def run(self, *more: str) -> str:
+        """A person runs the suite on the command line: the run's id."""
+        where = ("--config", str(self.folder / "sightline.toml"), "--data", str(self.folder / "data"))
+        command = [*PROGRAM, "eval", "run", FILE, *more, *where]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False, timeout=60)
+        assert done.returncode in (0, 1), done.stderr.decode()
+        newest: str = self.stage.person.get("/api/evals")[0]["run"]
+        return newest
+
+    def goto(self, page: Page, where: str) -> None:
+        page.goto(f"{self.stage.desk.server.url}/#/evals{where}")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("evals")
+    (folder / "evals").mkdir()
+    with page_stage(folder, "openai-chat", CONFIG) as stage:
+        yield Scene(stage, folder)
+
+
+@pytest.fixture
+def scene(made: Scene) -> Scene:
+    """The suite as it is here; nothing is held, and the provider says hello in a stream."""
+    made.suite.write_text(SUITE)
+    made.stage.clean()
+    made.stage.person.put("/api/interception", {"mode": "off"})
+    made.stage.desk.says(stream=True)
+    return made
+
+
+def cell(page: Page, words: str) -> Locator:
+    """A cell of the matrix by how it stands."""
+    return page.get_by_role("link", name=re.compile(f"^{re.escape(words)}"))
+
+
+def fits(shown: Shown) -> None:
+    """Nothing sticks out to the side."""
+    sizes = shown.page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
+    assert sizes[0] <= sizes[1], sizes
+
+
+def test_who_has_none_is_told_how_to_run_the_first(scene: Scene) -> None:
+    with scene.stage.look() as shown:
+        page = shown.page
+        page.get_by_role("link", name="Evals").click()
+        expect(page.get_by_role("heading", name="No evals yet")).to_be_visible()
+        expect(page.get_by_text("sightline eval run evals/first.yaml")).to_be_visible()
+        scene.stage.keep(shown, "evals-empty")
+        scene.run("--target", "parrot")
+        expect(page.get_by_role("link", name="capitals", exact=True)).to_be_visible()
+
+
+def test_a_run_is_looked_through_by_keyboard_with_failures_first(scene: Scene) -> None:
+    run = scene.run("--target", "teacher", "--target", "parrot")
+    with scene.stage.look() as shown:
+        page = shown.page
+        scene.goto(page, "")
+        expect(page.get_by_role("row", name=run)).to_be_visible()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="capitals")).to_be_visible()
+        assert page.url.endswith(f"#/evals/{run}")
+        expect(page.get_by_role("img", name=re.compile("Mean score of teacher: 0.5, 95 % interval"))).to_be_visible()
+        rows = page.get_by_role("region", name="Cases").get_by_role("row")
+        expect(rows).to_have_count(4)
+        expect(rows.nth(1)).to_contain_text("spain")
+        scene.stage.keep(shown, "evals-run")
+
+        page.keyboard.press("/")
+        page.keyboard.type("is:passed target:teacher")
+        expect(rows).to_have_count(2)
+        expect(page.get_by_text("1 of 3 cases")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(rows).to_have_count(4)
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        expect(cell(page, "italy on teacher: failed, score 0.5")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="italy")).to_be_visible()
+        expect(page.get_by_role("article", name="system")).to_contain_text("You are a teacher.")
+        expect(page.get_by_role("region", name="Answer")).to_contain_text("Hello there.")
+        graders = page.get_by_role("list", name="Graders")
+        expect(graders.get_by_role("button", name="failed contains-Rome")).to_have_attribute("aria-expanded", "true")
+        expect(graders).to_contain_text("matches /^Hello/")
+        scene.stage.keep(shown, "evals-case")
+        page.keyboard.press("n")
+        expect(page.get_by_role("heading", name="italy")).to_be_visible()
+        expect(page.get_by_role("radio", name="parrot")).to_have_attribute("aria-checked", "true")
+        page.keyboard.press("p")
+        page.get_by_role("link", name="Exact wire").click()
+        expect(page.get_by_role("tab", name="Wire")).to_have_attribute("aria-selected", "true")
+        page.go_back()
+        expect(page.get_by_role("main", name="Case")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("region", name="Cases")).to_be_visible()
+
+
+def test_a_case_is_changed_in_its_suite_and_run_again(scene: Scene) -> None:
+    run = scene.run("--target", "teacher")
+    with scene.stage.look() as shown:
+        page = shown.page
+        scene.goto(page, f"/{run}/case?case=italy&target=teacher")
+        source = page.get_by_role("tree", name="The case in the suite")
+        for fold in source.get_by_role("button", expanded=False).all():
+            fold.click()
+        source.get_by_role("button", name='Edit value: "Rome"').click()
+        page.keyboard.press("Control+a")
+        page.keyboard.type("there")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("assertions[0].value was changed")).to_be_visible()
+        assert scene.suite.read_text() == SUITE.replace("value: Rome", "value: there")
+        page.get_by_role("button", name="Run it again").click()
+        expect(page.get_by_text("passed", exact=False).first).to_be_visible()
+        expect(page.get_by_role("list", name="Graders")).to_contain_text('contains "there"')
+        assert run not in page.url
+
+        scene.suite.write_text(scene.suite.read_text() + "# somebody else\n")
+        shown.expected.append("status of 409")
+        source.get_by_role("button", name='Edit id: "italy"').click()
+        page.keyboard.type("x")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("The file was changed in the meantime")
+        page.get_by_role("button", name="Load it again").click()
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_request_is_held_edited_and_its_answer_graded(scene: Scene) -> None:
+    run = scene.run("--target", "teacher", "--no-cache")
+    with scene.stage.look() as shown:
+        page = shown.page
+        scene.goto(page, f"/{run}/case?case=france&target=teacher")
+        expect(page.get_by_role("heading", name="france")).to_be_visible()
+        page.get_by_role("button", name="Edit and re-run").click()
+        expect(proof(page)).to_contain_text("shown")
+        page.get_by_role("button", name="Send").first.click()
+        expect(proof(page)).to_contain_text("sent = shown")
+        scene.goto(page, f"/{run}")
+        expect(cell(page, "france on teacher: passed")).to_be_visible()
+
+
+def test_two_targets_and_two_runs_are_compared_and_the_suite_has_a_trend(scene: Scene) -> None:
+    first = scene.run("--target", "teacher", "--target", "parrot")
+    scene.run("--target", "parrot")
+    with scene.stage.look(dark=True) as shown:
+        page = shown.page
+        scene.goto(page, f"/{first}")
+        page.get_by_role("link", name="Compare targets").click()
+        expect(page.get_by_role("img", name=re.compile(r"Difference of the mean scores: 0\.5, 95 %"))).to_be_visible()
+        expect(page.get_by_role("img", name=re.compile("^A: teacher: 3 scores, mean 0.5"))).to_be_visible()
+        expect(page.get_by_role("img", name=re.compile("^B: parrot: 3 scores, mean 1"))).to_be_visible()
+        expect(page.get_by_role("link", name="B: spain, 1")).to_be_visible()
+        scene.stage.keep(shown, "evals-compare-dark")
+        page.get_by_role("button", name="Swap").click()
+        expect(page.get_by_role("img", name=re.compile("^A: parrot"))).to_be_visible()
+
+        scene.goto(page, "")
+        expect(page.get_by_role("row", name=first)).to_be_visible()
+        page.keyboard.press("x")
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+        page.keyboard.press("c")
+        expect(page.get_by_role("heading", name="Two evals")).to_be_visible()
+        scene.goto(page, f"/trend?suite={FILE}")
+        expect(page.get_by_role("group", name=re.compile("^Trend: "))).to_be_visible()
+        point = page.get_by_role("link", name=re.compile("^teacher, .* Mean score: 0.5")).first
+        point.focus()
+        scene.stage.keep(shown, "evals-trend-dark")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("region", name="Cases")).to_be_visible()
+
+
+def test_a_recorded_exchange_becomes_a_case(scene: Scene) -> None:
+    asked = chat(
+        system("Today is 2026-11-15."), user("Hello?"), {"role": "assistant", "content": "Yes."}, user("Who are you?")
+    )
+    scene.stage.desk.says()
+    scene.stage.free(asked)
+    with scene.stage.look() as shown:
+        page = shown.page
+        exchange = scene.stage.person.get("/api/exchanges?limit=1")["exchanges"][0]["id"]
+        scene.stage.open(page, exchange)
+        expect(page.get_by_role("button", name="Make a case of this")).to_be_visible()
+        page.keyboard.press("Shift+M")
+        dialog = page.get_by_role("dialog", name="Make a case of this")
+        text = dialog.get_by_role("textbox", name="The case as YAML")
+        expect(text).to_contain_text("Who are you?")
+        expect(dialog.get_by_text("1 placeholder")).to_be_visible()
+        scene.stage.keep(shown, "evals-make")
+        dialog.get_by_role("combobox", name="Begins").select_option("2")
+        expect(text).to_contain_text("turns:")
+        dialog.get_by_role("combobox", name="Suite").select_option(FILE)
+        dialog.get_by_role("button", name="Save").click()
+        expect(page.get_by_text(f"The case is in {FILE}.")).to_be_visible()
+        expect(dialog).to_have_count(0)
+    written = scene.suite.read_text()
+    assert written.startswith(SUITE.rstrip("\n"))
+    assert "mode: conversation" in written
+    assert "Today is {{ date }}." in written
+
+
+def test_an_answer_of_the_chat_becomes_a_case_in_a_new_suite(scene: Scene) -> None:
+    with scene.stage.look() as shown:
+        talk = opened(shown, scene.stage.desk.server)
+        pair = talk.ask("Hello?")
+        pair.hover()
+        pair.get_by_role("button", name="More for this pair").click()
+        shown.page.get_by_role("menuitem", name="Make a case of this").click()
+        dialog = talk.dialog("Make a case of this")
+        expect(dialog.get_by_role("textbox", name="The case as YAML")).to_contain_text("expected_output: Hello there.")
+        dialog.get_by_role("combobox", name="Suite").select_option(label="A new file…")
+        expect(dialog.get_by_role("button", name="Save")).to_be_disabled()
+        dialog.get_by_role("textbox", name="Name of the file").fill("greetings")
+        dialog.get_by_role("button", name="Save").click()
+        expect(shown.page.get_by_text("The case is in evals/greetings.yaml.")).to_be_visible()
+    assert "input: Hello?" in (scene.folder / "evals/greetings.yaml").read_text().replace('"', "")
+
+
+def test_it_fits_on_a_phone(scene: Scene) -> None:
+    run = scene.run("--target", "teacher", "--target", "parrot", "--trials", "2")
+    with scene.stage.look(size=NARROW) as shown:
+        page = shown.page
+        places = {
+            "": "Evals",
+            f"/{run}": "Eval",
+            f"/{run}/case?case=italy&target=teacher": "Case",
+            f"/{run}/compare/{run}?a=teacher&b=parrot": "Two evals compared",
+            f"/trend?suite={FILE}": "Trend",
+        }
+        for where, name in places.items():
+            scene.goto(page, where)
+            expect(page.get_by_role("main", name=name, exact=True)).to_be_visible()
+            fits(shown)
+            scene.stage.keep(shown, f"evals-{name.lower().replace(' ', '-')}-narrow")
