@@ -55,7 +55,8 @@ class Growth:
             if not data.startswith(before) or not data.endswith(behind) or len(data) <= shortest:
                 break
             piece = data[first:last]
-            if b"\\" in piece or b'"' in piece or not piece.isascii():
+            # `in` takes bytes for a number first, and fails over that each time.
+            if piece.find(b"\\") >= 0 or piece.find(b'"') >= 0 or not piece.isascii():
                 break
             pieces.append(piece)
         if len(pieces) < 2:

@@ -74,7 +74,7 @@ class Journey:
     async def cut(self, reason: Fault) -> None:
         """End it now; its client is told why."""
         if self._passing is not None and not self.is_stopped:
-            await self._passing.cut(reason)
+            self._passing.cut(reason)
         elif self.task is not None:
             self.reason = reason
             self.task.cancel()

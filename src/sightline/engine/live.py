@@ -111,16 +111,16 @@ class Live:
 
     def came(self, data: bytes) -> None:
         """A piece of the answer came."""
+        elapsed = self._clock.elapsed()
         if not self._first_byte:
-            self._first_byte = self._elapsed()
-        shown = self._masking.feed(data)
-        if shown:
-            self._frame(shown)
+            self._first_byte = elapsed - self.asked.received
+        if shown := self._masking.feed(data):
+            self._frame(shown, elapsed)
 
-    def _frame(self, data: bytes) -> None:
+    def _frame(self, data: bytes, elapsed: float) -> None:
         self._frames += 1
         self._reply.update(data)
-        noted = self._note(FrameArrived(data, self._clock.elapsed() - self._attempted))
+        noted = self._note(FrameArrived(data, elapsed - self._attempted))
         if self._hub.is_watched:
             self._hub.show(noted)
 
@@ -254,7 +254,7 @@ class Live:
             return
         self._is_settled = True
         if held := self._masking.close():
-            self._frame(held)
+            self._frame(held, self._clock.elapsed())
         if reply is not None and self._frames > 1:
             self._hide_what_came_in_pieces(reply)
 

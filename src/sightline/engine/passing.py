@@ -26,57 +26,45 @@ class Passing:
         self._ready = b""
         self._is_over = False
         self._cut: Fault | None = None
-        self._waiting: asyncio.Task[object] | None = None
 
     async def begin(self) -> bytes:
         """Wait for the first bytes for the client, which stay the first to be read; nothing where there are none."""
-        self._ready = await self._next()
+        self._ready = await anext(self, b"")
         return self._ready
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        data, self._ready = self._ready, b""
-        if data := data or await self._next():
+        # Nearly all of the work for a stream is done here, once for each of its pieces: each step that is a coroutine
+        # of its own costs a piece as much as passing it on does.
+        if data := self._ready:
+            self._ready = b""
             return data
-        raise StopAsyncIteration
-
-    async def _next(self) -> bytes:
-        self._tap.catch_up()
+        tap = self._tap
+        tap.catch_up()
         while not self._is_over:
-            if self._tap.has_ended:
+            if tap.has_ended:
                 await self._hear_out()
                 await self._close(None)
                 break
             try:
-                out = self._tap.take(await self._read())
+                out = tap.take(await (self._late_words() if tap.may_end else self._response.__anext__()))
             except StopAsyncIteration:
                 out = await self._last(None)
             except Fault as fault:
                 out = await self._last(fault)
             if out:
                 return out
-            self._tap.catch_up()  # what was held back counts as come
-        return b""
+            tap.catch_up()  # what was held back counts as come
+        raise StopAsyncIteration
 
-    async def _read(self) -> bytes:
-        task = self._waiting = asyncio.current_task()
+    async def _late_words(self) -> bytes:
         try:
-            if not self._tap.may_end:
-                return await self._response.__anext__()
             async with asyncio.timeout(LATE_WORDS):
                 return await self._response.__anext__()
         except TimeoutError:
             raise StopAsyncIteration from None  # some servers keep the connection open
-        except asyncio.CancelledError:
-            if self._cut is None or task is None:
-                raise
-            # It was cut off here and not by the reader, who gets an answer.
-            task.uncancel()
-            raise self._cut from None
-        finally:
-            self._waiting = None
 
     async def _last(self, fault: Fault | None) -> bytes:
         fault = self._cut or fault
@@ -95,13 +83,10 @@ class Passing:
         except (TimeoutError, Fault):
             return
 
-    async def cut(self, fault: Fault) -> None:
+    def cut(self, fault: Fault) -> None:
         """End it now, with this as the reason for the client."""
         self._cut = fault
-        if self._waiting is not None:
-            self._waiting.cancel()
-        else:
-            await self._response.close()
+        self._response.cut(fault)
 
     async def leave(self) -> None:
         """The client is done, or gone."""

@@ -116,11 +116,12 @@ class Masking:
         if self._held:
             data = self._held + data
         for form in searched.spelled:
-            if form in data:
+            # `in` takes bytes for a number first, and fails over that each time.
+            if data.find(form) >= 0:
                 self.has_found = True
                 data = searched.raw.sub(MASK.encode(), data)
                 break
-        if data[-1:] not in searched.letters:
+        if not data or data[-1] not in searched.letters:
             self._held = b""
             return data  # as at the end of a frame: no secret has a line break in it
         cut = self._beginning(data)

@@ -50,8 +50,10 @@ class FrameMasking(Masking):
 
     def feed(self, data: bytes) -> bytes:
         """What can be shown of these bytes, and of those that were held back."""
+        if self._ending is None:
+            return data  # there is no key
         data = super().feed(data)
-        if self._ending is None or not (self._begun or self._rest or self._ending.search(data)):
+        if not (self._begun or self._rest or self._ending.search(data)):
             return data  # as nearly always
         *lines, rest = (self._rest + data).splitlines(keepends=True) or [b""]
         if rest.endswith((b"\n", b"\r")):

@@ -1,6 +1,7 @@
 """The application: guards the door, and shows each request to the one who serves it."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
 
 from sightline.server.asgi import RUNNING, Receive, Scope, Send
@@ -26,7 +27,7 @@ class App:
         self._tasks.add(task)
         connection.add(task)
         try:
-            await self._serve(scope, receive, send)
+            await self._serving(scope, receive, send)
         except asyncio.CancelledError:
             # The client has gone, or the server ends: both are ways for a request to end, and no failure of it.
             return
@@ -34,16 +35,15 @@ class App:
             connection.discard(task)
             self._tasks.discard(task)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _serving(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Whoever serves it, to be awaited: a coroutine around another costs each piece of a stream some time."""
         is_workbench = self._workbench.serves(scope)
         refusal = self._guard.refusal(scope["headers"])
         if refusal is not None:
             refusing = self._workbench if is_workbench else self._gateway
-            await refusing.refusal(scope, refusal).to(send)
-        elif is_workbench:
-            await self._workbench.serve(scope, receive, send)
-        else:
-            await self._gateway.serve(scope, receive, send)
+            return refusing.refusal(scope, refusal).to(send)
+        serving = self._workbench if is_workbench else self._gateway
+        return serving.serve(scope, receive, send)
 
     async def settled(self) -> None:
         """Wait for requests that were cut off."""

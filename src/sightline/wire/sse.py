@@ -47,7 +47,7 @@ class SseDecoder:
         if self._follows_cr and data:
             self._follows_cr = False
             data = data.removeprefix(b"\n")
-        if b"\r" in data:
+        if data.find(b"\r") >= 0:  # `in` takes bytes for a number first, and fails over that each time
             self._follows_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         cut = data.rfind(b"\n") + 1
@@ -83,7 +83,7 @@ class SseDecoder:
             head, gap, data = block.partition(b"\n")
             if not gap and block[:6] == b"data: ":
                 append(Frame(block[6:]))
-            elif data[:6] == b"data: " and b"\n" not in data and (head == known or head[:7] == b"event: "):
+            elif data[:6] == b"data: " and data.find(b"\n") < 0 and (head == known or head[:7] == b"event: "):
                 if head != known:
                     known, event = head, head[7:].decode("utf-8", "replace")
                 append(Frame(data[6:], event))

@@ -1,7 +1,7 @@
 """The gateway: what a client asks is understood, given to the relay, and the answer handed back as it comes."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
@@ -31,14 +31,13 @@ class Gateway:
         self._has_key = has_key
         self._elapsed = elapsed
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+    def serve(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer one request, once this is awaited."""
         received = self._elapsed()
         place = understood(scope["raw_path"].decode("latin-1"))
         if place.kind == "ask" and scope["method"] == "POST":
-            await self._ask(scope, receive, send, place, received)
-        else:
-            await self._beside(scope, place).to(send)
+            return self._ask(scope, receive, send, place, received)
+        return self._beside(scope, place).to(send)
 
     def refusal(self, scope: Scope, fault: Fault) -> Answer:
         """A request that is not even looked at, in its own dialect."""

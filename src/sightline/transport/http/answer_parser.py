@@ -48,10 +48,18 @@ class AnswerParser:
 
     def feed(self, data: bytes) -> None:
         """Take in what came. Must not be called when the answer is over."""
-        if self.has_head:
-            self._feed_body(data)
-        else:
+        if not self.has_head:
             self._feed_head(data)
+            return
+        before = len(self.pieces)
+        self._parse(data)
+        if len(self.pieces) > before:
+            self._framing_size = 0
+            return
+        # Nothing but the size and the extensions of a chunk, or trailers: nobody takes those, so nobody slows them.
+        self._framing_size += len(data)
+        if self._framing_size > HEAD_LIMIT and not self.is_over():
+            self._give_up(f"more than {HEAD_LIMIT // 1024} KiB of it are neither head nor body")
 
     def _feed_head(self, data: bytes) -> None:
         # Up to the limit and not further, so that the limit does not depend on how the bytes were split.
@@ -63,17 +71,6 @@ class AnswerParser:
                 self._parse(data[room:])
             else:
                 self._give_up(f"its head is larger than {HEAD_LIMIT // 1024} KiB")
-
-    def _feed_body(self, data: bytes) -> None:
-        before = len(self.pieces)
-        self._parse(data)
-        if len(self.pieces) > before:
-            self._framing_size = 0
-            return
-        # Nothing but the size and the extensions of a chunk, or trailers: nobody takes those, so nobody slows them.
-        self._framing_size += len(data)
-        if self._framing_size > HEAD_LIMIT and not self.is_over():
-            self._give_up(f"more than {HEAD_LIMIT // 1024} KiB of it are neither head nor body")
 
     def ended(self, *, clean: bool) -> None:
         """The connection ended; `clean` when the other side said so."""
@@ -97,7 +94,7 @@ class AnswerParser:
                 self.keeps_alive = False
             else:
                 self._fail(str(error))
-        if self.is_over():
+        if self.is_complete or self.fault is not None:
             # It holds methods of ours, and would keep both alive until the collector runs.
             self._llhttp = None
 

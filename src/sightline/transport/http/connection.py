@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
+from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.answer_parser import AnswerParser
 from sightline.transport.http.timeouts import Timeouts
@@ -54,7 +55,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer
-        if answer is None or answer.is_over():
+        if answer is None or answer.is_complete or answer.fault is not None:
             # Nobody asked for this, so nothing that this connection says can be believed any more.
             self.abort()
             return
@@ -142,9 +143,9 @@ class Connection(asyncio.Protocol):
                 if answer.fault is not None:
                     raise answer.fault
                 await self.changed()
-        finally:
-            if not answer.has_head:
-                self.abort()
+        except BaseException:
+            self.abort()
+            raise
         return answer
 
     async def _write(self, answer: AnswerParser, head: bytes, body: bytes) -> None:
@@ -171,14 +172,16 @@ class Connection(asyncio.Protocol):
         self._heard = self._loop.time()
         self._watch(self._timeouts.first_byte)
 
-    async def changed(self) -> None:
-        """Wait until something came, or the connection ended. To stop waiting is to close the connection."""
+    def changed(self) -> asyncio.Future[None]:
+        """Done when something came, or the connection ended. Whoever stops waiting for it has to abort."""
         waiter = self._waiter = self._loop.create_future()
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            self.abort()
-            raise
+        return waiter
+
+    def cut(self, answer: AnswerParser, fault: Fault) -> None:
+        """End an exchange from here: whoever waits for more of its answer gets this fault."""
+        answer.fault = fault
+        self.abort()
+        self._wake()
 
     def take(self, answer: AnswerParser) -> bytes:
         """All of the body that came since the last time."""
@@ -217,9 +220,7 @@ class Connection(asyncio.Protocol):
             # It is the reader who is slow.
             self._heard = self._loop.time()
         if limit and self._heard + limit <= self._loop.time():
-            answer.fault = faults.silent(self.place, limit, begun=answer.has_begun())
-            self.abort()
-            self._wake()
+            self.cut(answer, faults.silent(self.place, limit, begun=answer.has_begun()))
         else:
             self._watch(limit)
 

@@ -1,8 +1,10 @@
 """An answer whose head is here and whose body is still coming."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Self
 
+from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.answer_parser import AnswerParser
 from sightline.transport.http.connection import Connection
@@ -49,7 +51,11 @@ class Response:
             if answer.is_complete:
                 self._let_go()
                 raise StopAsyncIteration
-            await connection.changed()
+            try:
+                await connection.changed()
+            except asyncio.CancelledError:
+                connection.abort()
+                raise
         data = connection.take(answer)
         if answer.is_complete:
             self._let_go()
@@ -66,6 +72,12 @@ class Response:
                 await self.close()
                 raise faults.too_large(self._place, limit)
         return b"".join(pieces)
+
+    def cut(self, fault: Fault) -> None:
+        """Nothing more is wanted of it: whoever reads it, now or later, gets this fault."""
+        if self._connection is not None:
+            self._answer.pieces.clear()
+            self._connection.cut(self._answer, fault)
 
     def _let_go(self) -> None:
         connection, self._connection = self._connection, None
