@@ -84,7 +84,7 @@ class Unwritten(Protocol):
 
 class Hub:
     """Writes facts down by `record`, which is the store's, and tells them. `hear` is the store's too: what replies say,
-    for the search."""
+    for the search. `watching` are those who are told, and stays the same list."""
 
     def __init__(self, record: Record, hear: Hear | None = None) -> None:
         self._record = record
@@ -92,27 +92,27 @@ class Hub:
         self._unwritten: set[Unwritten] = set()
         self._overdue: set[Unwritten] = set()
         self._is_timed = False
-        self._watching: list[Watch] = []
+        self.watching: list[Watch] = []
         self._is_closed = False
 
     def record(self, entries: Sequence[Entry]) -> None:
         """Write these down, then tell the facts among them; frames were shown when they came."""
         self._record(entries)
-        if self._watching:
+        if self.watching:
             for entry in entries:
                 if isinstance(entry, Noted) and not isinstance(entry.fact, FrameArrived):
                     self.show(entry)
 
     def show(self, noted: Noted) -> None:
         """Tell a fact that is not recorded yet: a frame, as it comes."""
-        for watch in self._watching[:]:
+        for watch in self.watching[:]:
             watch.tell(noted)
 
     def announce(self, event: str, value: JsonObject) -> None:
         """Tell news of this kind. Nothing is recorded, and who does not watch misses it."""
-        if self._watching:
+        if self.watching:
             announced = Announced(event, value)
-            for watch in self._watching[:]:
+            for watch in self.watching[:]:
                 watch.tell(announced)
 
     def expect(self, unwritten: Unwritten) -> None:
@@ -120,7 +120,7 @@ class Hub:
 
         Most answers that are made up quickly are written down once and not twice.
         """
-        if self._watching:
+        if self.watching:
             unwritten.commit()
             return
         self._unwritten.add(unwritten)
@@ -145,22 +145,22 @@ class Hub:
     @property
     def is_watched(self) -> bool:
         """Whether anybody would hear of it."""
-        return bool(self._watching)
+        return bool(self.watching)
 
     def watch(self) -> Watch:
         """Every fact from now on, in the order of its becoming true."""
         watch = Watch(self)
-        self._watching.append(watch)
+        self.watching.append(watch)
         if self._is_closed:
             watch.close()
         return watch
 
     def forget(self, watch: Watch) -> None:
         """Tell this one nothing more."""
-        self._watching.remove(watch)
+        self.watching.remove(watch)
 
     def close(self) -> None:
         """Let every watcher go."""
         self._is_closed = True
-        for watch in self._watching[:]:
+        for watch in self.watching[:]:
             watch.close()

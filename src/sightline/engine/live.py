@@ -121,7 +121,7 @@ class Live:
         self._frames += 1
         self._reply.update(data)
         noted = self._note(FrameArrived(data, elapsed - self._attempted))
-        if self._hub.is_watched:
+        if self._hub.watching:
             self._hub.show(noted)
 
     # --- what a person does ---

@@ -18,6 +18,7 @@ class Overheard(Hub):
 
     def __init__(self, hub: Hub, tell: Telling) -> None:
         super().__init__(hub.record, hub.hear)
+        self.watching = hub.watching
         self._hub = hub
         self._tell = tell
 
@@ -33,12 +34,3 @@ class Overheard(Hub):
     def expect(self, unwritten: Unwritten) -> None:
         """Somebody listens, so it is written down at once."""
         unwritten.commit()
-
-    def show(self, noted: Noted) -> None:
-        """Tell a frame to those who watch."""
-        self._hub.show(noted)
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether anybody watches."""
-        return self._hub.is_watched

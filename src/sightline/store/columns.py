@@ -41,7 +41,8 @@ _LARGEST = 2**63 - 1
 
 def storable(text: str) -> str:
     """The text as every database takes it: without half characters, and without the one that some end a text at."""
-    text = text.replace("\0", "\ufffd")
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -49,9 +50,10 @@ def row_of(summary: Summary) -> list[str | int | float | None]:
     """The values of the columns in `FOLDED`; tools are a JSON list."""
     row: list[str | int | float | None] = list(_VALUES(summary))
     row[_TOOLS] = msgspec.json.encode([storable(name) for name in summary.tools]).decode() if summary.tools else "[]"
-    for index in _TEXTS:
-        if text := row[index]:
-            row[index] = storable(str(text))
+    texts = "".join([row[index] for index in _TEXTS])  # type: ignore[misc]
+    if not texts.isascii() or "\0" in texts:  # as a rule one look at all of them is enough
+        for index in _TEXTS:
+            row[index] = storable(str(row[index]))
     for index in _COUNTS:
         count = row[index]
         if count and not -_LARGEST <= count <= _LARGEST:  # type: ignore[operator]

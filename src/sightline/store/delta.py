@@ -15,7 +15,8 @@ LEAST_SIZE = 4096
 """What is smaller is stored by itself: looking for something to build on costs more than it saves."""
 _EDGE = 48
 _BLOCK = 1 << 16
-_LEVEL = 3
+_LEVEL = 1
+"""The next ones take up to three quarters more time for a hundredth less of short texts, and a tenth of long ones."""
 
 
 class Coded(NamedTuple):

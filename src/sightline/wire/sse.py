@@ -80,10 +80,11 @@ class SseDecoder:
         # is a data line alone or after an event line that is the same as the last.
         known, event, append = b"", "", frames.append
         for block in blocks:
-            head, gap, data = block.partition(b"\n")
-            if not gap and block[:6] == b"data: ":
+            if block[:6] == b"data: " and block.find(b"\n") < 0:
                 append(Frame(block[6:]))
-            elif data[:6] == b"data: " and data.find(b"\n") < 0 and (head == known or head[:7] == b"event: "):
+                continue
+            head, _, data = block.partition(b"\n")
+            if data[:6] == b"data: " and data.find(b"\n") < 0 and (head == known or head[:7] == b"event: "):
                 if head != known:
                     known, event = head, head[7:].decode("utf-8", "replace")
                 append(Frame(data[6:], event))
