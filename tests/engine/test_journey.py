@@ -36,7 +36,7 @@ def test_an_answer_that_is_looked_at_first_is_not_passing_yet() -> None:
         assert not journey.is_passing
         journey.is_done()
         assert ended == []
-        await journey.cut(Fault(Code.OVERLOADED, "enough"))
+        journey.cut(Fault(Code.OVERLOADED, "enough"))
         with pytest.raises(asyncio.CancelledError):
             await asyncio.sleep(0)
         assert journey.reason == Fault(Code.OVERLOADED, "enough")

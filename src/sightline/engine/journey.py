@@ -71,7 +71,7 @@ class Journey:
         if not self.is_stopped:
             self._ended(self)
 
-    async def cut(self, reason: Fault) -> None:
+    def cut(self, reason: Fault) -> None:
         """End it now; its client is told why."""
         if self._passing is not None and not self.is_stopped:
             self._passing.cut(reason)

@@ -127,7 +127,7 @@ class Relay:
         self.holds.close()
         await self._emptied(grace)
         for journey in list(self._active):
-            await journey.cut(_closing())
+            journey.cut(_closing())
         await self._emptied(_LAST_WORDS)
 
     async def _emptied(self, seconds: float) -> None:

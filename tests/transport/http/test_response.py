@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from sightline.errors import Code
+from sightline.errors import Code, Fault
 from sightline.transport.http.connection import BUFFER_LIMIT
 from sightline.transport.http.timeouts import Timeouts
 from tests.transport.http.asking import PATIENT, client, everything, failure, later, post, told, turns
@@ -59,6 +59,35 @@ def test_to_leave_early_closes_the_connection_at_once(how: str) -> None:
             await upstream.gone(0)
             await http.send(post(upstream.url), PATIENT)
             assert upstream.seen[-1].connection == 1
+
+    told(story())
+
+
+@pytest.mark.parametrize("is_waited_for", [True, False])
+def test_an_answer_that_is_cut_from_here_tells_its_reader_why(is_waited_for: bool) -> None:
+    async def story() -> None:
+        async with Upstream([stall(head() + chunk(b"a"))]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), PATIENT)
+            reading = asyncio.ensure_future(everything(response))
+            if is_waited_for:
+                await turns()
+            response.cut(Fault(Code.OVERLOADED, "that is enough"))
+            with pytest.raises(Fault, match="that is enough"):
+                await reading
+            await upstream.gone(0)
+
+    told(story())
+
+
+def test_an_answer_that_has_ended_cannot_be_cut() -> None:
+    async def story() -> None:
+        async with Upstream([answer(200, b"all")]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), PATIENT)
+            assert await response.read() == b"all"
+            response.cut(Fault(Code.OVERLOADED, "too late"))
+            assert await everything(response) == []
+            await http.send(post(upstream.url), PATIENT)
+            assert len(upstream.connections) == 1
 
     told(story())
 
