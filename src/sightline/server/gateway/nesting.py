@@ -2,7 +2,7 @@
 
 import re
 
-from sightline.wire.jsontext import MOST_LEVELS
+from sightline.wire.jsontext import MOST_LEVELS, may_be_deep
 
 _SAME = bytes.maketrans(b"{}", b"[]")
 _WORDS = bytes(sorted(set(range(256)) - set(b'[]{}"')))
@@ -13,7 +13,7 @@ _PASSES = 24
 
 def is_too_deep(text: bytes) -> bool:
     """Whether the text holds more levels of lists and objects than any API means."""
-    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+    if not may_be_deep(text):
         return False  # nearly every text ends here: so few brackets cannot stand so deep
     # Without escapes and words a string is a pair of quotes around the brackets in it, and a list is like an object.
     marks = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_SAME, _WORDS)
