@@ -1,6 +1,6 @@
 """The engine: requests of our own callers go out here, as clients' do, and come back as events and a reply."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -8,6 +8,7 @@ import msgspec
 
 from sightline.budget.estimate import Estimate
 from sightline.budget.ledger import Wait
+from sightline.catalog.choose import Choice
 from sightline.dialects.endpoint import counted
 from sightline.engine.counting import Counter
 from sightline.engine.heard import Heard, refuse
@@ -31,6 +32,8 @@ SESSION = "ask"
 
 Tried: TypeAlias = Callable[[AttemptStarted], None]
 Paused: TypeAlias = Callable[[Wait], None]
+Limits: TypeAlias = Callable[[Choice, int], Awaitable[Wait]]
+"""How long a request of this size must wait, where another process keeps the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Engine:
     """Sends what was prepared, through the relay that clients' requests take, and so on record.
 
     `aside` is a relay that records nothing: by it the embedded model is asked for what nobody wants to see again.
-    `unrecorded` is why there is no record, where there should be one.
+    `unrecorded` is why there is no record, where there should be one. `limits` is asked in place of the own ledger.
     """
 
     relay: Relay
@@ -47,6 +50,7 @@ class Engine:
     memory: Memory
     clock: Clock
     unrecorded: Fault | None = None
+    limits: Limits | None = None
 
     def estimate(self, prepared: Prepared) -> Estimate:
         """How many tokens the prompt has, as far as can be said without asking anybody."""
@@ -125,7 +129,10 @@ class Engine:
     async def _pause(self, prepared: Prepared, tokens: int, paused: Paused) -> None:
         """Wait for a limit that is known to be used up, if that is soon; the provider says the rest itself."""
         choice, now = prepared.choice, self.clock.now()
-        wait = self.memory.ledger.wait(choice.provider_name, choice.model, tokens, now, choice.facts)
+        if self.limits is None:
+            wait = self.memory.ledger.wait(choice.provider_name, choice.model, tokens, now, choice.facts)
+        else:
+            wait = await self.limits(choice, tokens)
         if not wait.is_over and wait.seconds <= LONGEST_WAIT:
             paused(wait)
             await self.clock.sleep(wait.seconds)

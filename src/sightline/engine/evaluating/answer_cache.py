@@ -7,6 +7,7 @@ it is asked for again.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 
@@ -16,6 +17,7 @@ from sightline.engine.recording.recorded import Recorded
 from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Received
 from sightline.model.reply import Reply
+from sightline.store.entries import Noted
 from sightline.store.folding import PriceList, summary_of
 from sightline.store.logbook import Logbook
 from sightline.store.store import Store
@@ -39,6 +41,43 @@ class Found:
     seconds: float
 
 
+class Answers(Protocol):
+    """The earlier answers of one target, wherever they are kept."""
+
+    def key(self, prepared: Prepared, sample: int) -> str:
+        """What makes a request the same."""
+        ...
+
+    async def find(self, key: str, sha256: str) -> Found | None:
+        """The earlier answer to a request with this hash; None where there is none."""
+        ...
+
+    def keep(self, key: str, exchange: str) -> None:
+        """This exchange answered it."""
+        ...
+
+    async def flushed(self) -> None:
+        """All of it is written down."""
+        ...
+
+
+def key_of(prepared: Prepared, target: str, sample: int) -> str:
+    """What makes a request the same: its bytes, where they go, and which sample of the answers is wanted."""
+    choice = prepared.choice
+    told = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
+    return hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def found_in(exchange: str, facts: Sequence[Noted], sha256: str, prices: PriceList) -> Found | None:
+    """The answer of an exchange on record; None where it has none, or is another request's."""
+    told = Recorded(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
+    if not isinstance(told.end, ExchangeFinished) or told.attempt is None or told.attempt.sha256 != sha256:
+        return None
+    began = next((each.at for each in facts if isinstance(each.fact, AttemptStarted | Received)), 0.0)
+    ended = next((each.at for each in facts if isinstance(each.fact, ExchangeFinished)), began)
+    return Found(told.reply(), exchange, max(0.0, ended - began))
+
+
 class AnswerCache:
     """The earlier answers of one target."""
 
@@ -60,26 +99,22 @@ class AnswerCache:
             self._lines = line.n
 
     def key(self, prepared: Prepared, sample: int) -> str:
-        """What makes a request the same: its bytes, where they go, and which sample of the answers is wanted."""
-        choice = prepared.choice
-        told = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), self._target, str(sample))
-        return hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
+        """What makes a request the same."""
+        return key_of(prepared, self._target, sample)
 
     async def find(self, key: str, sha256: str) -> Found | None:
         """The earlier answer; None where there is none, or the record holds it no more."""
-        exchange = self._known.get(key)
-        if exchange is None:
-            return None
-        facts = await self._store.facts(exchange)
-        if not facts or not isinstance(facts[-1].fact, ExchangeFinished):
+        exchange, facts = await self.facts(key)
+        return found_in(exchange, facts, sha256, self._prices) if exchange else None
+
+    async def facts(self, key: str) -> tuple[str, Sequence[Noted]]:
+        """The exchange that answered it and its facts on record; no exchange where nobody asked."""
+        exchange = self._known.get(key, "")
+        facts = await self._store.facts(exchange) if exchange else []
+        if exchange and (not facts or not isinstance(facts[-1].fact, ExchangeFinished)):
             await self._store.settle()
             facts = await self._store.facts(exchange)
-        told = Recorded(summary_of(exchange, facts, self._prices), tuple(facts), b"", b"")
-        if not isinstance(told.end, ExchangeFinished) or told.attempt is None or told.attempt.sha256 != sha256:
-            return None
-        began = next((each.at for each in facts if isinstance(each.fact, AttemptStarted | Received)), 0.0)
-        ended = next((each.at for each in facts if isinstance(each.fact, ExchangeFinished)), began)
-        return Found(told.reply(), exchange, max(0.0, ended - began))
+        return exchange, facts
 
     def keep(self, key: str, exchange: str) -> None:
         """This exchange answered it."""

@@ -7,34 +7,29 @@ from dataclasses import dataclass, field
 import msgspec
 
 from sightline.engine.engine import Engine
-from sightline.engine.evaluating.case_worker import CaseWorker, FileShelf, delivered
+from sightline.engine.evaluating.case_worker import FileShelf, delivered
+from sightline.engine.evaluating.cluster.hiring import Crew, crew
 from sightline.engine.evaluating.drive import Drive
 from sightline.engine.evaluating.eval_log import PREFIX, EvalLog
-from sightline.engine.evaluating.grading import Graders
 from sightline.engine.evaluating.model_target import Means, ModelTarget
-from sightline.engine.evaluating.opening import Targets
 from sightline.engine.evaluating.past_evals import Brief, PastEvals, State
-from sightline.engine.evaluating.process import Process
 from sightline.engine.evaluating.progress import Meter, Telling
 from sightline.engine.evaluating.purse import Purse, spent_on
-from sightline.engine.evaluating.python_graders import PythonGraders
 from sightline.engine.evaluating.rates import Rates
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.surroundings import Surroundings
-from sightline.engine.evaluating.wanted import Target
 from sightline.engine.preparing import Prepared
 from sightline.errors import Code, Fault
 from sightline.evals.delivery.delivery import Delivery
 from sightline.evals.delivery.turns import turn_messages
 from sightline.evals.facts import CaseDone, EvalBegan, EvalEnded, EvalFact, EvalTaken, Key, Reopened, read
-from sightline.evals.options import Options, budget_of, is_cached, workers_of
+from sightline.evals.options import Options
 from sightline.evals.reading.found_files import files_of
 from sightline.evals.selection import selected
 from sightline.evals.standing import Standing, stood
 from sightline.evals.suite import Case, Suite
 from sightline.evals.target import TargetSpec
 from sightline.store.logbook import Logbook
-from sightline.tools.environment import without
 
 EVENT = "eval"
 """How the news of runs are called."""
@@ -168,32 +163,16 @@ class Evaluation:
     # --- parts ---
 
     async def _driven(self, run: str, standing: Standing, first: Sequence[EvalFact], told: Telling) -> Standing:
-        began, clock = standing.began, self.engine.clock
         purse = Purse(sum(spent_on(result) for result in standing.results))
-        targets = self._targets(run, began, purse)
-        environment = without(self.surroundings.environment, self.surroundings.secrets)
-        process, python = Process(clock), PythonGraders(environment)
-        opened: dict[str, Target] = {}
-        graders = Graders(
-            began.suite.file, self.files, targets.judging, process, python, environment, clock, began.options.judge
-        )
-        worker = CaseWorker(began, opened, graders, FileShelf(self.files), clock)
-        try:
-            for spec in began.targets:
-                opened[spec.name] = await targets.opened(spec)
-            return await self._noted(run, standing, first, worker, purse, told)
-        finally:
-            await worker.close()
-            await process.close()
-            await python.close()
-            await targets.close()
+        async with crew(run, standing.began, self.engine, self.logbook, self.surroundings, purse) as who:
+            return await self._noted(run, standing, first, who, purse, told)
 
     async def _noted(
         self,
         run: str,
         standing: Standing,
         first: Sequence[EvalFact],
-        worker: CaseWorker,
+        who: Crew,
         purse: Purse,
         told: Telling,
     ) -> Standing:
@@ -210,10 +189,7 @@ class Evaluation:
             log.note(fact)
         await log.flushed()
         meter = Meter(run, standing, purse, clock.elapsed)
-        began = standing.began
-        usual = workers_of(began.suite, began.options)
-        widths = {spec.name: spec.concurrency or usual for spec in began.targets}
-        drive = self._drives[run] = Drive(log, worker, widths, purse, clock)
+        drive = self._drives[run] = Drive(log, who.worker, who.widths, purse, clock)
         told(meter.progress())
         try:
             try:
@@ -228,19 +204,6 @@ class Evaluation:
         finally:
             del self._drives[run]
         return standing
-
-    def _targets(self, run: str, began: EvalBegan, purse: Purse) -> Targets:
-        return Targets(
-            self.engine,
-            self.logbook,
-            self.surroundings,
-            session=PREFIX + run,
-            options=began.options,
-            is_cached=is_cached(began.suite, began.options),
-            has_budget=budget_of(began.suite, began.options) is not None,
-            purse=purse,
-            known=(*began.judges, *began.targets),
-        )
 
     async def _left(self, run: str) -> Standing:
         """A run that nobody drives, read anew. Its files must be as they were: half of it would be of other cases."""

@@ -8,10 +8,10 @@ import msgspec
 from sightline.catalog.choose import Choice
 from sightline.catalog.compose import Prompt
 from sightline.engine.engine import Engine
-from sightline.engine.evaluating.answer_cache import AnswerCache
+from sightline.engine.evaluating.answer_cache import Answers
 from sightline.engine.evaluating.observing import observed
 from sightline.engine.evaluating.purse import Purse
-from sightline.engine.evaluating.rates import Rates, Reservation
+from sightline.engine.evaluating.sharing import Admitted, Admitting
 from sightline.engine.evaluating.wanted import Given, Wanted, unanswered
 from sightline.engine.preparing import Prepared, prepared
 from sightline.errors import Fault
@@ -28,7 +28,7 @@ class Means:
     """What all models of a run are asked with. `session` is how their exchanges are labelled; `make_id` names them."""
 
     engine: Engine
-    rates: Rates
+    rates: Admitting
     purse: Purse
     session: str
     make_id: Callable[[], str]
@@ -38,7 +38,7 @@ class Means:
 class _Way:
     """What becomes of a request on its way: when it was last sent, and as which bytes."""
 
-    reservation: Reservation
+    reservation: Admitted
     means: Means
     began: float
     sha256: str
@@ -52,7 +52,7 @@ class _Way:
 class ModelTarget:
     """One request for each question. With a `cache`, what was asked before is not asked again."""
 
-    def __init__(self, spec: TargetSpec, choice: Choice, means: Means, cache: AnswerCache | None = None) -> None:
+    def __init__(self, spec: TargetSpec, choice: Choice, means: Means, cache: Answers | None = None) -> None:
         self.spec = spec
         self.choice = choice
         self._means = means

@@ -7,13 +7,13 @@ import msgspec
 
 from sightline.catalog.choose import Choice
 from sightline.engine.engine import Engine
-from sightline.engine.evaluating.answer_cache import AnswerCache
 from sightline.engine.evaluating.command_target import CommandTarget
 from sightline.engine.evaluating.mock_target import MockTarget
 from sightline.engine.evaluating.model_target import Means, ModelTarget
 from sightline.engine.evaluating.purse import Purse
-from sightline.engine.evaluating.rates import Rates, limited
+from sightline.engine.evaluating.rates import limited
 from sightline.engine.evaluating.replay_target import ReplayTarget
+from sightline.engine.evaluating.sharing import OwnSharing, Sharing
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.surroundings import Surroundings
 from sightline.engine.evaluating.tools_target import ToolsTarget
@@ -29,7 +29,8 @@ from sightline.tools.environment import without
 
 
 class Targets:
-    """The targets of one run. `session` labels their exchanges."""
+    """The targets of one run. `session` labels their exchanges. `sharing` is what other processes may have a part in;
+    without one it is this process's own."""
 
     def __init__(
         self,
@@ -43,17 +44,16 @@ class Targets:
         has_budget: bool,
         purse: Purse,
         known: Sequence[TargetSpec],
+        sharing: Sharing | None = None,
     ) -> None:
         self._engine = engine
-        self._logbook = logbook
         self._around = around
         self._options = options
-        self._is_cached = is_cached
         self._has_budget = has_budget
         self._known = {spec.name: spec for spec in known}
         self._purse = purse
-        self._means = Means(engine, Rates(engine.memory.ledger, engine.clock), purse, session, around.make_id)
-        self._caches: dict[str, AnswerCache] = {}
+        self._sharing = sharing or OwnSharing(engine, logbook, around, is_cached=is_cached)
+        self._means = Means(engine, self._sharing.rates, purse, session, around.make_id)
         self._open: dict[tuple[str, str], Target] = {}
         self._opening = asyncio.Lock()
 
@@ -80,13 +80,12 @@ class Targets:
         """Close the judges, and keep what is to be remembered."""
         for target in self._open.values():
             await target.close()
-        for cache in self._caches.values():
-            await cache.flushed()
+        await self._sharing.close()
 
     async def _plain(self, spec: TargetSpec) -> Target:
         match spec.kind:
             case "model":
-                return ModelTarget(spec, self._choice(spec), self._means, await self._cache(spec))
+                return ModelTarget(spec, self._choice(spec), self._means, await self._sharing.answers(spec.name))
             case "mock":
                 return MockTarget(spec)
             case "replay":
@@ -101,17 +100,6 @@ class Targets:
             message = f"there is a budget, and the prices of {choice.model} are not known"
             raise Fault(Code.USAGE, message, hint=f'Tell them in [models."{choice.model}"], or leave the budget out.')
         return choice
-
-    async def _cache(self, spec: TargetSpec) -> AnswerCache | None:
-        store = self._around.store
-        if not self._is_cached or store is None:
-            return None
-        cache = self._caches.get(spec.name)
-        if cache is None:
-            cache = AnswerCache(self._logbook, store, spec.name, self._around.prices, self._engine.clock)
-            await cache.load()
-            self._caches[spec.name] = cache
-        return cache
 
     async def _with_tools(self, spec: TargetSpec) -> Target:
         around = self._around

@@ -4,6 +4,7 @@ import msgspec
 
 from sightline.budget.ledger import Ledger, Sent
 from sightline.catalog.choose import Choice
+from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
 from sightline.transport.clock import Clock
 from sightline.transport.retry import spoken
@@ -41,17 +42,21 @@ class Rates:
 
     async def admitted(self, choice: Choice, tokens: int) -> Reservation:
         """Wait until a request of this size can go. One that never can, or not for long, is a fault."""
+        return await self.let_go(choice.provider_name, choice.model, choice.facts, tokens)
+
+    async def let_go(self, provider: str, model: str, facts: Facts, tokens: int) -> Reservation:
+        """The same for whoever knows of the choice only this."""
         while True:
             now = self._clock.now()
-            wait = self._ledger.wait(choice.provider_name, choice.model, tokens, now, choice.facts)
+            wait = self._ledger.wait(provider, model, tokens, now, facts)
             if wait.is_over:
-                sent = self._ledger.sent(choice.provider_name, choice.model, tokens, now)
+                sent = self._ledger.sent(provider, model, tokens, now)
                 return Reservation(self._ledger, self._clock, sent)
             if wait.is_endless:
-                message = f"about {tokens} tokens are more than the {wait.limit} of {choice.model} ({wait.allowed:g})"
+                message = f"about {tokens} tokens are more than the {wait.limit} of {model} ({wait.allowed:g})"
                 raise Fault(Code.REQUEST_TOO_LARGE_FOR_RATE, message, hint="Make the case smaller.")
             if wait.seconds > LONGEST:
-                message = f"the limit {wait.limit} of {choice.provider_name} is used up for {spoken(wait.seconds)}"
+                message = f"the limit {wait.limit} of {provider} is used up for {spoken(wait.seconds)}"
                 raise Fault(Code.RATE_LIMITED, message, hint="Go on with the run then: --rerun-failed.")
             await self._clock.sleep(wait.seconds)
 

@@ -10,6 +10,7 @@ from sightline.catalog.choose import Choice, choose, default_choice
 from sightline.catalog.facts import Prices
 from sightline.catalog.provider import Provider
 from sightline.engine.chatting.with_tools import Equipment
+from sightline.engine.evaluating.cluster.fleet import Elsewhere
 from sightline.engine.hub import Hub
 from sightline.engine.running.runner import Runner
 from sightline.errors import Code, Fault
@@ -28,7 +29,7 @@ def _unpriced(_provider: str, _model: str) -> Prices | None:
 class Surroundings:
     """`root` is the folder below which suites and their files are. `environment` is all of it; commands get it without
     the variables in `secrets`. `make_id` names exchanges. `process` is the name of this process, and `is_alive` tells
-    of such a name whether that process still runs."""
+    of such a name whether that process still runs. `elsewhere` is where cases are run, if not here."""
 
     catalog: Catalog
     has_key: Callable[[Provider], bool]
@@ -45,6 +46,7 @@ class Surroundings:
     runner: Runner | None = None
     equipping: Equipping | None = None
     client: HttpClient | None = None
+    elsewhere: Elsewhere | None = None
 
     def choice(self, model: str) -> Choice:
         """The model of this name, else the one that is meant where nobody names one."""

@@ -1,0 +1,84 @@
+"""A run on a cluster: what is packed, who is told what, and how many cases are under way at once."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from sightline.catalog.loading import variables_of
+from sightline.engine.engine import Engine
+from sightline.engine.evaluating.cluster.fleet import Elsewhere
+from sightline.engine.evaluating.cluster.home import Home
+from sightline.engine.evaluating.cluster.messages import Begin
+from sightline.engine.evaluating.cluster.parcel import packed_files
+from sightline.engine.evaluating.cluster.pool import Orders, Pool
+from sightline.engine.evaluating.purse import Purse
+from sightline.engine.evaluating.sharing import OwnSharing
+from sightline.engine.evaluating.suite_files import SuiteFiles
+from sightline.engine.evaluating.surroundings import Surroundings
+from sightline.engine.evaluating.workers import Worker
+from sightline.engine.evaluating.working import working
+from sightline.evals.facts import EvalBegan, write
+from sightline.evals.options import DEFAULT_WORKERS, is_cached, workers_of
+from sightline.evals.target import TargetSpec
+from sightline.store.logbook import Logbook
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Who runs the cases of a run, and how many of them at once on each target."""
+
+    worker: Worker
+    widths: dict[str, int]
+
+
+@asynccontextmanager
+async def crew(
+    run: str, began: EvalBegan, engine: Engine, logbook: Logbook, around: Surroundings, purse: Purse
+) -> AsyncIterator[Crew]:
+    """Whoever runs the cases: this process, or a cluster where one was named and something is asked of anybody."""
+    there = around.elsewhere
+    if there is None or all(_is_here(spec) for spec in began.targets):
+        usual = workers_of(began.suite, began.options)
+        async with working(run, began, began.targets, engine, logbook, around, purse) as worker:
+            yield Crew(worker, _widths(began, usual))
+        return
+    sharing = OwnSharing(engine, logbook, around, is_cached=is_cached(began.suite, began.options))
+    # Models are opened here too: what is wrong with their names, keys and prices is told before anybody is hired.
+    specs = [spec for spec in began.targets if spec.kind != "cli" and not spec.toolsets]
+    async with working(run, began, specs, engine, logbook, around, purse, sharing) as own:
+        home = Home(there.record, logbook, engine.memory, engine.clock, sharing, purse)
+        pool = Pool(began, _orders(run, began, engine, around, there), there.fleet, home, own)
+        try:
+            hosts = await pool.open(packed_files(SuiteFiles(around.root), began, there.files))
+            widths = _widths(began, began.suite.execution.workers or DEFAULT_WORKERS * hosts)
+            far = {spec.name for spec in began.targets if not _is_here(spec)}
+            pool.spread({name: width for name, width in widths.items() if name in far}, hosts)
+            yield Crew(pool, widths)
+        finally:
+            await pool.close()
+
+
+def _orders(run: str, began: EvalBegan, engine: Engine, around: Surroundings, there: Elsewhere) -> Orders:
+    named = (name for spec in began.targets if spec.cli is not None for name in spec.cli.env)
+    names = dict.fromkeys((*variables_of(around.catalog), *there.variables, *named))
+    begin = Begin(
+        run=run,
+        began=write(began),
+        catalog=around.catalog,
+        settings=there.settings,
+        targets=tuple(spec.name for spec in began.targets if not _is_here(spec)),
+        process=around.process,
+        config=there.config,
+        calibration=engine.memory.calibration.to_json(),
+        variables={name: around.environment[name] for name in names if name in around.environment},
+    )
+    return Orders(begin, there.ours, frozenset(spec.name for spec in began.targets if _is_here(spec)))
+
+
+def _is_here(spec: TargetSpec) -> bool:
+    """Whether a target asks nobody: fixed words, and answers out of the record, which is here."""
+    return spec.kind in ("mock", "replay")
+
+
+def _widths(began: EvalBegan, usual: int) -> dict[str, int]:
+    return {spec.name: spec.concurrency or usual for spec in began.targets}

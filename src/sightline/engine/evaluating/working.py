@@ -1,0 +1,65 @@
+"""What cases are run with: targets, graders, and the processes that both start, open for one run."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from sightline.engine.engine import Engine
+from sightline.engine.evaluating.case_worker import CaseWorker, FileShelf
+from sightline.engine.evaluating.eval_log import PREFIX
+from sightline.engine.evaluating.grading import Graders
+from sightline.engine.evaluating.opening import Targets
+from sightline.engine.evaluating.process import Process
+from sightline.engine.evaluating.purse import Purse
+from sightline.engine.evaluating.python_graders import PythonGraders
+from sightline.engine.evaluating.sharing import Sharing
+from sightline.engine.evaluating.suite_files import SuiteFiles
+from sightline.engine.evaluating.surroundings import Surroundings
+from sightline.engine.evaluating.wanted import Target
+from sightline.evals.facts import EvalBegan
+from sightline.evals.options import budget_of, is_cached
+from sightline.evals.target import TargetSpec
+from sightline.store.logbook import Logbook
+from sightline.tools.environment import without
+
+
+@asynccontextmanager
+async def working(
+    run: str,
+    began: EvalBegan,
+    specs: Sequence[TargetSpec],
+    engine: Engine,
+    logbook: Logbook,
+    around: Surroundings,
+    purse: Purse,
+    sharing: Sharing | None = None,
+) -> AsyncIterator[CaseWorker]:
+    """Whoever runs the cases of these targets in this process. What is wrong with a target is a fault."""
+    targets = Targets(
+        engine,
+        logbook,
+        around,
+        session=PREFIX + run,
+        options=began.options,
+        is_cached=is_cached(began.suite, began.options),
+        has_budget=budget_of(began.suite, began.options) is not None,
+        purse=purse,
+        known=(*began.judges, *began.targets),
+        sharing=sharing,
+    )
+    clock, files = engine.clock, SuiteFiles(around.root)
+    environment = without(around.environment, around.secrets)
+    process, python = Process(clock), PythonGraders(environment)
+    opened: dict[str, Target] = {}
+    graders = Graders(
+        began.suite.file, files, targets.judging, process, python, environment, clock, began.options.judge
+    )
+    worker = CaseWorker(began, opened, graders, FileShelf(files), clock)
+    try:
+        for spec in specs:
+            opened[spec.name] = await targets.opened(spec)
+        yield worker
+    finally:
+        await worker.close()
+        await process.close()
+        await python.close()
+        await targets.close()
