@@ -1,5 +1,6 @@
 """Runs of suites, put together from an engine, a logbook and the configuration."""
 
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -8,18 +9,22 @@ from pathlib import Path
 from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import Ids, SystemClock, chance, is_alive, process_name
 from sightline.build.parts import means_of, nowhere, opened_relay, opened_store, price_list
-from sightline.build.running import runner_of, toolsets_of
+from sightline.build.running import runner_of, tool_surroundings, toolsets_of
 from sightline.catalog.loading import variables_of
 from sightline.engine.counting import Counter
 from sightline.engine.engine import Engine
+from sightline.engine.evaluating.cluster.fleet import Elsewhere, Fleet, Needs
 from sightline.engine.evaluating.evaluation import Evaluation
 from sightline.engine.evaluating.surroundings import Surroundings
-from sightline.engine.hub import Hub
+from sightline.engine.hub import Hub, Record
 from sightline.engine.running.runner import Runner
 from sightline.engine.running.toolsets import Toolsets
+from sightline.settings import Toolset
 from sightline.store.store import Store
 from sightline.transport.embedded.process import KEY_VARIABLE
 from sightline.transport.http.client import HttpClient
+
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def evaluation_of(
@@ -32,8 +37,10 @@ def evaluation_of(
     runner: Runner | None = None,
     toolsets: Toolsets | None = None,
     client: HttpClient | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Evaluation:
-    """What runs of suites are begun with. `root` is the folder below which suites and their files are."""
+    """What runs of suites are begun with. `root` is the folder below which suites and their files are. Cases are run
+    `elsewhere`, if that is somewhere."""
     around = Surroundings(
         catalog=loaded.catalog,
         has_key=loaded.has_key,
@@ -50,24 +57,69 @@ def evaluation_of(
         runner=runner,
         equipping=None if toolsets is None else toolsets.opened,
         client=client,
+        elsewhere=elsewhere,
     )
     return Evaluation(engine, store.logbook, around)
 
 
 @asynccontextmanager
 async def open_evaluation(
-    loaded: Configuration, data: str | None, root: Path, *, store: str = ""
+    loaded: Configuration, data: str | None, root: Path, *, store: str = "", cluster: str = ""
 ) -> AsyncIterator[Evaluation]:
-    """The same without a server. Its record must open: a run that nobody could go on with is not begun."""
+    """The same without a server. Its record must open: a run that nobody could go on with is not begun. `cluster` is
+    the address of the one that runs the cases."""
+    fleet = _fleet(cluster)
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
         record = await opened_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
         aside, _ = await opened_relay(loaded, means, nowhere, stack)
-        relay, _ = await opened_relay(loaded, means, record.record, stack, is_told=True)
+        relay, hub = await opened_relay(loaded, means, record.record, stack, is_told=True)
         engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
+        there = None if fleet is None else elsewhere(loaded, fleet, hub.record, root)
         toolsets = toolsets_of(loaded)
         stack.push_async_callback(toolsets.close)
         runner = runner_of(loaded, engine, record.logbook, store=record)
-        yield evaluation_of(loaded, engine, record, root, runner=runner, toolsets=toolsets, client=means.client)
+        yield evaluation_of(
+            loaded, engine, record, root, runner=runner, toolsets=toolsets, client=means.client, elsewhere=there
+        )
+
+
+def elsewhere(loaded: Configuration, fleet: Fleet, record: Record, root: Path) -> Elsewhere:
+    """A fleet, and what hosts there need of this configuration."""
+    from sightline.build.hosting import introduction
+
+    config, top = (loaded.path or Path("sightline.toml")).resolve(), root.resolve()
+    return Elsewhere(
+        fleet,
+        record,
+        loaded.settings,
+        introduction(),
+        config=_below(config, top) or config.name,
+        toolsets={name: _needs(loaded, table, top) for name, table in loaded.settings.tools.items()},
+    )
+
+
+def _fleet(cluster: str) -> Fleet | None:
+    if not cluster:
+        return None
+    from sightline.build.ray_cluster import RayFleet, ray_address
+
+    return RayFleet(ray_address(cluster))
+
+
+def _needs(loaded: Configuration, table: Toolset, root: Path) -> Needs:
+    """A toolset's files that lie below the folder of the suites, and the variables that its servers are told."""
+    around = tool_surroundings(loaded)
+    paths = [around.path(text).resolve() for text in (table.python, table.mcp, table.folder, table.hooks) if text]
+    # A file of functions has others beside it that it imports; the topmost folder is too much to mean all of it.
+    beside = [path.parent for path in paths if path.suffix == ".py" and path.parent != root]
+    files = tuple(found for path in (*paths, *beside) if (found := _below(path, root)) is not None)
+    mcp = around.path(table.mcp) if table.mcp else None
+    text = mcp.read_text("utf-8", "replace") if mcp is not None and mcp.is_file() else ""
+    return Needs(files, tuple(dict.fromkeys(_VARIABLE.findall(text))))
+
+
+def _below(path: Path, root: Path) -> str | None:
+    return path.relative_to(root).as_posix() if path == root or root in path.parents else None

@@ -36,7 +36,9 @@ def _add_run(commands: Commands) -> None:
     command.add_argument("--trials", type=count, metavar="K", help="run each case so often")
     command.add_argument("--threshold", type=_share, metavar="S", help="what a case must reach to pass, from 0 to 1")
     command.add_argument("--budget-usd", type=amount, metavar="N", help="begin nothing more once this is spent")
-    command.add_argument("--workers", type=count, metavar="N", help="cases at once on each target (default: 8)")
+    command.add_argument(
+        "--workers", type=_workers, metavar="N|ray://…", help="cases at once on each target (default: 8), or a cluster"
+    )
     command.add_argument("--tag", action="append", default=[], metavar="TAG", help="only cases with one of these tags")
     command.add_argument("--exclude-tag", action="append", default=[], metavar="TAG", help="no cases with this tag")
     command.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases with such ids")
@@ -173,6 +175,11 @@ def _handler(name: str) -> Callable[[argparse.Namespace], int]:
         return code
 
     return run
+
+
+def _workers(text: str) -> int | str:
+    """How many cases at once, or the address of a cluster."""
+    return text if text.startswith("ray:") else count(text)
 
 
 def _share(text: str) -> float:

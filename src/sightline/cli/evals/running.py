@@ -57,7 +57,7 @@ def options_of(arguments: argparse.Namespace, answering: Answering) -> Options:
         trials=arguments.trials,
         threshold=arguments.threshold,
         budget_usd=arguments.budget_usd,
-        workers=arguments.workers,
+        workers=arguments.workers if isinstance(arguments.workers, int) else None,
         cache=arguments.cache,
         tags=tuple(arguments.tag),
         exclude_tags=tuple(arguments.exclude_tag),
@@ -120,7 +120,9 @@ class _Command:
         return code
 
     def _opened(self, loaded: Configuration, root: Path) -> AbstractAsyncContextManager[Evaluation]:
-        return open_evaluation(loaded, self.arguments.data, root, store=self.arguments.store)
+        workers = self.arguments.workers
+        cluster = workers if isinstance(workers, str) else ""
+        return open_evaluation(loaded, self.arguments.data, root, store=self.arguments.store, cluster=cluster)
 
     async def _driven(self, evaluation: Evaluation, drive: Callable[[Telling], Awaitable[Standing]]) -> int:
         line = ProgressLine(time.monotonic, is_quiet=self.arguments.json)

@@ -1,6 +1,7 @@
 """What a cluster is to a run: somewhere hosts can be had, as long as each of them lives."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sightline.engine.evaluating.cluster.messages import Introduction
@@ -59,17 +60,22 @@ class Fleet(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """Where cases are run, if not here. `record` writes down what hosts tell, `ours` is who we are.
+class Needs:
+    """What a toolset needs to be opened on a host: files and folders below that of the suites, and the names of
+    variables."""
 
-    `config` is where the configuration file lies from the folder of the suites, `files` are what its toolsets name
-    there, and `variables` the names of those that they need.
-    """
+    files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Where cases are run, if not here. `record` writes down what hosts tell, `ours` is who we are. `config` is where
+    the configuration file lies from the folder of the suites."""
 
     fleet: Fleet
     record: Record
     settings: Settings
     ours: Introduction
     config: str = ""
-    files: tuple[str, ...] = ()
-    variables: tuple[str, ...] = ()
+    toolsets: Mapping[str, Needs] = field(default_factory=dict)

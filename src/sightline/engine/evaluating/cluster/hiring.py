@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sightline.catalog.loading import variables_of
 from sightline.engine.engine import Engine
-from sightline.engine.evaluating.cluster.fleet import Elsewhere
+from sightline.engine.evaluating.cluster.fleet import Elsewhere, Needs
 from sightline.engine.evaluating.cluster.home import Home
 from sightline.engine.evaluating.cluster.messages import Begin
 from sightline.engine.evaluating.cluster.parcel import packed_files
@@ -49,7 +49,8 @@ async def crew(
         home = Home(there.record, logbook, engine.memory, engine.clock, sharing, purse)
         pool = Pool(began, _orders(run, began, engine, around, there), there.fleet, home, own)
         try:
-            hosts = await pool.open(packed_files(SuiteFiles(around.root), began, there.files))
+            files = [path for needs in _needs(began, there) for path in needs.files]
+            hosts = await pool.open(packed_files(SuiteFiles(around.root), began, files))
             widths = _widths(began, began.suite.execution.workers or DEFAULT_WORKERS * hosts)
             far = {spec.name for spec in began.targets if not _is_here(spec)}
             pool.spread({name: width for name, width in widths.items() if name in far}, hosts)
@@ -60,7 +61,8 @@ async def crew(
 
 def _orders(run: str, began: EvalBegan, engine: Engine, around: Surroundings, there: Elsewhere) -> Orders:
     named = (name for spec in began.targets if spec.cli is not None for name in spec.cli.env)
-    names = dict.fromkeys((*variables_of(around.catalog), *there.variables, *named))
+    tools = (name for needs in _needs(began, there) for name in needs.variables)
+    names = dict.fromkeys((*variables_of(around.catalog), *tools, *named))
     begin = Begin(
         run=run,
         began=write(began),
@@ -73,6 +75,11 @@ def _orders(run: str, began: EvalBegan, engine: Engine, around: Surroundings, th
         variables={name: around.environment[name] for name in names if name in around.environment},
     )
     return Orders(begin, there.ours, frozenset(spec.name for spec in began.targets if _is_here(spec)))
+
+
+def _needs(began: EvalBegan, there: Elsewhere) -> list[Needs]:
+    names = dict.fromkeys(name for spec in began.targets for name in spec.toolsets)
+    return [there.toolsets[name] for name in names if name in there.toolsets]
 
 
 def _is_here(spec: TargetSpec) -> bool:

@@ -1,0 +1,150 @@
+"""A process of a cluster that runs cases: an engine of its own, built of what home tells, which keeps nothing."""
+
+import asyncio
+import os
+import platform
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from sightline.build.configured import Configuration
+from sightline.build.machine import Ids, SystemClock, chance, is_alive, process_name
+from sightline.build.parts import Means, embedded_model, http_client, nowhere, opened_relay, price_list
+from sightline.build.running import tool_surroundings
+from sightline.catalog.loading import variables_of
+from sightline.engine.counting import Counter
+from sightline.engine.engine import Engine
+from sightline.engine.evaluating.cluster.accounts import FarMemory, FarPurse
+from sightline.engine.evaluating.cluster.host import Host
+from sightline.engine.evaluating.cluster.line import HostLine
+from sightline.engine.evaluating.cluster.messages import Begin, Introduction, packed
+from sightline.engine.evaluating.cluster.parcel import unpack
+from sightline.engine.evaluating.cluster.records import FarLogbook, FarSharing, recording
+from sightline.engine.evaluating.surroundings import Surroundings
+from sightline.engine.evaluating.workers import Worker
+from sightline.engine.evaluating.working import working
+from sightline.engine.running.runner import Runner
+from sightline.engine.running.runner import Surroundings as RunSurroundings
+from sightline.engine.running.toolsets import Toolsets
+from sightline.evals.facts import EvalBegan, read
+from sightline.evals.options import is_cached
+from sightline.tools.opening import Opened, opened
+from sightline.transport.embedded.process import KEY_VARIABLE
+
+_NO_FOLDER = ".sightline-keeps-nothing"
+
+
+def introduction() -> Introduction:
+    """Who this process is."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return Introduction(version("sightline"), python, process_name())
+
+
+@asynccontextmanager
+async def opened_host(
+    begin: Begin, line: HostLine, root: Path, environment: Mapping[str, str]
+) -> AsyncIterator[Worker]:
+    """Whoever runs cases below `root`. Keys are those that home has told; this machine's own are not used."""
+    began = read(begin.began)
+    assert isinstance(began, EvalBegan)
+    known = frozenset({*variables_of(begin.catalog), KEY_VARIABLE} - {""})
+    around = {name: value for name, value in environment.items() if name not in known} | begin.variables
+    loaded = Configuration(begin.catalog, begin.settings, root / begin.config if begin.config else None, around)
+    clock, prices = SystemClock(), price_list(begin.catalog)
+    async with AsyncExitStack() as stack:
+        memory = FarMemory(line, begin.calibration, root / _NO_FOLDER, clock.now)
+        means = Means(memory, embedded_model(loaded), http_client(loaded))
+        stack.push_async_callback(means.embedded.close)
+        stack.push_async_callback(means.client.close)
+        aside, _ = await opened_relay(loaded, means, nowhere, stack)
+        relay, _ = await opened_relay(loaded, means, partial(recording, line), stack)
+        sharing = FarSharing(line, prices, is_cached=is_cached(began.suite, began.options))
+        engine = Engine(relay, aside, Counter(memory), memory, clock, limits=sharing.rates.wait)
+        logbook, ids = FarLogbook(line), Ids(time.time_ns, chance())
+        toolsets = _toolsets(loaded, root)
+        stack.push_async_callback(toolsets.close)
+        where = Surroundings(
+            catalog=begin.catalog,
+            has_key=loaded.has_key,
+            make_id=ids,
+            root=root,
+            environment=around,
+            secrets=known,
+            default_model=begin.settings.ask.model,
+            process=begin.process,
+            is_alive=is_alive,
+            prices=prices,
+            runner=Runner(engine, logbook, RunSurroundings(begin.catalog, ids, begin.process, is_alive)),
+            equipping=toolsets.opened,
+            client=means.client,
+        )
+        specs = [spec for spec in began.targets if spec.name in begin.targets]
+        purse = FarPurse(line)
+        async with working(begin.run, began, specs, engine, logbook, where, purse, sharing) as worker:
+            yield worker
+
+
+def _toolsets(loaded: Configuration, root: Path) -> Toolsets:
+    """Those of the configuration, which run in the folder of the suites."""
+
+    async def opening(names: Sequence[str]) -> Opened:
+        where = replace(tool_surroundings(loaded, None if loaded.path else root), folder=root)
+        return await opened({name: loaded.settings.tools[name] for name in names}, where)
+
+    return Toolsets(tuple(loaded.settings.tools), opening)
+
+
+class HostProcess:
+    """A host with an event loop of its own, which a cluster can call from any thread. It ends its process by `end` once
+    nobody listens any more."""
+
+    def __init__(self, end: Callable[[int], object] = os._exit) -> None:
+        self._end = end
+        self._root = Path(tempfile.mkdtemp(prefix="sightline-host-"))
+        self._loop = asyncio.new_event_loop()
+        self._is_up = threading.Event()
+        self._host: Host | None = None
+        self.thread = threading.Thread(target=self._live, name="sightline-host", daemon=True)
+        self.thread.start()
+        self._is_up.wait()
+
+    def introduced(self) -> bytes:
+        """Who it is."""
+        return packed(introduction())
+
+    def unpack(self, parcel: bytes) -> None:
+        """Have these files."""
+        unpack(parcel, self._root)
+
+    def tell(self, data: bytes) -> None:
+        """Home says this."""
+        self._loop.call_soon_threadsafe(self._here.told, data)
+
+    def listen(self) -> bytes:
+        """What home should know; an empty batch where there is nothing for a while."""
+        return asyncio.run_coroutine_threadsafe(self._here.next(), self._loop).result()
+
+    @property
+    def _here(self) -> Host:
+        assert self._host is not None  # it is up
+        return self._host
+
+    def _live(self) -> None:
+        try:
+            self._loop.run_until_complete(self._watched())
+        finally:
+            self._loop.close()
+            shutil.rmtree(self._root, ignore_errors=True)
+            self._end(0)
+
+    async def _watched(self) -> None:
+        self._host = Host(lambda begin, line: opened_host(begin, line, self._root, os.environ), SystemClock())
+        self._is_up.set()
+        await self._host.watch()
