@@ -141,10 +141,17 @@ class HostProcess:
             self._loop.run_until_complete(self._watched())
         finally:
             self._loop.close()
-            shutil.rmtree(self._root, ignore_errors=True)
             self._end(0)
 
     async def _watched(self) -> None:
-        self._host = Host(lambda begin, line: opened_host(begin, line, self._root, os.environ), SystemClock())
+        self._host = Host(self._opened, SystemClock())
         self._is_up.set()
         await self._host.watch()
+
+    @asynccontextmanager
+    async def _opened(self, begin: Begin, line: HostLine) -> AsyncIterator[Worker]:
+        try:
+            async with opened_host(begin, line, self._root, os.environ) as worker:
+                yield worker
+        finally:
+            shutil.rmtree(self._root, ignore_errors=True)

@@ -1,0 +1,153 @@
+"""A cluster without machines: hosts in this process, which can be lost at any moment."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sightline.engine.evaluating.cluster.fleet import Elsewhere, LostError
+from sightline.engine.evaluating.cluster.host import Host, Opening
+from sightline.engine.evaluating.cluster.line import HostLine
+from sightline.engine.evaluating.cluster.messages import Begin, Introduction, ToHome, batch, for_home, packed
+from sightline.engine.evaluating.cluster.parcel import unpack
+from sightline.engine.evaluating.workers import Worker
+from sightline.evals.facts import Key
+from sightline.evals.observation import Observation
+from sightline.evals.result import Result
+from sightline.evals.score import CaseScore
+from sightline.settings import Settings
+from tests.fake_clock import FakeClock
+
+OURS = Introduction("1.0", "3.11", "here")
+
+
+class NearPost:
+    """A host in this process. `lose` is what `kill -9` is to a real one."""
+
+    def __init__(self, host: Host, introduction: Introduction, unpacked: Callable[[], None]) -> None:
+        self.host = host
+        self.is_lost = asyncio.Event()
+        self.is_ended = False
+        self._introduction = introduction
+        self._unpacked = unpacked
+
+    def lose(self) -> None:
+        self.is_lost.set()
+
+    async def introduced(self) -> bytes:
+        self._check()
+        return packed(self._introduction)
+
+    async def unpack(self) -> None:
+        self._check()
+        self._unpacked()
+
+    async def tell(self, data: bytes) -> None:
+        self._check()
+        self.host.told(data)
+
+    async def listen(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        told, lost = loop.create_task(self.host.next()), loop.create_task(self.is_lost.wait())
+        try:
+            await asyncio.wait({told, lost}, return_when=asyncio.FIRST_COMPLETED)
+            self._check()
+            return told.result()
+        finally:
+            for task in (told, lost):
+                task.cancel()
+            await asyncio.gather(told, lost, return_exceptions=True)
+
+    async def end(self) -> None:
+        self.is_ended = True
+        self.is_lost.set()
+        await self.host.leave()
+
+    def _check(self) -> None:
+        if self.is_lost.is_set():
+            raise LostError("it was killed")
+
+
+@dataclass
+class NearFleet:
+    """`openings` opens what a host runs cases with; below `folder` each has its files."""
+
+    opening: Callable[[Path], Opening]
+    folder: Path
+    size: int = 2
+    introduction: Introduction = OURS
+    posts: list[NearPost] = field(default_factory=list)
+    is_open: bool = False
+    address: str = "near://here"
+    hired: Callable[[NearPost], None] = lambda _post: None
+    _files: bytes = b""
+
+    async def open(self, files: bytes) -> int:
+        self._files = files
+        self.is_open = True
+        return self.size
+
+    async def hire(self) -> NearPost:
+        root = self.folder / f"host{len(self.posts)}"
+        root.mkdir(parents=True)
+        host = Host(self.opening(root), FakeClock(holds=True))
+        post = NearPost(host, self.introduction, lambda: unpack(self._files, root))
+        self.posts.append(post)
+        self.hired(post)
+        return post
+
+    async def close(self) -> None:
+        self.is_open = False
+
+
+def elsewhere(fleet: NearFleet, record: Any) -> Elsewhere:
+    return Elsewhere(fleet, record, Settings(), OURS)
+
+
+@dataclass
+class FakeWorker:
+    """Runs cases as `act` says; by itself each passes at once."""
+
+    act: Callable[[Key], Any] | None = None
+    ran: list[Key] = field(default_factory=list)
+    is_closed: bool = False
+
+    async def run(self, key: Key) -> Result:
+        self.ran.append(key)
+        if self.act is not None:
+            await self.act(key)
+        return passed(key)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def passed(key: Key) -> Result:
+    case, target, trial = key
+    score = CaseScore(verdict="pass", score=1.0)
+    return Result(case=case, target=target, trial=trial, status="ok", score=score, observation=Observation())
+
+
+def opens(worker: Worker) -> Opening:
+    """Has this worker, and closes it."""
+
+    @asynccontextmanager
+    async def opened(_begin: Begin, _line: HostLine) -> AsyncIterator[Worker]:
+        try:
+            yield worker
+        finally:
+            await worker.close()
+
+    return opened
+
+
+async def heard(line: HostLine) -> list[ToHome]:
+    """What was told by now."""
+    return list(for_home(await line.next(0.01)))
+
+
+def said(*messages: object) -> bytes:
+    """A batch of messages."""
+    return batch(packed(message) for message in messages)

@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sightline.engine.evaluating.cluster.fleet import Elsewhere, Needs
+from sightline.engine.evaluating.cluster.hiring import crew
+from sightline.engine.evaluating.cluster.messages import Begin
+from sightline.engine.evaluating.purse import Purse
+from sightline.errors import Fault
+from sightline.evals.facts import EvalBegan, read
+from sightline.evals.target import CommandSpec, TargetSpec
+from sightline.settings import Settings
+from tests.cluster_stage import OURS, FakeWorker, NearFleet, NearPost, opens
+from tests.eval_stage import ACME, EvalStage, play
+from tests.upstream import Upstream
+
+MOCK = TargetSpec(name="parrot", mock="Paris")
+PROGRAM = TargetSpec(name="program", cli=CommandSpec(command="cat", env=("PASSED",)), concurrency=3)
+
+
+class Hired:
+    """A stage whose cases are run on near hosts. `begun` is what the first of them was told."""
+
+    def __init__(self, stage: EvalStage, **more: object) -> None:
+        self.fleet = NearFleet(lambda _root: opens(FakeWorker()), stage.root.parent / "hosts")
+        self.fleet.hired = self._overhear
+        there = Elsewhere(self.fleet, stage.stage.hub.record, Settings(), OURS, "conf/sightline.toml", **more)  # type: ignore[arg-type]
+        environment = {"PATH": "/bin", "ACME_KEY": "sk-1", "PASSED": "yes", "TOKEN": "t", "OTHER": "no"}
+        self.stage = EvalStage(stage.stage, stage.root, elsewhere=there, environment=environment)
+        self.began: list[bytes] = []
+
+    def _overhear(self, post: NearPost) -> None:
+        told = post.host.told
+
+        def hear(data: bytes) -> None:
+            self.began.append(data)
+            told(data)
+
+        post.host.told = hear  # type: ignore[method-assign]
+
+    def begin(self) -> Begin:
+        first = msgspec.msgpack.decode(self.began[0], type=list[bytes])[0]
+        return msgspec.json.decode(first, type=Begin)
+
+    async def widths(self, *targets: TargetSpec, text: str | None = None) -> dict[str, int]:
+        suite = self.stage.suite(text) if text else self.stage.suite()
+        began, run = EvalBegan(suite=suite, targets=targets), self.stage.stage
+        around = self.stage.evaluation.surroundings
+        async with crew("e_1", began, run.engine, run.store.logbook, around, Purse()) as who:
+            return who.widths
+
+
+def test_hosts_are_told_what_they_need_and_no_more(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        hired = Hired(stage, toolsets={"files": Needs(variables=("TOKEN",)), "others": Needs(variables=("OTHER",))})
+        tools = TargetSpec(name="tools", model="acme/m", toolsets=("files",))
+        assert await hired.widths(ACME, MOCK, PROGRAM, tools) == {"acme": 16, "parrot": 16, "program": 3, "tools": 16}
+        begin = hired.begin()
+        assert begin.variables == {"ACME_KEY": "sk-1", "TOKEN": "t", "PASSED": "yes"}
+        assert begin.targets == ("acme", "program", "tools")
+        assert (begin.process, begin.config) == ("here", "conf/sightline.toml")
+        began = read(begin.began)
+        assert isinstance(began, EvalBegan)
+        assert [case.id for case in began.suite.cases] == ["france", "italy", "spain"]
+
+    play(story, tmp_path)
+
+
+def test_the_suites_own_number_of_cases_at_once_holds_for_the_whole_cluster(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        text = "execution: {workers: 5}\ntests:\n  - {id: a, input: hi, criteria: It greets.}\n"
+        assert await Hired(stage).widths(ACME, text=text) == {"acme": 5}
+
+    play(story, tmp_path)
+
+
+def test_targets_that_ask_nobody_need_no_cluster(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        hired = Hired(stage)
+        assert await hired.widths(MOCK) == {"parrot": 8}
+        assert hired.fleet.posts == []
+
+    play(story, tmp_path)
+
+
+def test_what_is_wrong_with_a_model_is_told_before_anybody_is_hired(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        hired = Hired(stage)
+        with pytest.raises(Fault):
+            await hired.widths(TargetSpec(name="nobody", model="nowhere/m"), PROGRAM)
+        assert hired.fleet.posts == []
+
+    play(story, tmp_path)
