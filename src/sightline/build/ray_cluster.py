@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import importlib.util
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -85,8 +86,10 @@ class RayFleet:
 
     async def open(self, files: bytes) -> int:
         """Reach it, and give it the files."""
-        self._ray = await self._apart(_imported)
+        if importlib.util.find_spec("ray") is None:
+            raise _not_installed()
         await self._reach()
+        self._ray = await self._apart(_imported)
         try:
             async with asyncio.timeout(CONNECTED_IN):
                 await self._apart(self._connect)

@@ -9,6 +9,7 @@ from sightline.engine.evaluating.cluster.messages import Begin
 from sightline.engine.evaluating.purse import Purse
 from sightline.errors import Fault
 from sightline.evals.facts import EvalBegan, read
+from sightline.evals.options import Options
 from sightline.evals.target import CommandSpec, TargetSpec
 from sightline.settings import Settings
 from tests.cluster_stage import OURS, FakeWorker, NearFleet, NearPost, opens
@@ -43,9 +44,11 @@ class Hired:
         first = msgspec.msgpack.decode(self.began[0], type=list[bytes])[0]
         return msgspec.json.decode(first, type=Begin)
 
-    async def widths(self, *targets: TargetSpec, text: str | None = None) -> dict[str, int]:
+    async def widths(
+        self, *targets: TargetSpec, text: str | None = None, budget: float | None = None
+    ) -> dict[str, int]:
         suite = self.stage.suite(text) if text else self.stage.suite()
-        began, run = EvalBegan(suite=suite, targets=targets), self.stage.stage
+        began, run = EvalBegan(suite=suite, targets=targets, options=Options(budget_usd=budget)), self.stage.stage
         around = self.stage.evaluation.surroundings
         async with crew("e_1", began, run.engine, run.store.logbook, around, Purse()) as who:
             return who.widths
@@ -87,8 +90,8 @@ def test_targets_that_ask_nobody_need_no_cluster(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_model_is_told_before_anybody_is_hired(tmp_path: Path) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         hired = Hired(stage)
-        with pytest.raises(Fault):
-            await hired.widths(TargetSpec(name="nobody", model="nowhere/m"), PROGRAM)
+        with pytest.raises(Fault, match="the prices of other are not known"):
+            await hired.widths(TargetSpec(name="other", model="acme/other"), PROGRAM, budget=1.0)
         assert hired.fleet.posts == []
 
     play(story, tmp_path)
