@@ -4,9 +4,14 @@ from pathlib import Path
 import pytest
 
 from sightline.build.configured import configuration
-from sightline.build.evaluating import open_evaluation
+from sightline.build.evaluating import elsewhere, open_evaluation
+from sightline.build.hosting import introduction
+from sightline.build.parts import nowhere
+from sightline.engine.evaluating.cluster.fleet import Needs
+from sightline.errors import Fault
 from sightline.evals.options import Options
 from sightline.evals.target import CommandSpec, TargetSpec
+from tests.cluster_stage import FakeWorker, NearFleet, opens
 from tests.eval_stage import CAPITALS, KNOWN, knows, suite_of, verdicts
 from tests.upstream import Upstream
 
@@ -50,3 +55,42 @@ def test_what_is_configured_is_what_evals_run_with(tmp_path: Path, monkeypatch: 
                 assert (await evals.shown("e_1")).state == "ended"
 
     asyncio.run(story())
+
+
+def test_a_cluster_is_told_what_the_configuration_needs_there(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for path in ("tools/look.py", "mcp.json", "work/a.txt", "hooks.json", "alone.py"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text('{"headers": {"a": "${TOKEN}", "b": "${env:OTHER:-x} ${TOKEN}"}}')
+    (root / "conf").mkdir()
+    (root / "conf/sightline.toml").write_text(
+        '[tools.look]\npython = "../tools/look.py"\nhooks = "../hooks.json"\n[tools.servers]\nmcp = "../mcp.json"\n'
+        '[tools.files]\nfolder = "../work"\n[tools.away]\npython = "/elsewhere/t.py"\n'
+        '[tools.alone]\npython = "../alone.py"\n'
+    )
+    fleet = NearFleet(lambda _root: opens(FakeWorker()), tmp_path)
+    there = elsewhere(configuration(str(root / "conf/sightline.toml")), fleet, nowhere, root)
+    assert there.config == "conf/sightline.toml"
+    assert there.ours == introduction()
+    assert there.toolsets == {
+        "look": Needs(("tools/look.py", "hooks.json", "tools")),
+        "servers": Needs(("mcp.json",), ("TOKEN", "OTHER")),
+        "files": Needs(("work",)),
+        "away": Needs(),
+        "alone": Needs(("alone.py",)),
+    }
+    (tmp_path / "sightline.toml").write_text("")
+    assert elsewhere(configuration(str(tmp_path / "sightline.toml")), fleet, nowhere, root).config == "sightline.toml"
+
+
+def test_an_address_that_is_none_is_told_before_anything_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "sightline.toml").write_text("")
+
+    async def story() -> None:
+        loaded = configuration(str(tmp_path / "sightline.toml"))
+        with pytest.raises(Fault, match="is no cluster"):
+            async with open_evaluation(loaded, str(tmp_path / "data"), tmp_path, cluster="ray:nowhere"):
+                pass
+
+    asyncio.run(story())
+    assert not (tmp_path / "data").exists()

@@ -1,3 +1,4 @@
+import importlib.util
 import json
 import os
 import signal
@@ -196,3 +197,25 @@ def test_the_exit_code_of_results() -> None:
     assert running.exit_code(stood([began, CaseDone(row("a", 1.0))])) == 1
     assert running.exit_code(stood([began, CaseDone(row("a", 1.0)), CaseDone(failed("b"))])) == 1
     assert running.exit_code(stood([began, CaseDone(failed("a")), CaseDone(failed("b"))])) == 3
+
+
+def test_a_cluster_is_named_in_place_of_a_number(
+    upstream: Upstream, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["eval", "run", SUITE, "--target", "acme/m", "--workers"]
+    assert main([*words, "ray://head:20001?cores=4"]) == 2
+    assert "is no cluster" in capsys.readouterr().err
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    assert main([*words, "ray://head:20001"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Ray is not installed here" in err
+    assert "pip install 'sightline[ray]'" in err
+    assert upstream.seen == []
+    assert main(["eval", "show"]) == 0
+    assert SUITE not in capsys.readouterr().out, "nothing was begun"
+
+
+def test_who_asks_nobody_needs_no_cluster(folder: Path, capsys: Captured) -> None:
+    assert main(["eval", "run", SUITE, "--target", "all", "--workers", "ray://head:20001", "--json"]) == 0
+    assert told(capsys)["passed"] is True
