@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from sightline.build.hosting import HostProcess, introduction, opened_host
+from sightline.build.machine import process_name
 from sightline.catalog.catalog import Catalog
 from sightline.engine.evaluating.cluster import host as host_module
 from sightline.engine.evaluating.cluster.fleet import Elsewhere
@@ -186,8 +187,14 @@ def all_of(host: HostProcess, last: type) -> list[object]:
 def test_a_process_of_a_cluster_runs_cases_in_a_thread_of_its_own_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    temporary = tmp_path / "temporary"
+    machine = process_name().partition(":")[0]
+    owners = {"killed": f"{machine}:1:0", "alive": process_name(), "elsewhere": "another:1:0"}
+    for name, owner in owners.items():
+        (temporary / f"sightline-host-{name}").mkdir(parents=True)
+        (temporary / f"sightline-host-{name}" / "owner").write_text(owner)
+    (temporary / "sightline-host-new").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.setattr(host_module, "SILENCE", 0.2)
     key: Key = ("a", "program", 0)
     ends: queue.Queue[int] = queue.Queue()
@@ -204,7 +211,8 @@ def test_a_process_of_a_cluster_runs_cases_in_a_thread_of_its_own_and_leaves_not
     assert fact.result.score.verdict == "pass"
     host.tell(said(Leave()))
     assert Left() in all_of(host, Left)
-    assert list((tmp_path / "temporary").iterdir()) == []
+    left = {path.name.removeprefix("sightline-host-") for path in temporary.iterdir()}
+    assert left == {"alive", "elsewhere", "new"}
     assert ends.get() == 0  # nobody listens any more
     host.thread.join()
 

@@ -57,6 +57,7 @@ class FakeRay:
         self.told: list[Any] = []
         self.killed: list[Any] = []
         self.is_connected = False
+        self.refuses: Exception | None = None
 
     def init(self, address: str, **_options: Any) -> None:
         self.told.append(address)
@@ -74,6 +75,8 @@ class FakeRay:
         return lambda _cls: SimpleNamespace(remote=self._actor)
 
     def _actor(self) -> Any:
+        if self.refuses is not None:
+            raise self.refuses
         return SimpleNamespace(
             introduced=Method(lambda: b"{}"),
             unpack=Method(self.told.append),
@@ -237,6 +240,31 @@ def test_what_goes_wrong_with_an_actor_is_a_loss_or_a_fault(
         post = await fleet.hire()
         with pytest.raises(raised, match=words):
             await post.listen()
+        await fleet.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("trouble", "raised", "words"),
+    [
+        (ModuleNotFoundError("No module named 'sightline'"), Fault, "have no Sightline, or an older one"),
+        (AttributeError("no HostProcess"), Fault, "have no Sightline, or an older one"),
+        (ConnectionError("it is gone"), LostError, "it is gone"),
+    ],
+)
+def test_an_actor_that_cannot_be_made_is_a_fault_or_a_loss(
+    monkeypatch: pytest.MonkeyPatch, port: int, trouble: Exception, raised: type[Exception], words: str
+) -> None:
+    fake = FakeRay()
+    fake.refuses = trouble
+    with_ray(monkeypatch, fake)
+
+    async def story() -> None:
+        fleet = RayFleet(RayAddress("127.0.0.1", port))
+        await fleet.open(b"")
+        with pytest.raises(raised, match=words):
+            await fleet.hire()
         await fleet.close()
 
     asyncio.run(story())

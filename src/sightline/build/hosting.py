@@ -38,6 +38,8 @@ from sightline.evals.options import is_cached
 from sightline.tools.opening import Opened, opened
 from sightline.transport.embedded.process import KEY_VARIABLE
 
+_PREFIX = "sightline-host-"
+_OWNER = "owner"
 _NO_FOLDER = ".sightline-keeps-nothing"
 
 
@@ -101,13 +103,30 @@ def _toolsets(loaded: Configuration, root: Path) -> Toolsets:
     return Toolsets(tuple(loaded.settings.tools), opening)
 
 
+def _folder() -> Path:
+    """A folder of this process's own. Those of hosts of this machine that were killed are taken away."""
+    machine = process_name().partition(":")[0]
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            owner = (left / _OWNER).read_text()
+        except OSError:
+            continue  # somebody else's, or just begun
+        if owner.partition(":")[0] == machine and not is_alive(owner):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    (folder / _OWNER).write_text(process_name())
+    return folder
+
+
 class HostProcess:
     """A host with an event loop of its own, which a cluster can call from any thread. It ends its process by `end` once
     nobody listens any more."""
 
     def __init__(self, end: Callable[[int], object] = os._exit) -> None:
         self._end = end
-        self._root = Path(tempfile.mkdtemp(prefix="sightline-host-"))
+        self._folder = _folder()
+        self._root = self._folder / "files"
+        self._root.mkdir()
         self._loop = asyncio.new_event_loop()
         self._is_up = threading.Event()
         self._host: Host | None = None
@@ -154,4 +173,4 @@ class HostProcess:
             async with opened_host(begin, line, self._root, os.environ) as worker:
                 yield worker
         finally:
-            shutil.rmtree(self._root, ignore_errors=True)
+            shutil.rmtree(self._folder, ignore_errors=True)

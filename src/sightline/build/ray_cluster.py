@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sightline.build.hosting import HostProcess
+from sightline.build.hosting import HostProcess, introduction
 from sightline.engine.evaluating.cluster.fleet import LostError
 from sightline.errors import Code, Fault
 
@@ -102,7 +102,12 @@ class RayFleet:
 
     async def hire(self) -> "RayPost":
         """Another actor."""
-        return RayPost(self, await self._apart(lambda: self._actors.remote()))
+        try:
+            return RayPost(self, await self._apart(lambda: self._actors.remote()))
+        except (ImportError, AttributeError):  # raised there, where our class is looked for
+            raise self._without_us() from None
+        except (ConnectionError, self._ray.exceptions.RayError) as error:
+            raise LostError(_first_line(error)) from None
 
     async def close(self) -> None:
         """Disconnect; Ray ends all that we started."""
@@ -178,6 +183,8 @@ class RayFleet:
             raise _not_installed() from None
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise self._unreachable(f"does not let us in: {_first_line(error)}") from None
+        # What the cluster's own process logs would come here past all settings.
+        logging.getLogger("ray.util.client.logsclient").disabled = True
         self._actors = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=_THREADS)(HostProcess)
 
     def _unreachable(self, what: str) -> Fault:
@@ -185,10 +192,12 @@ class RayFleet:
         return Fault(Code.NETWORK, f"the cluster {self.address} {what}", hint=hint)
 
     def _lost(self, error: Exception) -> Fault | LostError:
-        if _MISSING in str(error):
-            hint = "Install the same version there, for the Python that runs Ray."
-            return Fault(Code.CONFIG, f"the machines of {self.address} have no Sightline", hint=hint)
-        return LostError(_first_line(error))
+        return self._without_us() if _MISSING in str(error) else LostError(_first_line(error))
+
+    def _without_us(self) -> Fault:
+        ours = introduction()
+        hint = f"Install sightline=={ours.sightline} there, for the Python {ours.python} that runs Ray."
+        return Fault(Code.CONFIG, f"the machines of {self.address} have no Sightline, or an older one", hint=hint)
 
 
 class RayPost:
