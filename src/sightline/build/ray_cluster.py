@@ -74,7 +74,7 @@ class RayFleet:
     def __init__(self, address: RayAddress) -> None:
         self._address = address
         # Ray answers by threads of its own, but hands calls over only once the cluster has taken them.
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="sightline-ray")
+        self._threads: ThreadPoolExecutor | None = None
         self._ray: Any = None
         self._actors: Any = None
         self._files: Any = None
@@ -89,6 +89,7 @@ class RayFleet:
         if importlib.util.find_spec("ray") is None:
             raise _not_installed()
         await self._reach()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="sightline-ray")
         self._ray = await self._apart(_imported)
         try:
             async with asyncio.timeout(CONNECTED_IN):
@@ -118,7 +119,9 @@ class RayFleet:
                     await self._apart(self._ray.shutdown)
             except TimeoutError:
                 pass  # the cluster sees by itself that we are gone
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
 
     async def called(self, call: Callable[[], Any]) -> Any:
         """What a call to an actor gives."""

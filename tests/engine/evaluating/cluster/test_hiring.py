@@ -5,7 +5,7 @@ import pytest
 
 from sightline.engine.evaluating.cluster.fleet import Elsewhere, Needs
 from sightline.engine.evaluating.cluster.hiring import crew
-from sightline.engine.evaluating.cluster.messages import Begin
+from sightline.engine.evaluating.cluster.messages import Begin, Keys, for_host
 from sightline.engine.evaluating.purse import Purse
 from sightline.errors import Fault
 from sightline.evals.facts import EvalBegan, read
@@ -32,6 +32,8 @@ class Hired:
         self.began: list[bytes] = []
 
     def _overhear(self, post: NearPost) -> None:
+        if len(self.fleet.posts) > 1:
+            return
         told = post.host.told
 
         def hear(data: bytes) -> None:
@@ -41,8 +43,12 @@ class Hired:
         post.host.told = hear  # type: ignore[method-assign]
 
     def begin(self) -> Begin:
-        first = msgspec.msgpack.decode(self.began[0], type=list[bytes])[0]
-        return msgspec.json.decode(first, type=Begin)
+        """What it was told, and before that by itself, the keys."""
+        [keys], [begin, *_] = (for_host(data) for data in self.began[:2])
+        assert isinstance(keys, Keys)
+        assert isinstance(begin, Begin)
+        assert begin.variables == {}
+        return msgspec.structs.replace(begin, variables=keys.variables)
 
     async def widths(
         self, *targets: TargetSpec, text: str | None = None, budget: float | None = None

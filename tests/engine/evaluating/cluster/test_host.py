@@ -12,6 +12,7 @@ from sightline.engine.evaluating.cluster.messages import (
     Begin,
     CaseEnded,
     CutOff,
+    Keys,
     Leave,
     Left,
     Ready,
@@ -136,5 +137,29 @@ def test_a_host_that_nobody_listens_to_ends_with_all_that_it_does() -> None:
         assert cut.is_set()
         assert worker.is_closed
         assert clock.elapsed() - before == SILENCE
+
+    asyncio.run(story())
+
+
+def test_keys_come_before_the_beginning_and_what_is_not_understood_is_told() -> None:
+    async def story() -> None:
+        begun: list[Begin] = []
+
+        @asynccontextmanager
+        async def opened(begin: Begin, _line: HostLine) -> AsyncIterator[Worker]:
+            begun.append(begin)
+            yield FakeWorker()
+
+        host = Host(opened, FakeClock())
+        host.told(said({"type": "sung"}))
+        ready = await next_of(host, Ready)
+        assert isinstance(ready, Ready)
+        assert ready.fault is not None
+        assert "is not understood" in ready.fault.message
+        host.told(said(Keys({"KEY": "sk-1"})))
+        host.told(said(BEGIN))
+        assert await next_of(host, Ready) == Ready()
+        assert begun[0].variables == {"KEY": "sk-1"}
+        await host.leave()
 
     asyncio.run(story())

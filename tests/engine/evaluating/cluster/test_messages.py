@@ -10,6 +10,7 @@ from sightline.engine.evaluating.cluster.messages import (
     Begin,
     CaseEnded,
     Findings,
+    Keys,
     Left,
     Recorded,
     RunCase,
@@ -44,6 +45,7 @@ def test_keys_do_not_stand_in_what_is_shown_of_a_message() -> None:
         run="e_1", began=b"", catalog=Catalog(), settings=Settings(), targets=(), variables={"KEY": "sk-planted"}
     )
     assert "sk-planted" not in repr(begin)
+    assert "sk-planted" not in repr(Keys({"KEY": "sk-planted"}))
 
 
 def test_entries_of_the_record_arrive_as_they_are() -> None:

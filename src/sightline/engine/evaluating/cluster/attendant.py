@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Callable
 from itertools import count
 
+import msgspec
+
 from sightline.engine.evaluating.cluster.fleet import LostError, Post
 from sightline.engine.evaluating.cluster.home import Desk, Home
 from sightline.engine.evaluating.cluster.messages import (
     Begin,
     CaseEnded,
     CutOff,
+    Keys,
     Leave,
     Left,
     Ready,
@@ -51,7 +54,8 @@ class Attendant:
 
     async def begin(self, begin: Begin) -> None:
         """Have it open what it needs. A fault where it cannot."""
-        self._say(begin)
+        await self._post.tell(batch([packed(Keys(begin.variables))]))
+        self._say(msgspec.structs.replace(begin, variables={}))
         loop = asyncio.get_running_loop()
         for work in (self._speak(), self._listen()):
             task = loop.create_task(work)

@@ -5,12 +5,15 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
+import msgspec
+
 from sightline.engine.evaluating.cluster.line import HostLine
 from sightline.engine.evaluating.cluster.messages import (
     Answer,
     Begin,
     CaseEnded,
     CutOff,
+    Keys,
     Leave,
     Left,
     Ready,
@@ -48,12 +51,18 @@ class Host:
         self._serving: asyncio.Task[None] | None = None
         self._worker: Worker | None = None
         self._cases: dict[int, asyncio.Task[None]] = {}
+        self._variables: dict[str, str] = {}
         self._heard = clock.elapsed()
 
     def told(self, data: bytes) -> None:
         """Home says this."""
         self._heard = self._clock.elapsed()
-        for message in for_host(data):
+        try:
+            messages = for_host(data)
+        except Fault as fault:
+            self.line.tell(Ready(Told.of(fault)))
+            return
+        for message in messages:
             self._do(message)
 
     async def next(self, seconds: float = POLL) -> bytes:
@@ -77,7 +86,10 @@ class Host:
 
     def _do(self, message: ToHost) -> None:
         match message:
+            case Keys(variables):
+                self._variables = variables
             case Begin():
+                message = msgspec.structs.replace(message, variables={**message.variables, **self._variables})
                 self._serving = asyncio.get_running_loop().create_task(self._serve(message))
                 self._serving.add_done_callback(self._served)
             case RunCase(n, key):

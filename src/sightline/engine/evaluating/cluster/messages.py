@@ -64,6 +64,16 @@ class Begin(msgspec.Struct, frozen=True, omit_defaults=True, tag="begin", kw_onl
         return f"Begin({self.run!r})"
 
 
+class Keys(msgspec.Struct, frozen=True, tag="keys"):
+    """The variables of what begins next, by themselves: a small message is nowhere kept on its way, and one with a
+    whole suite in it may be."""
+
+    variables: dict[str, str]
+
+    def __repr__(self) -> str:
+        return "Keys()"
+
+
 class RunCase(msgspec.Struct, frozen=True, tag="run"):
     """Run this case; `n` is how it is called from here on."""
 
@@ -89,7 +99,7 @@ class Leave(msgspec.Struct, frozen=True, tag="leave"):
     """End everything."""
 
 
-ToHost: TypeAlias = Begin | RunCase | CutOff | Answer | Leave
+ToHost: TypeAlias = Keys | Begin | RunCase | CutOff | Answer | Leave
 
 
 # --- questions of a host ---
