@@ -2,12 +2,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sightline.budget.ledger import Wait
 from sightline.build.configured import configuration
+from sightline.catalog.choose import Choice
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
@@ -218,6 +221,23 @@ def test_what_is_waited_for_is_told(tmp_path: Path) -> None:
         (wait,) = stage.paused
         assert wait.limit == "rpm"
         assert stage.clock.waits == [wait.seconds]
+
+    play(story, tmp_path)
+
+
+def test_who_keeps_the_ledger_elsewhere_is_asked_there(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        asked: list[tuple[str, str]] = []
+
+        async def limits(choice: Choice, _tokens: int) -> Wait:
+            asked.append((choice.provider_name, choice.model))
+            return Wait(3.0, "used_up", "rpm")
+
+        stage.engine = replace(stage.engine, limits=limits)
+        upstream.script = [streams(*HELLO)]
+        await stage.ask()
+        assert len(asked) == 1
+        assert (stage.paused, stage.clock.waits) == ([Wait(3.0, "used_up", "rpm")], [3.0])
 
     play(story, tmp_path)
 
