@@ -101,3 +101,16 @@ def test_what_is_wrong_with_a_model_is_told_before_anybody_is_hired(tmp_path: Pa
         assert hired.fleet.posts == []
 
     play(story, tmp_path)
+
+
+def test_nobody_judges_out_of_a_record_that_is_not_there(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        hired = Hired(stage)
+        past = TargetSpec(name="past", model="acme/m", replay="")
+        judged = TargetSpec(name="judged", model="acme/m", judge="past")
+        with pytest.raises(Fault, match="past judges out of the record, which a cluster does not have"):
+            await hired.widths(past, judged)
+        assert hired.fleet.posts == []
+        assert await hired.widths(past, ACME) == {"past": 16, "acme": 16}
+
+    play(story, tmp_path)

@@ -17,6 +17,7 @@ from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.surroundings import Surroundings
 from sightline.engine.evaluating.workers import Worker
 from sightline.engine.evaluating.working import working
+from sightline.errors import Code, Fault
 from sightline.evals.facts import EvalBegan, write
 from sightline.evals.options import DEFAULT_WORKERS, is_cached, workers_of
 from sightline.evals.target import TargetSpec
@@ -42,6 +43,7 @@ async def crew(
         async with working(run, began, began.targets, engine, logbook, around, purse) as worker:
             yield Crew(worker, _widths(began, usual))
         return
+    _check_judges(began)
     sharing = OwnSharing(engine, logbook, around, is_cached=is_cached(began.suite, began.options))
     # Models are opened here too: what is wrong with their names, keys and prices is told before anybody is hired.
     specs = [spec for spec in began.targets if spec.kind != "cli" and not spec.toolsets]
@@ -75,6 +77,15 @@ def _orders(run: str, began: EvalBegan, engine: Engine, around: Surroundings, th
         variables={name: around.environment[name] for name in names if name in around.environment},
     )
     return Orders(begin, there.ours, frozenset(spec.name for spec in began.targets if _is_here(spec)))
+
+
+def _check_judges(began: EvalBegan) -> None:
+    """Who judges does so on a host, where there is no record to answer from."""
+    named = {began.options.judge, *(spec.judge for spec in began.targets), *(spec.name for spec in began.judges)}
+    for spec in (*began.judges, *began.targets):
+        if spec.kind == "replay" and spec.name in named:
+            message = f"{spec.name} judges out of the record, which a cluster does not have"
+            raise Fault(Code.USAGE, message, hint="Name another judge, or run the suite without a cluster.")
 
 
 def _needs(began: EvalBegan, there: Elsewhere) -> list[Needs]:
