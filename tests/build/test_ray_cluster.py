@@ -1,6 +1,7 @@
 import asyncio
 import importlib
 import importlib.util
+import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -64,6 +65,9 @@ class FakeRay:
         if self.trouble is not None:
             raise self.trouble
         self.is_connected = True
+
+    def is_initialized(self) -> bool:
+        return self.is_connected
 
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": 3.0}
@@ -246,15 +250,15 @@ def test_what_goes_wrong_with_an_actor_is_a_loss_or_a_fault(
 
 
 @pytest.mark.parametrize(
-    ("trouble", "raised", "words"),
+    ("trouble", "words"),
     [
-        (ModuleNotFoundError("No module named 'sightline'"), Fault, "have no Sightline, or an older one"),
-        (AttributeError("no HostProcess"), Fault, "have no Sightline, or an older one"),
-        (ConnectionError("it is gone"), LostError, "it is gone"),
+        (ModuleNotFoundError("No module named 'sightline'"), "have no Sightline, or an older one"),
+        (AttributeError("no HostProcess"), "have no Sightline, or an older one"),
+        (ConnectionError("it is gone"), "the cluster ray://.* is lost: it is gone"),
     ],
 )
-def test_an_actor_that_cannot_be_made_is_a_fault_or_a_loss(
-    monkeypatch: pytest.MonkeyPatch, port: int, trouble: Exception, raised: type[Exception], words: str
+def test_an_actor_that_cannot_be_made_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, port: int, trouble: Exception, words: str
 ) -> None:
     fake = FakeRay()
     fake.refuses = trouble
@@ -263,8 +267,35 @@ def test_an_actor_that_cannot_be_made_is_a_fault_or_a_loss(
     async def story() -> None:
         fleet = RayFleet(RayAddress("127.0.0.1", port))
         await fleet.open(b"")
-        with pytest.raises(raised, match=words):
+        with pytest.raises(Fault, match=words):
             await fleet.hire()
         await fleet.close()
 
     asyncio.run(story())
+
+
+def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    fake = FakeRay()
+    with_ray(monkeypatch, fake)
+
+    async def story() -> None:
+        fleet = RayFleet(RayAddress("127.0.0.1", port))
+        await fleet.open(b"")
+        post = await fleet.hire()
+        fake.is_connected = False
+        with pytest.raises(LostError, match="the connection is gone"):
+            await post.listen()
+        with pytest.raises(Fault, match="is lost: the connection is gone"):
+            await fleet.hire()
+        await post.end()
+        assert fake.killed == []
+        await fleet.close()
+
+    asyncio.run(story())
+
+
+def test_ray_starts_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ENABLE_AUTO_CONNECT", raising=False)
+    monkeypatch.setattr(importlib, "import_module", lambda name: os.environ["RAY_ENABLE_AUTO_CONNECT"] + name)
+    assert ray_cluster._imported() == "0ray"
+    monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")

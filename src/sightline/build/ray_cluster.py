@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import importlib.util
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -104,11 +105,13 @@ class RayFleet:
     async def hire(self) -> "RayPost":
         """Another actor."""
         try:
-            return RayPost(self, await self._apart(lambda: self._actors.remote()))
+            return RayPost(self, await self._apart(lambda: self._linked().remote()))
         except (ImportError, AttributeError):  # raised there, where our class is looked for
             raise self._without_us() from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
-            raise LostError(_first_line(error)) from None
+            # Another host would not be had either.
+            hint = "What is done is kept: go on with --resume RUN once it is there again."
+            raise Fault(Code.NETWORK, f"the cluster {self.address} is lost: {_first_line(error)}", hint=hint) from None
 
     async def close(self) -> None:
         """Disconnect; Ray ends all that we started."""
@@ -141,7 +144,7 @@ class RayFleet:
                 loop.call_soon_threadsafe(settle, done)
 
         try:
-            pending = await self._apart(lambda: call().future())
+            pending = await self._apart(lambda: self._linked() and call().future())
             # Ray's own future must not be cancelled: it could not tell its answer then, and says so loudly.
             pending.add_done_callback(came)
             return await answer
@@ -159,7 +162,14 @@ class RayFleet:
     async def ended(self, actor: Any) -> None:
         """End an actor's process, if there is one."""
         with suppress(ConnectionError, self._ray.exceptions.RayError):  # it is gone, or will be with the connection
-            await self._apart(lambda: self._ray.kill(actor))
+            await self._apart(lambda: self._linked() and self._ray.kill(actor))
+
+    def _linked(self) -> Any:
+        """Our kind of actors, as long as there is a connection; without one Ray raises nothing that could be told from
+        other failures."""
+        if not self._ray.is_initialized():
+            raise ConnectionError("the connection is gone")
+        return self._actors
 
     async def _apart(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -232,6 +242,8 @@ class RayPost:
 
 
 def _imported() -> Any:
+    # Or Ray would start a cluster of its own on this machine, once the connection to the named one is lost.
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     try:
         return importlib.import_module("ray")
     except ImportError:
