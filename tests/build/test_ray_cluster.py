@@ -295,7 +295,6 @@ def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest
 
 
 def test_ray_starts_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RAY_ENABLE_AUTO_CONNECT", raising=False)
+    monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "1")
     monkeypatch.setattr(importlib, "import_module", lambda name: os.environ["RAY_ENABLE_AUTO_CONNECT"] + name)
     assert ray_cluster._imported() == "0ray"
-    monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")
