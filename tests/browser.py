@@ -1,13 +1,18 @@
-"""A real browser for the tests of the page: Debian's Chromium, driven by Playwright."""
+"""A real browser for the tests of the page: Debian's Chromium, driven by Playwright.
 
+Two variables make it a worse one, to find what holds on a quick machine only. SLOW_PAGES=8 makes every script eight
+times slower; LATE_FRAMES=200 has every frame and every timer of a page come 200 milliseconds late.
+"""
+
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Route, expect, sync_playwright
 
 from tests.debian import brought
 from tests.gateway_server import Served
@@ -25,6 +30,19 @@ FLAGS = (
 )
 WIDE, NARROW = (1280, 800), (390, 844)
 PATIENCE_MS = 20_000
+SLOW_PAGES, LATE_FRAMES = int(os.environ.get("SLOW_PAGES") or 1), int(os.environ.get("LATE_FRAMES") or 0)
+LATE = """
+{
+  const { requestAnimationFrame: frame, cancelAnimationFrame: cancel, setTimeout: later, clearTimeout: never } = window;
+  const waiting = new Map();
+  window.setTimeout = (run, after = 0, ...more) => later(run, after + LATE_MS, ...more);
+  window.requestAnimationFrame = (run) => {
+    const id = frame(() => waiting.set(id, later(() => (waiting.delete(id), run(performance.now())), LATE_MS)));
+    return id;
+  };
+  window.cancelAnimationFrame = (id) => (cancel(id), never(waiting.get(id)), waiting.delete(id));
+}
+"""
 
 
 def program() -> str:
@@ -81,7 +99,10 @@ def looking(browser: Browser, server: Served, *, size: tuple[int, int] = WIDE, d
     try:
         context.set_default_timeout(PATIENCE_MS)
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
+        delay(context, LATE_FRAMES)
         opened = Shown(context.new_page(), context)
+        slow_down(opened.page)
+        context.on("page", slow_down)
         watch(opened.page, opened.complaints)
         opened.page.goto(f"{server.url}/?token={server.token}")
         yield opened
@@ -95,6 +116,44 @@ def shown(server: Served, *, size: tuple[int, int] = WIDE, dark: bool = False) -
     """The page of this server in a browser of its own."""
     with browsing() as browser, looking(browser, server, size=size, dark=dark) as opened:
         yield opened
+
+
+def delay(context: BrowserContext, milliseconds: int) -> None:
+    """From the next page on, every frame and every timer comes so late."""
+    if milliseconds:
+        context.add_init_script(LATE.replace("LATE_MS", str(milliseconds)))
+
+
+def slow_down(page: Page) -> None:
+    """As slow as SLOW_PAGES says."""
+    if SLOW_PAGES > 1:
+        page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOW_PAGES})
+
+
+def held_back(page: Page, address: str) -> Callable[[], None]:
+    """Nothing at this address is answered before the function is called."""
+    waiting: list[Route] = []
+    is_open = False
+
+    def asked(route: Route) -> None:
+        if is_open:
+            route.continue_()
+        else:
+            waiting.append(route)
+
+    def let_go() -> None:
+        nonlocal is_open
+        is_open = True
+        for route in waiting:
+            route.continue_()
+
+    page.route(address, asked)
+    return let_go
+
+
+def has_copied(page: Page, words: str) -> None:
+    """The clipboard has these words; a browser is not done with it when the click is over."""
+    page.wait_for_function("async (words) => (await navigator.clipboard.readText()).trim() === words", arg=words)
 
 
 def watch(page: Page, complaints: list[str]) -> None:

@@ -10,14 +10,17 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser import NARROW, Shown, browsing, looking
 from tests.gateway_server import Served, served
 from tests.page_stage import gallery
+from tests.person import Person
 
 ANSWER_MS = 120_000
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Sightline as it comes: nothing is configured, so the embedded model answers."""
+    """Sightline as it comes: nothing is configured, so the embedded model answers; in few words, which a slow machine
+    has soon."""
     with served(tmp_path_factory.mktemp("chat"), "") as found:
+        Person(found).put("/api/chat/topics", {"parameters": {"max_tokens": 24}})
         yield found
 
 
@@ -86,8 +89,11 @@ def test_a_question_is_answered_and_the_filter_decides_what_goes_along(server: S
 def test_it_fits_on_a_phone_in_the_dark(server: Served, tmp_path: Path) -> None:
     with browsing() as browser, looking(browser, server, size=NARROW, dark=True) as shown:
         page = to_chat(shown, server)
-        expect(page.get_by_role("feed", name="History").get_by_role("article").first).to_be_visible()
+        page.keyboard.type("Say something.")
+        page.keyboard.press("Enter")
+        expect(pair(page, "Say something.")).to_contain_text(re.compile(r"predicted, \d+ counted"), timeout=ANSWER_MS)
         page.keyboard.press("Escape")
+        expect(page.get_by_role("status", name="Mode: VIEW")).to_be_visible()
         page.keyboard.press("Shift+H")
         expect(page.get_by_role("complementary", name="HUD")).to_contain_text("PARAMETERS")
         sizes = page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")

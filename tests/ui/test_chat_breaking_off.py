@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.chat_page import LOCAL, chat_stage, chatting
+from tests.chat_page import ANSWER_MS, LOCAL, chat_stage, chatting
 from tests.local_model import needs_model
 from tests.server.workbench.chatting.http_stage import ChatDesk
 
@@ -28,8 +28,8 @@ def test_escape_breaks_off_the_embedded_model_and_its_words_stay(stage: tuple[Ch
         chat.write(STORY)
         chat.press("Enter")
         pair = chat.pair("Write a very long story")
-        expect(pair).to_contain_text("answering…")
-        expect(pair.locator(".pair-answer p").first).to_have_text(re.compile(r"\w+ \w+ \w+"))
+        expect(pair).to_contain_text("answering…", timeout=ANSWER_MS)  # the model is loaded first
+        expect(pair.locator(".pair-answer p").first).to_have_text(re.compile(r"\w+ \w+ \w+"), timeout=ANSWER_MS)
         chat.press("Escape")
         expect(pair.get_by_text("broken off")).to_be_visible()
         expect(chat.page.get_by_role("button", name="Send", exact=True)).to_be_visible()

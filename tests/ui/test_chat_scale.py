@@ -45,7 +45,7 @@ def test_a_large_history(tmp_path: Path) -> None:
             chat.apply("")
             expect(chat.counter).to_have_text(re.compile(r"^\d+ / 100000$"), timeout=SLOW_MS)
             chat.ask("And one more.")
-            expect(chat.counter).to_have_text(re.compile(r"/ ?100001$"))
+            expect(chat.counter).to_have_text(re.compile(r"/ ?100001$"), timeout=SLOW_MS)
             chat.press("Escape", "3")
             expect(chat.pair("And one more.").get_by_role("img", name="3 of 3 stars")).to_be_visible()
             chat.fits()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import looking
+from tests.browser import has_copied, looking
 from tests.gateway_server import served
 from tests.page_stage import PageStage, card, chat, proof, sha256, user
 
@@ -143,7 +143,7 @@ def test_the_connection_panel_shows_how_each_client_is_pointed_here(free: PageSt
         dialog = page.get_by_role("dialog", name="Connect a client")
         expect(dialog.get_by_text("sightline run -- claude")).to_be_visible()
         dialog.get_by_role("button", name="Copy command").first.click()
-        assert page.evaluate("navigator.clipboard.readText()") == "sightline run -- claude"
+        has_copied(page, "sightline run -- claude")
         dialog.get_by_role("tab", name="OpenAI").first.click()
         expect(dialog.get_by_text(f"OPENAI_BASE_URL={free.desk.server.url}")).to_be_visible()
         dialog.get_by_role("button", name="Close").first.click()

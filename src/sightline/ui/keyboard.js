@@ -47,13 +47,15 @@ export function listen() {
     const before = event.timeStamp - pendingSince < CHORD_MS ? pending : "";
     const step = followed(usable.flatMap((each) => [each.keys, ...(each.also ?? [])]), before, key);
     pending = step.pending;
-    pendingSince = event.timeStamp;
+    pendingSince = performance.now();
     const found = usable.find((each) => each.keys === step.found || each.also?.includes(step.found));
     if (step.found && found) {
       event.preventDefault();
       found.run();
     }
   });
+  // The second of two keys has its time from when the first was let go: a page that is busy must not eat it up.
+  addEventListener("keyup", () => (pendingSince = performance.now()));
 }
 
 /** @param {EventTarget | null} target */

@@ -14,11 +14,16 @@ export const lastOpened = signal("");
 export const lastFilter = signal("");
 export const lastChatFilter = signal("");
 
+/** @type {string | null} */
+let seen = null;
+
 addEventListener("hashchange", arrive);
 arrive();
 
 function arrive() {
-  const at = routeOf(location.hash);
+  if (location.hash === seen) return;
+  seen = location.hash;
+  const at = routeOf(seen);
   if (at.view === "request") lastOpened.value = at.id;
   if (at.view === "traffic") lastFilter.value = at.filter;
   if (at.view === "chat") lastChatFilter.value = at.filter;
@@ -32,10 +37,10 @@ function arrive() {
 export function go(to, { isReplacing = false } = {}) {
   const hash = hashOf(to);
   if (hash === location.hash) return;
-  if (isReplacing) {
-    history.replaceState(null, "", hash);
-    arrive();
-  } else location.hash = hash;
+  if (isReplacing) history.replaceState(null, "", hash);
+  else location.hash = hash;
+  // The browser tells it later, and the next key is already meant for there.
+  arrive();
 }
 
 /** Back to the list as it was. */

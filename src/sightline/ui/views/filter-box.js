@@ -4,7 +4,7 @@
 import { ApiError, get } from "../api.js";
 import { useShortcuts } from "../keyboard.js";
 import { completed, errorOf, fitting, marked } from "../state/filter.js";
-import { h, html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { Icon } from "../widgets/icon.js";
 import { KeyCaps } from "../widgets/keycaps.js";
 
@@ -42,7 +42,8 @@ export function FilterBox({ value, onFilter, onLeave, refused, isExecuted = fals
     const timer = setTimeout(() => setSettled(true), SETTLED);
     return () => clearTimeout(timer);
   }, [text, isSettled]);
-  useEffect(() => {
+  // Before the next letter, which is meant for the new text.
+  useLayoutEffect(() => {
     if (value !== asked.current.own || reset !== asked.current.reset) {
       asked.current.own = value;
       asked.current.reset = reset;
@@ -50,6 +51,12 @@ export function FilterBox({ value, onFilter, onLeave, refused, isExecuted = fals
       setError(null);
     }
   }, [value, reset]);
+
+  // Whoever has left the list is not fetched back by what is still being looked up.
+  useLayoutEffect(() => () => {
+    clearTimeout(asked.current.timer);
+    asked.current.number += 1;
+  }, []);
 
   /** @param {string} wanted */
   const use = (wanted) => {
@@ -150,7 +157,7 @@ export function FilterBox({ value, onFilter, onLeave, refused, isExecuted = fals
       <input ref=${input} class="mono" type="text" role="combobox" aria-label="Filter" aria-expanded=${offers.length > 0} aria-controls="filter-offers" aria-activedescendant=${chosen >= 0 ? `offer-${chosen}` : null} aria-invalid=${problem != null} aria-describedby=${problem ? "filter-error" : null}
         placeholder=${source.placeholder} value=${text} spellcheck=${false} autocomplete="off" autocapitalize="off"
         onInput=${(/** @type {Event} */ event) => { const field = /** @type {HTMLInputElement} */ (event.target); wrote(field.value, field.selectionStart ?? field.value.length); }}
-        onFocus=${() => isExecuted || look(text, input.current?.selectionStart ?? text.length, false)} onBlur=${() => setTimeout(close, 150)} onKeyDown=${onKey} />
+        onFocus=${() => isExecuted || look(text, input.current?.selectionStart ?? text.length, false)} onBlur=${() => setTimeout(() => document.activeElement === input.current || close(), 150)} onKeyDown=${onKey} />
       ${isExecuted && text.trim() !== value.trim() ? html`<button type="button" class="button quiet filter-pending" onClick=${execute}>Apply${h(KeyCaps, { keys: "enter" })}</button>` : null}
       ${text ? html`<button type="button" class="button quiet icon" aria-label="Clear the filter" onClick=${() => { wrote("", 0); if (isExecuted) use(""); else input.current?.focus(); }}>${h(Icon, { name: "close" })}</button>` : html`<span class="filter-key">${h(KeyCaps, { keys: "/" })}</span>`}
     </div>

@@ -6,7 +6,7 @@ import { useShortcuts } from "../keyboard.js";
 import { go, lastOpened, toExchange } from "../navigation.js";
 import { counted } from "../state/format.js";
 import { mostTokens, rowsOf } from "../state/traffic.js";
-import { computed, h, html, signal, useEffect, useState } from "../vendor/preact.js";
+import { computed, h, html, signal, useEffect, useLayoutEffect, useState } from "../vendor/preact.js";
 import { VirtualList } from "../widgets/virtual-list.js";
 import { FilterBox } from "./filter-box.js";
 import { Failure, Loading, NothingFound, NothingYet } from "./traffic-states.js";
@@ -66,7 +66,7 @@ function clicked(row) {
 export function Traffic({ filter, onConnect }) {
   const isNarrow = useNarrow();
   useEffect(() => void show(filter), [filter]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!active.value && lastOpened.value) active.value = lastOpened.value;
   }, []);
   useListKeys();

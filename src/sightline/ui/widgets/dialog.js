@@ -1,7 +1,7 @@
 // @ts-check
 /** A dialog of the browser's own: it holds the focus, closes on Escape, and gives the focus back. */
 
-import { h, html, useEffect, useId, useRef } from "../vendor/preact.js";
+import { h, html, useId, useLayoutEffect, useRef } from "../vendor/preact.js";
 import { Icon } from "./icon.js";
 
 /**
@@ -12,13 +12,17 @@ export function Dialog({ title, onClose, children, footer, class: name = "", isB
   /** @type {{ current: HTMLDialogElement | null }} */
   const element = useRef(null);
   const id = useId();
-  useEffect(() => {
+  // Before the next key: what is typed right after the one that opens it belongs into it, and what is typed right after
+  // the one that closes it belongs where the focus was.
+  useLayoutEffect(() => {
+    const own = element.current;
     const before = document.activeElement;
-    element.current?.showModal();
+    // What the browser itself gives the focus back to has no cursor then: nothing could be typed there.
+    if (before instanceof HTMLElement) before.blur();
+    own?.showModal();
     return () => {
-      // This comes a moment after the dialog has gone: a person who has moved on meanwhile is not fetched back.
-      const isNowhere = document.activeElement === null || document.activeElement === document.body;
-      if (isNowhere && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+      own?.close();
+      if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
     };
   }, []);
   /** @param {MouseEvent} event */

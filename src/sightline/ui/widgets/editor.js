@@ -43,23 +43,40 @@ export function Editor(props) {
     if (!module) loadEditor().then((code) => isThere && setModule(code), () => {});
     return () => void (isThere = false);
   }, []);
-  /** What was typed into the plain field is carried over when the real one comes. */
+  /** What was typed into the plain field is carried over when the real one comes, and so is the cursor. */
   const typed = useRef(/** @type {string | null} */ (null));
+  const left = useRef(/** @type {Left} */ (null));
   const onChange = (/** @type {string} */ text) => {
     typed.current = text;
     props.onChange?.(text);
   };
-  return module ? h(Rich, { ...props, value: typed.current ?? props.value, onChange: props.onChange, module }) : h(Plain, { ...props, onChange });
+  return module ? h(Rich, { ...props, value: typed.current ?? props.value, onChange: props.onChange, module, left }) : h(Plain, { ...props, onChange, left });
 }
 
-/** @param {EditorProps} props */
-function Plain({ value, label, isReadOnly, onChange, onDone }) {
-  return html`<textarea class="editor-plain mono" aria-label=${label} readonly=${isReadOnly} defaultValue=${value} spellcheck=${false}
+/** Where the cursor was in the plain field, if it had the focus. @typedef {{ anchor: number, head: number } | null} Left */
+
+/** @param {EditorProps & { left: { current: Left } }} props */
+function Plain({ value, label, isReadOnly, isFocused, onChange, onDone, left }) {
+  const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  // Letters that are typed before the real one is there are no shortcuts of the page.
+  useLayoutEffect(() => {
+    const own = field.current;
+    if (!own) return undefined;
+    own.setSelectionRange(own.value.length, own.value.length);
+    if (isFocused) own.focus();
+    return () => {
+      if (document.activeElement !== own) return;
+      // A text field counts a line end as one character, however it is written.
+      const place = (/** @type {number} */ at) => withLineEnds(own.value.slice(0, at), value).length;
+      left.current = { anchor: place(own.selectionStart), head: place(own.selectionEnd) };
+    };
+  }, []);
+  return html`<textarea ref=${field} class="editor-plain mono" aria-label=${label} readonly=${isReadOnly} defaultValue=${value} spellcheck=${false}
     onInput=${(/** @type {InputEvent} */ event) => onChange?.(withLineEnds(/** @type {HTMLTextAreaElement} */ (event.target).value, value))}
     onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && (event.preventDefault(), event.stopPropagation(), onDone?.())}></textarea>`;
 }
 
-/** @param {EditorProps & { module: CodeMirror }} props */
+/** @param {EditorProps & { module: CodeMirror, left: { current: Left } }} props */
 function Rich(props) {
   const host = useRef(/** @type {HTMLDivElement | null} */ (null));
   const editor = useRef(/** @type {EditorView | null} */ (null));
@@ -70,21 +87,24 @@ function Rich(props) {
   const hasMerge = typeof props.original === "string";
 
   useLayoutEffect(() => {
-    const { module, isFocused } = latest.current;
+    const { module, isFocused, left } = latest.current;
     const before = editor.current?.state;
     const text = before ? before.doc.toString() : latest.current.value;
+    const place = left.current && { anchor: Math.min(left.current.anchor, text.length), head: Math.min(left.current.head, text.length) };
+    left.current = null;
     const view = new module.EditorView({
       doc: text,
-      selection: before?.selection ?? { anchor: isFocused ? text.length : 0 },
+      selection: before?.selection ?? place ?? { anchor: isFocused ? text.length : 0 },
       extensions: extensions(module, latest, known),
       parent: /** @type {HTMLElement} */ (host.current),
     });
     editor.current = view;
-    if (isFocused) view.focus();
+    if (isFocused || place) view.focus();
     return () => view.destroy();
   }, [props.module, hasMerge, props.language, props.isReadOnly]);
 
-  useEffect(() => {
+  // Before the next key: what is typed between another value and this would be taken back.
+  useLayoutEffect(() => {
     const view = editor.current;
     if (!view || props.value === known.current) return;
     known.current = props.value;

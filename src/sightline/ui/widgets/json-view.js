@@ -3,7 +3,7 @@
 
 import { withLineEnds } from "../state/edits.js";
 import { exactValue, keyOf, scan, step, stringOf } from "../state/json.js";
-import { h, html, useMemo, useRef, useState } from "../vendor/preact.js";
+import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { memo } from "./memo.js";
 
 /** @import { Node } from "../state/json.js" */
@@ -71,15 +71,21 @@ function Leaf({ text, node, pointer, name, onSet }) {
   const [isEditing, setEditing] = useState(false);
   const [isWhole, setWhole] = useState(false);
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  /** Who closed it by a key goes on from here; who has clicked elsewhere is there. */
+  const isBack = useRef(false);
+  useLayoutEffect(() => {
+    if (!isEditing && isBack.current) button.current?.focus();
+    isBack.current = false;
+  }, [isEditing]);
   const raw = text.slice(node.start, node.end);
   const isLong = raw.length > LONGEST_LEAF;
   const shown = node.kind === "string" && !isLong ? JSON.stringify(stringOf(text, node)) : raw;
   const cut = isLong && !isWhole ? shown.slice(0, LONGEST_LEAF) + "…" : shown;
   if (isEditing && onSet) {
-    const done = (/** @type {unknown} */ value, /** @type {boolean} */ isSet) => {
+    const done = (/** @type {unknown} */ value, /** @type {boolean} */ isSet, /** @type {boolean} */ isByKey) => {
+      isBack.current = isByKey;
       setEditing(false);
       if (isSet) onSet(pointer, value);
-      setTimeout(() => button.current?.focus());
     };
     return h(LeafInput, { kind: node.kind, value: node.kind === "string" ? stringOf(text, node) : raw, name, done });
   }
@@ -89,16 +95,16 @@ function Leaf({ text, node, pointer, name, onSet }) {
   return html`<button type="button" ref=${button} class="json-leaf" title="Edit this value" aria-label=${`Edit ${name}: ${cut.slice(0, 80)}`} onClick=${() => setEditing(true)}>${value}</button>${more}`;
 }
 
-/** @param {{ kind: string, value: string, name: string, done: (value: unknown, isSet: boolean) => void }} props */
+/** @param {{ kind: string, value: string, name: string, done: (value: unknown, isSet: boolean, isByKey: boolean) => void }} props */
 function LeafInput({ kind, value, name, done }) {
   const [problem, setProblem] = useState("");
   const isClosed = useRef(false);
-  const finish = (/** @type {string} */ field, /** @type {boolean} */ isSet) => {
+  const finish = (/** @type {string} */ field, /** @type {boolean} */ isSet, isByKey = true) => {
     if (isClosed.current) return;
     const typed = withLineEnds(field, value);
     if (!isSet || typed === value) {
       isClosed.current = true;
-      done(null, false);
+      done(null, false, isByKey);
       return;
     }
     let meant = /** @type {unknown} */ (typed);
@@ -111,7 +117,7 @@ function LeafInput({ kind, value, name, done }) {
       }
     }
     isClosed.current = true;
-    done(meant, true);
+    done(meant, true, isByKey);
   };
   const isTall = value.length > 60 || /[\r\n]/.test(value);
   const shared = {
@@ -120,7 +126,7 @@ function LeafInput({ kind, value, name, done }) {
     "aria-invalid": problem ? "true" : null,
     title: problem || "Enter applies, Escape leaves it as it was",
     ref: (/** @type {HTMLInputElement | null} */ input) => input && document.activeElement !== input && !isClosed.current && input.focus(),
-    onBlur: (/** @type {FocusEvent} */ event) => finish(/** @type {HTMLInputElement} */ (event.target).value, true),
+    onBlur: (/** @type {FocusEvent} */ event) => finish(/** @type {HTMLInputElement} */ (event.target).value, true, false),
     onKeyDown: (/** @type {KeyboardEvent} */ event) => {
       event.stopPropagation();
       const input = /** @type {HTMLInputElement} */ (event.target);

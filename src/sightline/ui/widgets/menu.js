@@ -1,7 +1,7 @@
 // @ts-check
 /** A button that opens a list of choices: arrows move, Enter chooses, Escape closes. */
 
-import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { h, html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { Icon } from "./icon.js";
 
 /** @typedef {{ label: string, run: () => void, detail?: string, isChosen?: boolean, isDanger?: boolean, keys?: any } | "line"} Choice */
@@ -14,12 +14,11 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
   /** @type {{ current: HTMLDivElement | null }} */
   const root = useRef(null);
   const items = () => /** @type {HTMLElement[]} */ ([...(root.current?.querySelectorAll("[role^=menuitem]") ?? [])]);
+  // Before the next key, which belongs to the list.
   useLayoutEffect(() => {
+    if (!isOpen) return undefined;
     const list = /** @type {HTMLElement | null | undefined} */ (root.current?.querySelector("[role=menu]"));
     if (list) placed(list);
-  }, [isOpen]);
-  useEffect(() => {
-    if (!isOpen) return undefined;
     (items().find((each) => each.getAttribute("aria-checked") === "true") ?? items()[0])?.focus();
     /** @param {PointerEvent} event */
     const outside = (event) => {

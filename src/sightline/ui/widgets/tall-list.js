@@ -4,7 +4,7 @@
  * row is drawn; what is being read stays where it is, whatever happens above it.
  */
 
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 
 /** @import { Heights } from "../state/chat-heights.js" */
 
@@ -123,7 +123,8 @@ export function TallList({ heights, tick, keyOf, placeOf, render, onWindow, onMe
     },
     element: () => scroller.current,
   };
-  useEffect(() => () => void (handle.current = null), []);
+  // At once: whoever comes back quickly has set it anew by the time that others are cleaned up.
+  useLayoutEffect(() => () => void (handle.current = null), []);
 
   // One function for good: another one each time would have every row measured anew.
   const { current: watch } = useRef((/** @type {HTMLElement | null} */ row) => {

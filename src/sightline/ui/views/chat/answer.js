@@ -20,12 +20,13 @@ const RASTER = /^image\/(?:png|jpe?g|gif|webp|avif|bmp)$/i;
 const LONGEST_RESULT = 20_000;
 
 /**
- * `pair` names whose answer it is, for its pictures, and `earlier` which of the pair's earlier answers, if it is one.
- * @param {{ answer: AnswerShown, isLive: boolean, pair?: string, earlier?: number, key?: string }} props
+ * `pair` names whose answer it is, for its pictures, and `earlier` which of the pair's earlier answers, if it is one;
+ * `from` is where its pictures are if it is not of a pair, with `#` for the number.
+ * @param {{ answer: AnswerShown, isLive: boolean, pair?: string, earlier?: number, from?: string, key?: string }} props
  */
-export function AnswerBody({ answer, isLive, pair = "", earlier }) {
+export function AnswerBody({ answer, isLive, pair = "", earlier, from = "" }) {
   const blocks = answer.blocks ?? [];
-  const files = pair ? `/api/chat/pairs/${encodeURIComponent(pair)}/media/#?of=answer${earlier === undefined ? "" : `&earlier=${earlier}`}` : "";
+  const files = pair ? `/api/chat/pairs/${encodeURIComponent(pair)}/media/#?of=answer${earlier === undefined ? "" : `&earlier=${earlier}`}` : from;
   return html`<div class="answer-blocks">
     ${blocks.map((block, index) => drawnBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files))}
     ${answer.citations?.length ? h(Sources, { citations: answer.citations }) : null}

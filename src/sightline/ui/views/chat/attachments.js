@@ -87,12 +87,15 @@ function ending(item) {
  */
 export function AttachButton({ items, onItems }) {
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  /** To read files takes a while, in which others may have come. */
+  const latest = useRef(items);
+  latest.current = items;
   /** @param {Event} event */
   const picked = async (event) => {
     const field = /** @type {HTMLInputElement} */ (event.target);
     const more = await attachmentsFrom(field.files, items);
     field.value = "";
-    if (more.length) onItems([...items, ...more]);
+    if (more.length) onItems([...latest.current, ...more]);
   };
   return html`<span class="attach">
     <input ref=${input} class="unseen" type="file" multiple accept=${ACCEPTED} tabindex="-1" aria-hidden="true" onChange=${picked} />

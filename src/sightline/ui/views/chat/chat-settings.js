@@ -50,7 +50,7 @@ function Setting({ field, settings, onSave }) {
       setTyped(null);
       setProblem("");
       setSaved(true);
-      setTimeout(() => setSaved(false), 1500);
+      setTimeout(() => setSaved(false), 4000);
     } catch (error) {
       const { message, hint } = /** @type {Error & { hint?: string }} */ (error);
       setProblem([message, hint].filter(Boolean).join(" "));

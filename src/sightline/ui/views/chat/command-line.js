@@ -4,7 +4,7 @@
 import { look, preferences, savePreferences, view } from "../../chat-feed.js";
 import { dialog, runCommand, showHud, tryCommand } from "../../chat-orders.js";
 import { ApiError } from "../../api.js";
-import { go } from "../../navigation.js";
+import { go, route } from "../../navigation.js";
 import { hasCommand } from "../../state/chat.js";
 import { remembered, stepped } from "../../state/chat-memory.js";
 import { h, html, signal, useRef } from "../../vendor/preact.js";
@@ -65,7 +65,8 @@ async function execute(text) {
       await obey(text, told);
     } else {
       await look({ filter: text.trim() });
-      go({ view: "chat", filter: view.value?.filter ?? text.trim() });
+      // Whoever has left meanwhile is not fetched back.
+      if (route.value.view === "chat") go({ view: "chat", filter: view.value?.filter ?? text.trim() });
       done.value += 1;
       back();
     }

@@ -6,7 +6,7 @@ import { preferences, savePreferences, view, viewId } from "../../chat-feed.js";
 import { dialog, edit, runCommand, swap } from "../../chat-orders.js";
 import { agreement, limitLine, taken, until } from "../../state/chat.js";
 import { when } from "../../state/format.js";
-import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { CopyBlock } from "../../widgets/copy.js";
 import { Dialog } from "../../widgets/dialog.js";
 import { toast, toastError } from "../../widgets/toast.js";
@@ -67,7 +67,7 @@ export function Dialogs() {
 function OverBudget({ error }) {
   const done = () => {
     close();
-    toInput();
+    queueMicrotask(toInput); // once nothing stands above it any more
   };
   return h(Dialog, {
     title: "The question is too large",
@@ -111,7 +111,7 @@ function Agreement({ text, told }) {
   const [isBusy, setBusy] = useState(false);
   const first = useRef(/** @type {HTMLButtonElement | null} */ (null));
   // What may be too much is agreed to by going there.
-  useEffect(() => void (told.needs_force || first.current?.focus()), []);
+  useLayoutEffect(() => void (told.needs_force || first.current?.focus()), []);
   const { title, button } = agreement(told.command, told.count);
   const isDry = /(?:^|\s)--dry-run(?:\s|$)/.test(text) || told.done || told.count === 0;
   const go = async () => {
@@ -190,7 +190,7 @@ function Earlier({ pair }) {
 /** @param {{ filter: string }} props */
 function SaveFilter({ filter }) {
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   const [name, setName] = useState("");
   const [refusal, setRefusal] = useState("");
   const list = preferences.value.saved_filters;

@@ -3,7 +3,7 @@
 
 import { place, rows, tick } from "../../chat-feed.js";
 import { stretch } from "../../state/chat.js";
-import { signal, useEffect } from "../../vendor/preact.js";
+import { signal, useLayoutEffect } from "../../vendor/preact.js";
 
 /** @import { Mode } from "../../state/chat.js" */
 /** @import { TallHandle } from "../../widgets/tall-list.js" */
@@ -28,14 +28,24 @@ function modeOf(element) {
   return element instanceof HTMLInputElement && element.closest(`#${COMMAND}`) ? "command" : "view";
 }
 
+let presses = 0;
+
+/** Another number once the person has pressed anything: who has gone on by then is not to be moved. */
+export function pressesSoFar() {
+  return presses;
+}
+
 /** Follow the focus for as long as the chat is shown. */
 export function useModes() {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const look = () => (mode.value = modeOf(document.activeElement));
+    const pressed = () => (presses += 1);
     look();
+    for (const each of ["keydown", "pointerdown"]) addEventListener(each, pressed, true);
     addEventListener("focusin", look);
     addEventListener("focusout", look);
     return () => {
+      for (const each of ["keydown", "pointerdown"]) removeEventListener(each, pressed, true);
       removeEventListener("focusin", look);
       removeEventListener("focusout", look);
     };
@@ -71,6 +81,14 @@ export function focusPair() {
   return found !== null;
 }
 
+/** The pair has the focus at once if it is in the document; when all is drawn too, unless the person has gone on. */
+export function focusSoon() {
+  if (mode.value !== "view") return;
+  focusPair();
+  const before = presses;
+  requestAnimationFrame(() => presses === before && mode.value === "view" && focusPair());
+}
+
 /** @param {string} id */
 export function pairElement(id) {
   return id ? document.getElementById(`pair-${id}`) : null;
@@ -93,7 +111,7 @@ export function goTo(index, { where = isTypewriter.value ? "middle" : "nearest",
   const wanted = Math.min(Math.max(index, 0), rows.total - 1);
   aim(wanted);
   list.current?.show(wanted, where);
-  requestAnimationFrame(() => mode.value === "view" && focusPair());
+  focusSoon();
 }
 
 /** Go to a pair, if it is shown. @param {string} pair @param {"nearest" | "start"} [where] */
@@ -112,7 +130,7 @@ export function cursorIndex() {
 /** A row that has come gives the cursor its pair; one that has gone gives it the next. */
 export function useCursor() {
   const now = tick.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const { id, index } = cursor.value;
     if (index < 0 || (id && rows.places.get(id) === index)) return;
     const place = id ? rows.places.get(id) : undefined;

@@ -6,7 +6,7 @@ import { isEmpty, items, replaces, text } from "../../chat-draft.js";
 import { followChat, look, onChat, rows, sending, view } from "../../chat-feed.js";
 import { hasHud, send } from "../../chat-orders.js";
 import { takesFocus } from "../../state/chat.js";
-import { h, html, signal, useEffect, useState } from "../../vendor/preact.js";
+import { h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
 import { toastError } from "../../widgets/toast.js";
 import { CommandLine, refused } from "./command-line.js";
 import { Dialogs } from "./dialogs.js";
@@ -14,7 +14,7 @@ import { History } from "./history.js";
 import { Hud } from "./hud.js";
 import { Input } from "./input.js";
 import { useChatKeys } from "./keys.js";
-import { aim, focusPair, list, mark, mode, pairElement, toInput, toView, useModes } from "./modes.js";
+import { aim, focusPair, focusSoon, list, mark, mode, pairElement, pressesSoFar, toInput, toView, useModes } from "./modes.js";
 import { PreviewPanel } from "./preview.js";
 
 /** Who touches the screen has the keyboard only when they ask for it. */
@@ -27,7 +27,8 @@ const hasAnswered = signal(false);
 export function Chat({ filter }) {
   const [isPreviewing, setPreviewing] = useState(false);
   useModes();
-  useEffect(() => {
+  // Before the next key: whoever comes here writes at once.
+  useLayoutEffect(() => {
     followChat();
     if (!TOUCHES.matches) toInput();
     return onChat(followed);
@@ -81,7 +82,7 @@ function followed(kind, pair) {
     mark.value = "";
     aim(rows.total - 1);
     list.current?.toEnd();
-    requestAnimationFrame(() => mode.value === "view" && focusPair());
+    focusSoon();
   } else if (kind === "sent") {
     requestAnimationFrame(() => {
       const place = rows.places.get(pair);
@@ -94,7 +95,8 @@ function followed(kind, pair) {
     });
   } else {
     hasAnswered.value = true;
-    requestAnimationFrame(() => requestAnimationFrame(() => arrived(pair)));
+    const before = pressesSoFar();
+    requestAnimationFrame(() => requestAnimationFrame(() => pressesSoFar() === before && arrived(pair)));
   }
 }
 

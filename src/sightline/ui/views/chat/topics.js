@@ -5,7 +5,7 @@ import { post, remove } from "../../api.js";
 import { counted, whole } from "../../state/format.js";
 import { creatable, found, tree, whyKept } from "../../state/topics.js";
 import { fetchTopics, useTopics } from "../../topics.js";
-import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
+import { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { Dialog } from "../../widgets/dialog.js";
 import { Icon } from "../../widgets/icon.js";
 import { toast, toastError } from "../../widgets/toast.js";
@@ -40,13 +40,20 @@ export function TopicPicker({ value, onPick, onClose, canPickNone = true, title 
       toastError(error);
     }
   };
-  const offers = useMemo(() => offered(rows, text, value, { canPickNone, pick, create }), [rows, text, value]);
+  // Which topics there are must be known before one can be new.
+  const offers = useMemo(() => (topics ? offered(rows, text, value, { canPickNone, pick, create }) : []), [rows, topics, text, value]);
   const at = Math.min(chosen < 0 ? Math.max(offers.findIndex((each) => each.isChosen && !text), 0) : chosen, offers.length - 1);
   useEffect(() => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [at, offers]);
+  /** Whether Enter was pressed before they were known: it is obeyed then. */
+  const isEntered = useRef(false);
+  useLayoutEffect(() => {
+    if (topics && isEntered.current) (isEntered.current = false, offers[at]?.run());
+  }, [topics]);
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
     if (step) setChosen(Math.min(Math.max(at + step, 0), offers.length - 1));
+    else if (event.key === "Enter" && !topics) isEntered.current = true;
     else if (event.key === "Enter") offers[at]?.run();
     else return;
     event.preventDefault();
@@ -60,7 +67,7 @@ export function TopicPicker({ value, onPick, onClose, canPickNone = true, title 
       <div class="palette-field">
         ${h(Icon, { name: "search" })}
         <input autofocus role="combobox" aria-expanded="true" aria-controls="topic-list" aria-activedescendant=${`topic-${at}`} aria-label=${title} placeholder="A topic, or a new one: Work › Plans" spellcheck=${false} autocomplete="off" value=${text}
-          onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setChosen(-1); }} onKeyDown=${onKey} />
+          onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setChosen(-1); isEntered.current = false; }} onKeyDown=${onKey} />
         <kbd class="key">Esc</kbd>
       </div>
       <ul id="topic-list" class="palette-list" role="listbox" aria-label="Topics" ref=${list}>

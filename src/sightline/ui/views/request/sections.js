@@ -57,7 +57,7 @@ export function Sections({ desk }) {
   }, [editing]);
 
   useKeys({ desk, chosen, select, isEditable, isCalls, flipSource: () => setSource((on) => !on) });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const card = document.getElementById(`card-${here}`);
     if (document.activeElement === document.body) card?.focus({ preventScroll: true });
     card?.scrollIntoView({ block: "center" });

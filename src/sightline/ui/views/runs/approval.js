@@ -6,7 +6,7 @@ import { toExchange } from "../../navigation.js";
 import { counted } from "../../state/format.js";
 import { amount, reachedWords, spendings, stateWords } from "../../state/runs.js";
 import { argumentsLine } from "../../state/answers.js";
-import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { Icon } from "../../widgets/icon.js";
 import { CallDecision } from "./call-decision.js";
 
@@ -70,7 +70,8 @@ export function RunControls({ run, hasLink = true }) {
 function StepSwitch({ run }) {
   const told = run.is_stepping ?? false;
   const [isOn, setOn] = useState(told);
-  useEffect(() => setOn(told), [told]);
+  // Before the next click, which it would take back.
+  useLayoutEffect(() => setOn(told), [told]);
   const toggle = async () => {
     setOn(!isOn);
     if (!(await setStepping(run.id, !isOn))) setOn(isOn);
@@ -98,7 +99,7 @@ function Approve({ run, calls, objections, attempts }) {
   const root = useRef(/** @type {HTMLDivElement | null} */ (null));
   /** Who decided about a call by its buttons stands at the next one when it is gone. */
   const hadFocus = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (hadFocus.current) /** @type {HTMLElement | null | undefined} */ (root.current?.querySelector(".run-choices .button"))?.focus();
     hadFocus.current = false;
   }, [calls.length]);

@@ -2,7 +2,7 @@
 /** One call that waits for a decision: its arguments can be changed, and what is decided can hold for more than this call. */
 
 import { argumentsText, isSameArguments, openArguments, patternsFor, readArguments, ruleWords } from "../../state/runs.js";
-import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { Editor } from "../../widgets/editor.js";
 import { Icon } from "../../widgets/icon.js";
 import { JsonView } from "../../widgets/json-view.js";
@@ -23,7 +23,7 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
   const [typed, setTyped] = useState(written);
   const [form, setForm] = useState(/** @type {Form} */ (""));
   const root = useRef(/** @type {HTMLLIElement | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (objection) setEditing(true);
   }, [objection]);
   const read = readArguments(typed, call.arguments);

@@ -6,7 +6,7 @@ import { go } from "../../navigation.js";
 import { useRuns } from "../../run-feed.js";
 import { counted, duration, money, short, stamp, when } from "../../state/format.js";
 import { stateWords, toneOf } from "../../state/runs.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
 import { Icon } from "../../widgets/icon.js";
 import { Approvals } from "./approvals.js";
 
@@ -20,7 +20,8 @@ export function Runs({ compare = "" }) {
   const { value: runs, trouble, again } = useRuns(limit);
   const [chosen, setChosen] = useState(/** @type {string[]} */ (compare ? [compare] : []));
   const [at, setAt] = useState(0);
-  useEffect(() => setChosen(compare ? [compare] : []), [compare]);
+  // Before the next key, which it would take back.
+  useLayoutEffect(() => setChosen(compare ? [compare] : []), [compare]);
   const move = (/** @type {number} */ by) => setAt((now) => Math.min(Math.max(now + by, 0), (runs?.length ?? 1) - 1));
   const toggle = (/** @type {string} */ id) => setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id].slice(-2)));
   useShortcuts(

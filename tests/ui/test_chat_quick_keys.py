@@ -1,0 +1,41 @@
+"""Somebody who types in the chat faster than it draws: here every frame and timer comes half a second late."""
+
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.browser import delay, held_back
+from tests.chat_page import chat_stage, chatting, opened
+
+LATE_MS = 500
+DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
+
+
+def test_an_answer_that_comes_takes_no_letters_away(tmp_path: Path) -> None:
+    with chat_stage(tmp_path) as (desk, browser), chatting(browser, desk.server) as first:
+        desk.done("PUT", "topics", {"model": "acme/large"})
+        delay(first.shown.context, LATE_MS)
+        first.page.reload()
+        chat = opened(first.shown, desk.server)
+        chat.ask("First?")
+        chat.press("Control+i")
+        chat.page.evaluate(DRAWN)
+        chat.write("Second?")
+        expect(chat.question).to_have_value("Second?")
+        chat.press("Enter")
+        chat.answered("Second?")
+        chat.press("Escape", "k", "Control+.", "ArrowDown", "Enter")
+        expect(chat.dialog("Chat settings")).to_be_visible()
+
+
+def test_enter_is_obeyed_when_the_topics_have_come(tmp_path: Path) -> None:
+    with chat_stage(tmp_path) as (desk, browser), chatting(browser, desk.server) as chat:
+        topic = desk.done("POST", "topics", {"name": "Cities"})["id"]
+        let_go = held_back(chat.page, "**/api/chat/topics")
+        chat.press("Alt+t")
+        chat.write("Cities")
+        chat.press("Enter")
+        expect(chat.page.get_by_role("listbox", name="Topics")).to_contain_text("Loading")
+        let_go()
+        expect(chat.page.get_by_role("button", name="Topic: Cities")).to_be_visible()
+        assert [each["id"] for each in desk.done("GET", "topics") if each["name"] == "Cities"] == [topic]
