@@ -49,3 +49,11 @@ def test_a_pass_without_a_number_is_not_a_number() -> None:
 
 def test_targets_come_in_their_order() -> None:
     assert targets_of([row("x", 1.0, target="b"), row("x", 1.0), row("y", 1.0, target="b")]) == ("b", "a")
+
+
+def test_a_score_that_is_no_number_is_no_score() -> None:
+    for odd in (float("nan"), float("inf")):
+        found = tallied([row("x", 1.0), row("y", odd, verdict="pass")])
+        assert [(each.case, each.why) for each in found.excluded] == [("y", "not_graded")]
+        assert [case.case for case in found.graded] == ["x"]
+        assert bounds_of(found.cases) == (0.5, 1.0)

@@ -1,7 +1,7 @@
 """Results gathered by case: what was measured of each, and what was not and is therefore no number."""
 
 from collections.abc import Iterable, Sequence
-from math import fsum
+from math import fsum, isfinite
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -96,9 +96,11 @@ def measured(result: Result) -> float | Why:
         return "error"
     if result.status == "skipped" or result.score.verdict == "skip":
         return "skipped"
-    if result.score.verdict == "not_graded" or result.score.score is None:
+    score = result.score.score
+    # A score that is no number would leave no number of any mean that it is in.
+    if result.score.verdict == "not_graded" or score is None or not isfinite(score):
         return "not_graded"
-    return float(result.score.score)
+    return float(score)
 
 
 def bounds_of(cases: Sequence[CaseTally]) -> tuple[float, float] | None:

@@ -1,4 +1,7 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 from sightline.evals.statistics.distributions import normal_cdf, normal_quantile, t_cdf, t_quantile
 
@@ -40,7 +43,6 @@ def test_normal_quantiles_are_the_known_ones() -> None:
 
 
 def test_scipy_agrees_to_nine_digits() -> None:
-    stats = pytest.importorskip("scipy.stats")
     shares = (0.00001, 0.005, 0.025, 0.5, 0.5001, 0.6, 0.9, 0.95, 0.975, 0.995, 0.9995, 0.99995)
     for share in shares:
         assert normal_quantile(share) == pytest.approx(stats.norm.ppf(share), rel=1e-9, abs=1e-12)
@@ -49,3 +51,9 @@ def test_scipy_agrees_to_nine_digits() -> None:
     for freedom in (1, 2, 5, 8, 100, 1001):
         for value in (-30.0, -2.0, 0.1, 1.0, 4.5):
             assert t_cdf(value, freedom) == pytest.approx(stats.t.cdf(value, freedom), abs=1e-13)
+
+
+@given(st.floats(0.00005, 0.99995), st.integers(1, 10**9))
+def test_every_quantile_that_an_interval_may_ask_for_is_scipys(share: float, freedom: int) -> None:
+    assert t_quantile(share, freedom) == pytest.approx(stats.t.ppf(share, freedom), rel=1e-8, abs=1e-9)
+    assert normal_quantile(share) == pytest.approx(stats.norm.ppf(share), rel=1e-8, abs=1e-9)

@@ -1,6 +1,10 @@
 import random
 
 import pytest
+import statsmodels.api as models
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 from sightline.evals.statistics.mean import Mean, mean_of, quantile_of
 
@@ -56,8 +60,6 @@ def test_quantiles_lie_between_values_in_proportion() -> None:
 
 
 def test_scipy_and_statsmodels_agree() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    models = pytest.importorskip("statsmodels.api")
     source = random.Random(3)
     for count in (2, 5, 40, 300):
         values = [source.random() for _ in range(count)]
@@ -67,13 +69,47 @@ def test_scipy_and_statsmodels_agree() -> None:
         assert mean.error == pytest.approx(stats.sem(values), rel=1e-12)
         expected = stats.t.interval(0.9, count - 1, mean.value, stats.sem(values))
         assert (mean.interval.low, mean.interval.high) == pytest.approx(expected, rel=1e-9)
-        groups = [source.randrange(count // 2 + 2) for _ in range(count)]
-        clustered = mean_of(values, [f"g{group}" for group in groups])
-        fitted = models.OLS(values, [1.0] * count).fit(
-            cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}, use_t=True
-        )
-        assert clustered is not None
-        if clustered.interval is not None:
-            assert clustered.error == pytest.approx(float(fitted.bse[0]), rel=1e-9)
-            low, high = fitted.conf_int()[0]
-            assert (clustered.interval.low, clustered.interval.high) == pytest.approx((low, high), rel=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (4, 1), (3, 3), (1, 1, 1, 30), (2, 5, 9, 1, 7), (1,) * 50, (8,) * 40])
+def test_statsmodels_agrees_on_groups_of_any_size(sizes: tuple[int, ...]) -> None:
+    source = random.Random(len(sizes))
+    groups = [number for number, size in enumerate(sizes) for _ in range(size)]
+    values = [min(1.0, source.random() * (1 + group % 3) / 2) for group in groups]
+    order = source.sample(range(len(groups)), len(groups))
+    clustered = mean_of([values[place] for place in order], [f"g{groups[place]}" for place in order])
+    # Its correction for few groups is C/(C-1) · (n-1)/(n-k), and a mean has one parameter: k = 1.
+    fitted = models.OLS(values, [1.0] * len(values)).fit(
+        cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}, use_t=True
+    )
+    assert clustered is not None
+    assert clustered.interval is not None
+    assert clustered.error == pytest.approx(float(fitted.bse[0]), rel=1e-9)
+    low, high = fitted.conf_int()[0]
+    assert (clustered.interval.low, clustered.interval.high) == pytest.approx((low, high), rel=1e-9)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["", "a", "b", "c"])), min_size=1, max_size=40))
+def test_a_mean_lies_in_its_interval_and_an_interval_has_a_width(drawn: list[tuple[float, str]]) -> None:
+    mean = mean_of([value for value, _ in drawn], [group for _, group in drawn])
+    assert mean is not None
+    assert (mean.error is None) == (mean.clusters == 1)
+    assert (mean.interval is None) == (not mean.error)
+    if mean.interval is not None:
+        assert mean.interval.low < mean.value < mean.interval.high
+
+
+def test_groups_whose_means_do_not_differ_have_no_interval() -> None:
+    # Zero width would say that the mean is known exactly.
+    for values in ([0.0, 1.0, 0.0, 1.0], [0.1, 0.3, 0.1, 0.3]):
+        mean = mean_of(values, ["a", "a", "b", "b"])
+        assert mean is not None
+        assert (mean.error, mean.interval) == (0.0, None)
+
+
+def test_a_hundred_thousand_values_are_no_trouble() -> None:
+    source = random.Random(1)
+    values = [source.random() for _ in range(100_000)]
+    mean = mean_of(values)
+    assert mean is not None
+    assert mean.error == pytest.approx(stats.sem(values), rel=1e-9)

@@ -1,4 +1,7 @@
+import random
+
 import pytest
+from scipy import stats
 
 from sightline.evals.statistics.mean import mean_of
 from sightline.evals.statistics.paired import paired
@@ -69,10 +72,23 @@ def test_one_pair_has_no_error_and_no_pair_has_nothing() -> None:
     assert paired([], [], drawing()) is None
 
 
-def test_scipy_agrees_on_the_paired_interval() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    found = paired(BEFORE, AFTER, drawing(), level=0.9)
+@pytest.mark.parametrize("count", [2, 3, 8, 150])
+def test_scipy_agrees_on_the_paired_interval(count: int) -> None:
+    source = random.Random(count)
+    before = [source.random() for _ in range(count)]
+    after = [source.random() for _ in range(count)]
+    for level in (0.8, 0.95, 0.99):
+        found = paired(before, after, drawing(), level=level, resamples=0)
+        assert found is not None
+        interval = found.difference.interval
+        assert interval is not None
+        expected = stats.ttest_rel(after, before).confidence_interval(level)
+        assert (interval.low, interval.high) == pytest.approx(tuple(expected), rel=1e-9)
+
+
+def test_groups_that_all_differ_alike_have_no_interval_and_need_no_more_cases() -> None:
+    found = paired([0.0] * 4, [0.1, 0.3, 0.1, 0.3], drawing(), groups=["x", "x", "y", "y"])
     assert found is not None
-    assert found.difference.interval is not None
-    expected = stats.ttest_rel(AFTER, BEFORE).confidence_interval(0.9)
-    assert (found.difference.interval.low, found.difference.interval.high) == pytest.approx(tuple(expected), rel=1e-9)
+    assert found.difference.value == pytest.approx(0.2)
+    assert (found.difference.error, found.difference.interval) == (0.0, None)
+    assert (found.bootstrap, found.smallest, found.needed) == (None, None, None)

@@ -1,7 +1,12 @@
 import random
+from fractions import Fraction
 from itertools import product
 
+import numpy
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 
 from sightline.evals.statistics.permutation import Permutation, permutation_test
 from sightline.evals.statistics.sign_test import sign_test
@@ -38,6 +43,46 @@ def test_a_group_changes_its_sign_as_one() -> None:
     assert (together.p, permutation_test([0.5] * 8, drawing()).p) == (0.5, 2 / 256)
 
 
+def counted(differences: list[Fraction]) -> Fraction:
+    """The probability, with every sign tried and no rounding."""
+    sums = [
+        abs(sum(sign * each for sign, each in zip(signs, differences, strict=True)))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+    return Fraction(sum(each >= abs(sum(differences)) for each in sums), len(sums))
+
+
+def test_thirds_that_make_the_same_sum_are_a_tie() -> None:
+    # 1 - 2/3 - 1/3 and its kind are nought only where thirds are not rounded.
+    differences = [Fraction(each, 3) for each in (-3, 2, 2, 2, -1, 0, 0)]
+    assert counted(differences) == Fraction(13, 16)
+    assert permutation_test([float(each) for each in differences], drawing()) == Permutation(13 / 16, "exact")
+
+
+@given(st.integers(1, 12), st.lists(st.integers(-12, 12), min_size=1, max_size=8))
+@settings(max_examples=80)
+def test_the_means_of_any_number_of_tries_are_counted_exactly(tries: int, passes: list[int]) -> None:
+    differences = [Fraction(max(-tries, min(tries, each)), tries) for each in passes]
+    # As they come about: one mean less another.
+    told = [sum([1 / tries] * max(0, int(each * tries))) - float(max(0, -each)) for each in differences]
+    assert permutation_test(told, drawing()).p == float(counted(differences))
+
+
+def test_three_tries_of_many_cases_are_still_counted() -> None:
+    found = permutation_test([1 / 3, -1 / 3, 2 / 3] * 40, drawing())
+    assert found.method == "exact"
+
+
+def test_scores_that_are_no_simple_fractions_tie_but_for_rounding() -> None:
+    odd = [2**0.5 / 3, 3**0.5 / 5]
+    differences = [odd[0], -odd[1], odd[1] - odd[0] + 1e-13, 0.25]
+    fractions = [Fraction(each) for each in (*differences[:2], odd[1] - odd[0], 0.25)]
+    nearly = [Fraction(round(each * 10**10)) for each in fractions]
+    assert permutation_test(differences, drawing()).p == float(counted(nearly))
+    # The parts would have to be too small for all of these together.
+    assert permutation_test([1 / 997, 1 / 991, 1 / 983], drawing()) == Permutation(0.25, "exact")
+
+
 def test_no_difference_is_no_surprise() -> None:
     assert permutation_test([0.0, 0.0], drawing()).p == 1.0
     assert permutation_test([0.1 + 0.2 - 0.3, 0.0], drawing()).p == 1.0
@@ -53,9 +98,6 @@ def test_many_sums_are_drawn_from_and_the_observed_one_counts() -> None:
 
 
 def test_scipy_agrees() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    numpy = pytest.importorskip("numpy")
-
     def difference(one: object, other: object) -> object:
         return numpy.mean(one) - numpy.mean(other)
 

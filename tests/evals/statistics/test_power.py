@@ -1,4 +1,5 @@
 import pytest
+from statsmodels.stats import power
 
 from sightline.evals.statistics.power import cases_needed, smallest_effect
 
@@ -13,7 +14,6 @@ def test_half_the_effect_needs_four_times_the_cases() -> None:
 
 
 def test_statsmodels_finds_the_power_that_was_asked_for() -> None:
-    power = pytest.importorskip("statsmodels.stats.power")
     for error, count, level, wanted in ((0.05, 100, 0.95, 0.8), (0.02, 40, 0.9, 0.9), (0.3, 12, 0.99, 0.95)):
         deviation = error * count**0.5
         effect = smallest_effect(error, level, wanted)

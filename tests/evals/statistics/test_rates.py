@@ -1,17 +1,17 @@
 from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats import proportion
 
 from sightline.errors import Code, Fault
-from sightline.evals.statistics.rates import pass_at_k, pass_hat_k, rate_of, usable_ks, wilson_interval
+from sightline.evals.statistics.rates import pass_at_k, pass_hat_k, usable_ks, wilson_interval
 
 
 def test_a_share_has_wilsons_interval() -> None:
-    rate = rate_of(7, 20)
-    assert rate is not None
-    assert rate.value == 0.35
-    found = (rate.interval.low, rate.interval.high)
-    assert found == pytest.approx((0.18119182410108203, 0.5671457233147638), rel=1e-12)
+    interval = wilson_interval(7, 20)
+    assert (interval.low, interval.high) == pytest.approx((0.18119182410108203, 0.5671457233147638), rel=1e-12)
 
 
 def test_where_all_or_none_pass_the_interval_does_not_collapse() -> None:
@@ -22,16 +22,14 @@ def test_where_all_or_none_pass_the_interval_does_not_collapse() -> None:
     assert nothing.low == 0.0
 
 
-def test_nothing_has_no_share() -> None:
-    assert rate_of(0, 0) is None
-
-
 def test_any_and_all_of_k_tries_are_what_counting_all_choices_gives() -> None:
-    tries = [True, False, True, False, False, True]
-    for k in range(1, 7):
-        chosen = list(combinations(tries, k))
-        assert pass_at_k(3, 6, k) == pytest.approx(sum(map(any, chosen)) / len(chosen))
-        assert pass_hat_k(3, 6, k) == pytest.approx(sum(map(all, chosen)) / len(chosen))
+    for trials in range(1, 8):
+        for passes in range(trials + 1):
+            tries = [number < passes for number in range(trials)]
+            for k in range(1, trials + 1):
+                chosen = list(combinations(tries, k))
+                assert pass_at_k(passes, trials, k) == pytest.approx(sum(map(any, chosen)) / len(chosen))
+                assert pass_hat_k(passes, trials, k) == pytest.approx(sum(map(all, chosen)) / len(chosen))
 
 
 @pytest.mark.parametrize("k", [0, 4])
@@ -49,10 +47,18 @@ def test_the_case_with_the_fewest_tries_bounds_k() -> None:
 
 
 def test_statsmodels_agrees() -> None:
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
     for count in (1, 3, 17, 400):
         for passes in (0, 1, count // 2, count):
             for level in (0.8, 0.95, 0.99):
                 ours = wilson_interval(passes, count, level)
                 low, high = proportion.proportion_confint(passes, count, 1 - level, method="wilson")
                 assert (ours.low, ours.high) == pytest.approx((low, high), rel=1e-9, abs=1e-12)
+
+
+@given(st.integers(1, 10**7), st.floats(0, 1), st.floats(0.5, 0.9999))
+def test_any_share_of_any_count_is_statsmodels(count: int, share: float, level: float) -> None:
+    passes = round(share * count)
+    ours = wilson_interval(passes, count, level)
+    low, high = proportion.proportion_confint(passes, count, 1 - level, method="wilson")
+    assert (ours.low, ours.high) == pytest.approx((low, high), rel=1e-7, abs=1e-12)
+    assert 0 <= ours.low <= passes / count <= ours.high <= 1

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sightline.evals.statistics.mean import mean_of
 from sightline.evals.statistics.paired import Paired, paired
@@ -35,6 +37,9 @@ def test_a_mean_that_cannot_be_relied_on_says_so() -> None:
     assert said_of_mean(None) == "No case has a score."
     assert said_of_mean(mean_of([0.5])) == "Mean score 0.5, 1 case: too few to say how far off it may be."
     assert "say nothing about other cases" in said_of_mean(mean_of([1.0, 1.0]))
+    assert said_of_mean(mean_of([0.0, 1.0, 0.0, 1.0], ["a", "a", "b", "b"])) == (
+        "Every group scores 0.5 on average, 4 cases in 2 groups: that says nothing about other groups."
+    )
 
 
 def test_what_is_left_out_is_listed_with_how_far_it_could_move_the_mean() -> None:
@@ -116,3 +121,28 @@ def test_a_test_and_an_interval_that_disagree_decide_nothing() -> None:
     narrow = said([0.0] * 7, [0.5, 0.5, 0.5, 0.5, 0.5, -0.05, -0.05])
     assert narrow[0] == "cannot_tell"
     assert "The interval leaves 0 out, but the exact test does not agree." in narrow[1]
+
+
+_SCORES = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.9, 1.0])
+_TRIPLES = st.tuples(_SCORES, _SCORES, st.sampled_from(["", "", "x", "y"]))
+
+
+@given(st.lists(_TRIPLES, min_size=1, max_size=14), st.sampled_from([0.8, 0.95, 0.99]))
+@settings(max_examples=150)
+def test_a_side_is_called_better_only_where_test_and_interval_say_so(
+    drawn: list[tuple[float, float, str]], level: float
+) -> None:
+    before, after = [each[0] for each in drawn], [each[1] for each in drawn]
+    groups = [each[2] for each in drawn]
+    found = paired(before, after, drawing(), groups=groups, level=level, resamples=0)
+    assert found is not None
+    finding = finding_of(found, level)
+    interval = found.difference.interval
+    is_clear = found.permutation.p <= 1 - level and not (interval is not None and interval.holds(0.0))
+    assert (finding != "cannot_tell") == is_clear
+    text = said_of_difference(found, "A", "B", level, (min(before + after), max(before + after)))
+    words = {"better": ": B is better.", "worse": ": B is worse.", "cannot_tell": "tell them apart"}
+    assert [kind for kind, said in words.items() if said in text] == [finding]
+    # Turned round, the same is said of the other.
+    turned = finding_of(paired(after, before, drawing(), groups=groups, level=level, resamples=0), level)
+    assert turned == {"better": "worse", "worse": "better"}.get(finding, finding)

@@ -1,4 +1,8 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats import contingency_tables as tables
 
 from sightline.evals.statistics.sign_test import least_p, sign_test
 
@@ -16,6 +20,7 @@ def test_an_even_count_and_no_count_say_nothing() -> None:
 
 def test_thousands_of_cases_are_no_trouble() -> None:
     assert 0 < sign_test(1400, 1600) < 0.001
+    assert sign_test(20_000, 20_400) == pytest.approx(stats.binomtest(20_000, 40_400).pvalue, rel=1e-9)
 
 
 def test_five_cases_that_all_differ_alike_are_too_few() -> None:
@@ -24,9 +29,13 @@ def test_five_cases_that_all_differ_alike_are_too_few() -> None:
 
 
 def test_scipy_and_statsmodels_agree() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
     for wins, losses in ((0, 1), (4, 9), (30, 12), (200, 251)):
         assert sign_test(wins, losses) == pytest.approx(stats.binomtest(wins, wins + losses).pvalue, rel=1e-9)
         mcnemar = tables.mcnemar([[11, wins], [losses, 3]], exact=True)
         assert sign_test(wins, losses) == pytest.approx(mcnemar.pvalue, rel=1e-9)
+
+
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_any_count_is_scipys(wins: int, losses: int) -> None:
+    expected = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert sign_test(wins, losses) == sign_test(losses, wins) == pytest.approx(expected, rel=1e-9)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from sightline.evals.statistics.clusters import sums_of
 from sightline.evals.statistics.distributions import normal_cdf, normal_quantile
 from sightline.evals.statistics.interval import LEVEL, Interval, upper
-from sightline.evals.statistics.mean import quantile_of
+from sightline.evals.statistics.mean import ROUNDING, quantile_of
 
 Draw: TypeAlias = Callable[[int, int], Sequence[int]]
 """`draw(below, count)`: so many whole numbers from 0 up to, and without, `below`, each as likely as any other."""
@@ -31,7 +31,7 @@ def bootstrap_interval(
     """The interval of the mean, whole clusters being drawn. None where the values leave nothing to draw from, or where
     nothing is to be drawn."""
     sums, sizes = sums_of(values, groups)
-    if not resamples or len(sums) < _FEWEST_CLUSTERS or min(values) == max(values):
+    if not resamples or len(sums) < _FEWEST_CLUSTERS or _are_same(sums, sizes):
         return None
     means = resampled_means(sums, sizes, draw, within_work(resamples, len(sums)))
     if method == "percentile":
@@ -39,6 +39,11 @@ def bootstrap_interval(
     total, count = fsum(sums), sum(sizes)
     without = [(total - part) / (count - size) for part, size in zip(sums, sizes, strict=True)]
     return bca_interval(means, total / count, without, level)
+
+
+def _are_same(sums: Sequence[float], sizes: Sequence[int]) -> bool:
+    means = [part / size for part, size in zip(sums, sizes, strict=True)]
+    return max(means) - min(means) <= ROUNDING * max(map(abs, means))
 
 
 def within_work(resamples: int, units: int) -> int:
@@ -74,8 +79,11 @@ def bca_interval(means: Sequence[float], estimate: float, without: Sequence[floa
         return percentile_interval(means, level)
     bias = normal_quantile(share)
     centre = fsum(without) / len(without)
-    squares = fsum((centre - mean) ** 2 for mean in without)
-    acceleration = fsum((centre - mean) ** 3 for mean in without) / (6 * squares**1.5) if squares else 0.0
+    widest = max(abs(centre - mean) for mean in without)
+    # In units of the widest: the powers of very small differences would be 0.
+    apart = [(centre - mean) / widest for mean in without] if widest else []
+    squares = fsum(each**2 for each in apart)
+    acceleration = fsum(each**3 for each in apart) / (6 * squares**1.5) if apart else 0.0
     ends = []
     for probability in (1 - upper(level), upper(level)):
         z = bias + normal_quantile(probability)

@@ -9,11 +9,15 @@ from sightline.evals.statistics.clusters import clusters_of
 from sightline.evals.statistics.distributions import t_quantile
 from sightline.evals.statistics.interval import LEVEL, Interval, upper
 
+ROUNDING = 1e-12
+"""How far apart two numbers may be, for their size, that would be the same if computers counted without end."""
+
 
 class Mean(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`error` is the standard error, None where one value or one group is all there is.
 
-    There is no interval either where all values are the same: their spread says nothing about what was not seen.
+    There is no interval either where all values, or the means of all groups, are the same: then `error` is 0, and says
+    nothing about what was not seen.
     """
 
     value: float
@@ -39,10 +43,10 @@ def mean_of(values: Sequence[float], groups: Sequence[str] = (), level: float = 
     if len(clusters) == 1:
         return Mean(value=mean, count=count, clusters=1)
     error = clustered_error(values, clusters, mean)
-    interval = None
-    if min(values) < max(values):
-        reach = t_quantile(upper(level), len(clusters) - 1) * error
-        interval = Interval(mean - reach, mean + reach, level, "t")
+    if error <= ROUNDING * max(map(abs, values)):
+        return Mean(value=mean, count=count, clusters=len(clusters), error=0.0)
+    reach = t_quantile(upper(level), len(clusters) - 1) * error
+    interval = Interval(mean - reach, mean + reach, level, "t")
     return Mean(value=mean, count=count, clusters=len(clusters), error=error, interval=interval)
 
 

@@ -3,27 +3,9 @@
 from collections.abc import Sequence
 from math import comb, sqrt
 
-import msgspec
-
 from sightline.errors import Code, Fault
 from sightline.evals.statistics.distributions import normal_quantile
 from sightline.evals.statistics.interval import LEVEL, Interval, upper
-
-
-class Rate(msgspec.Struct, frozen=True):
-    """How many of how many, and the interval after Wilson."""
-
-    passes: int
-    count: int
-    value: float
-    interval: Interval
-
-
-def rate_of(passes: int, count: int, level: float = LEVEL) -> Rate | None:
-    """A share, None where there is nothing to share."""
-    if not count:
-        return None
-    return Rate(passes, count, passes / count, wilson_interval(passes, count, level))
 
 
 def wilson_interval(passes: int, count: int, level: float = LEVEL) -> Interval:

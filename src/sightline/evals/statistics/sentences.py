@@ -44,6 +44,8 @@ def said_of_mean(mean: Mean | None) -> str:
         return f"Mean score {number(mean.value)} {spread}, {many}."
     if mean.clusters == 1:
         return f"Mean score {number(mean.value)}, {many}: too few to say how far off it may be."
+    if mean.clusters < mean.count:
+        return f"Every group scores {number(mean.value)} on average, {many}: that says nothing about other groups."
     return f"Every case scores {number(mean.value)}, {many}: scores that do not differ say nothing about other cases."
 
 
