@@ -7,6 +7,7 @@ import msgspec
 from sightline.evals.place import Place
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Role
+from sightline.model.tools import Tool
 
 Aggregation: TypeAlias = Literal["mean", "min", "max"]
 
@@ -77,6 +78,7 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     messages: tuple[CaseMessage, ...]
     expected: tuple[CaseMessage, ...] = ()
+    expected_value: Json = None
     graders: tuple[GraderSpec, ...] = ()
     place: Place = Place()
 
@@ -105,6 +107,7 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One case. Either it has `turns`, and its messages are what stands before them, or it is one exchange.
 
+    `tools` are declared to the model, which may call them; nobody runs them here.
     `criteria` and `expected` are for graders. `group` clusters cases that belong together (the seed's conversation).
     """
 
@@ -115,6 +118,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     expected_value: Json = None
     criteria: str = ""
     graders: tuple[GraderSpec, ...] = ()
+    tools: tuple[Tool, ...] = ()
     group: str = ""
     tags: tuple[str, ...] = ()
     system_prompt: str = ""

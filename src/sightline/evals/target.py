@@ -15,7 +15,8 @@ class CommandSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     `{PROMPT}`, `{PROMPT_FILE}`, `{OUTPUT_FILE}`, `{FILES}`, `{EVAL_ID}` and `{ATTEMPT}`; `template` is a ready one.
 
     `files_format` is how each file is named in `{FILES}`, by its `{path}` or `{basename}`. `env` are the names of
-    variables that the program gets although they hold a provider's key.
+    variables that the program gets although they hold a provider's key. `healthcheck_cwd` is where its check runs, None
+    where it itself does.
     """
 
     command: str | tuple[str, ...] = ""
@@ -26,6 +27,7 @@ class CommandSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     files_format: str = "{path}"
     env: tuple[str, ...] = ()
     healthcheck_command: str = ""
+    healthcheck_cwd: str | None = None
     healthcheck_url: str = ""
 
 

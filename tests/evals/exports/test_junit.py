@@ -127,6 +127,19 @@ def test_what_was_spent_stands_in_the_properties_of_the_suite() -> None:
     assert [each.get("name") for each in parsed([failed("x")]).findall(".//property")] == ["target"]
 
 
+def test_an_answer_of_the_cache_costs_nothing_again() -> None:
+    asked, cached = (row(name, 1.0, seen=Observation(cost=0.25), cached=name == "y") for name in "xy")
+    spent = [each.get("value") for each in parsed([asked, cached]).findall(".//property[@name='cost_usd']")]
+    assert spent == ["0.250000"]
+
+
+def test_a_very_long_answer_full_of_marks_is_whole() -> None:
+    answer = "]]> <![CDATA[ &amp; \U0001f600 " * 40_000
+    (failure,) = parsed([row("x", 0.0, seen=Observation(text=answer))]).findall(".//failure")
+    assert failure.text is not None
+    assert failure.text.endswith(answer)
+
+
 def test_a_name_can_be_given_and_no_results_are_no_suites() -> None:
     assert ElementTree.fromstring(to_junit([row("x", 1.0)], name="nightly"))[0].get("package") == "nightly"
     assert len(ElementTree.fromstring(to_junit([]))) == 0

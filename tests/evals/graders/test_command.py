@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.evals.graders.steps import CallPython, Execute, Executed, NeedFile, Returned
+from sightline.evals.graders.steps import CallPython, Execute, Executed, Judged, NeedFile, Returned
 from sightline.evals.graders.subject import Grading
 from sightline.evals.suite import CaseMessage, FileSegment
 from tests.grading_stage import BROKEN, seen, spec, told
@@ -43,6 +43,14 @@ def test_a_command_is_run_as_the_suite_says() -> None:
 def test_a_command_may_call_a_model_where_the_suite_lets_it(target: object, calls: int | None) -> None:
     (step,) = seen(spec("code-grader", script=["x"], target=target), answers=[BROKEN]).steps
     assert step.proxy_calls == calls
+
+
+def test_what_models_took_that_a_command_asked_is_what_the_grade_took() -> None:
+    judged = (Judged(text="a", cost=0.1, exchange="x_1"), Judged(text="b", cost=0.2, exchange="x_2"))
+    ended = Executed(code=0, stdout=b'{"score": 1}', seconds=3.0, judged=judged)
+    score = seen(spec("code-grader", command=["x"], target=True), answers=[ended]).score
+    assert score.cost == pytest.approx(0.3)
+    assert (score.seconds, score.exchanges) == (3.0, ("x_1", "x_2"))
 
 
 def test_a_command_that_cannot_be_run_is_not_graded() -> None:

@@ -26,7 +26,7 @@ def test_a_command_says_its_score_with_what_it_looked_at() -> None:
     [
         (Executed(code=0, stdout=b"looks fine"), 1.0, "looks fine"),
         (Executed(code=0), 1.0, "exit 0"),
-        (Executed(code=0, stdout=b"0.2"), 1.0, "0.2"),
+        (Executed(code=0, stdout=b'"fine"'), 1.0, '"fine"'),
         (Executed(code=1, stdout=b"too long"), 0.0, "too long"),
         (Executed(code=3), 0.0, "exit 3"),
     ],
@@ -40,7 +40,11 @@ def test_plain_words_are_judged_by_the_exit_code(ended: Executed, score: float, 
     ("ended", "reason"),
     [
         (Executed(code=1, stderr=b"Traceback"), "the command ended with 1: Traceback"),
-        (Executed(code=2, stdout=b'{"score": 1}'), "the command ended with 2"),
+        (Executed(code=2, stdout=b'{"score": 1}'), 'the command ended with 2: {"score": 1}'),
+        (Executed(code=-9), "the command was ended by signal 9"),
+        (Executed(code=137), "the command was ended by signal 9"),
+        (Executed(code=0, stdout=b"0.2"), 'an object is expected, not 0.2: write {"score": …}'),
+        (Executed(code=0, stdout=b"false"), 'an object is expected, not false: write {"score": …}'),
         (Executed(code=0, stdout=b'{"score": 50}'), "a score from 0 to 1 is expected, not 50"),
         (Executed(code=0, stdout=b"{}"), "a score from 0 to 1 is expected, not nothing"),
         (Executed(code=0, stdout=b'{"score": "1"}'), "a score from 0 to 1 is expected, not '1'"),
@@ -54,6 +58,16 @@ def test_plain_words_are_judged_by_the_exit_code(ended: Executed, score: float, 
 def test_what_a_command_says_and_nobody_understands_is_not_graded(ended: Executed, reason: str) -> None:
     found = from_command(ended)
     assert (found.score, found.reason) == (None, reason)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b'loading the model\n{"score": 0}', b'{"score": 0.', b'{"score": NaN}', b'{"score": 0} {"score": 1}', b"[1"],
+)
+def test_a_verdict_that_cannot_be_read_is_no_plain_words_that_pass(said: bytes) -> None:
+    found = from_command(Executed(code=0, stdout=said))
+    assert found.score is None
+    assert found.reason.startswith("its output is no JSON alone")
 
 
 def test_without_a_score_it_is_the_part_of_assertions_that_held() -> None:

@@ -1,3 +1,4 @@
+import json
 from base64 import b64encode
 
 import pytest
@@ -13,7 +14,7 @@ from sightline.evals.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.options import JsonFormat, Options, Reasoning
-from sightline.model.parts import Image, Inline, Part, Text, ToolCall, ToolResult
+from sightline.model.parts import CacheBreakpoint, Image, Inline, Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Choice, Reply
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool, OpaqueTool
@@ -48,7 +49,7 @@ def read(made: Made) -> Case:
 
 def read_text(text: str, made: Made) -> Case:
     files = {file.path: file.data for file in made.files}
-    reading = read_suite(text.encode(), "suite.yaml")
+    reading = read_suite(text.encode(), "suite.yaml", {"HOME": "/somewhere/else"})
     try:
         need = next(reading)
         while True:
@@ -191,6 +192,21 @@ def test_without_an_answer_a_person_has_to_say_what_is_wanted() -> None:
     assert read(made(TALK, None)).criteria == TO_BE_WRITTEN
 
 
+@pytest.mark.parametrize("blank", [" ", "\n", "\u2028"])
+def test_an_answer_of_white_space_is_no_expectation(blank: str) -> None:
+    case = made((Message("user", (Text("Hi"),)),), replied(Text(blank)))
+    assert read(case).criteria == TO_BE_WRITTEN
+    assert [each.what for each in case.left] == ["a message of white space"]
+    talk = (Message("user", (Text("Hi"),)), Message("assistant", (Text(blank),)), TALK[-1])
+    assert read(made(talk, replied(Text("Now.")), from_turn=1)).turns[0].expected == ()
+
+
+def test_half_a_character_that_was_said_does_not_stop_it() -> None:
+    case = made((Message("user", (Text("Hi \ud83d"),)),), replied(Text("\ude00!")))
+    found = read(case)
+    assert (words(found.messages[0]), words(found.expected[0])) == ("Hi \ufffd", "\ufffd!")
+
+
 def test_what_is_said_between_results_is_not_expected_of_the_model() -> None:
     between = Message("user", (ToolResult("toolu_1", (Text("one"),)), Text("Hurry.")))
     case = made((*TALK[:3], between), replied(Text("Two.")), from_turn=1)
@@ -202,7 +218,10 @@ def test_how_it_was_asked_is_kept_and_tools_lie_beside_the_suite() -> None:
     request = Request(
         "gpt-4o-2024-08-06",
         TALK[1:2],
-        tools=(FunctionTool("read", description="reads with sk-secret"), OpaqueTool("openai", {"type": "web"})),
+        tools=(
+            FunctionTool("read", description="reads with sk-secret", at="/tools/0", extras={"beta": 1}),
+            OpaqueTool("openai", {"type": "web"}, at="/tools/1", cache=CacheBreakpoint()),
+        ),
         options=Options(temperature=0, max_tokens=9, reasoning=Reasoning(effort="low"), format=JsonFormat()),
         dialect="openai-chat",
     )
@@ -217,10 +236,12 @@ def test_how_it_was_asked_is_kept_and_tools_lie_beside_the_suite() -> None:
             "effort": "low",
             "tools": ["read", "a server tool"],
         },
-        "tools": "my-case/tools.json",
     }
+    assert case.case["tools"] == "my-case/tools.json"
+    assert [getattr(tool, "name", "") for tool in read(case).tools] == ["read", ""]  # the model can call them again
     assert b'"reads with ***"' in case.files[-1].data
     assert "the form of the answer" in [each.what for each in case.left]
+    assert "beta of the tool read" in [each.what for each in case.left]
     assert "metadata" not in make_case([Recorded(Request("", TALK[1:2]))], "x", mask).case
 
 
@@ -247,12 +268,16 @@ def test_volatile_parts_can_be_left_as_they_are() -> None:
     assert "vars" not in made(TALK, None, kinds=()).case
 
 
-SAID = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("\n \t:#-'\"{}|>%@`&*!?[],$")))
+ODD = st.sampled_from(
+    ["{{ x }}", "${{ HOME }}", "{{braces}}", "$", "2026-11-15", "\r\n", "\x85", "\u2028", " \n", "\n---\n"]
+)
+LETTER = st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("\n \t:#-'\"{}|>%@`&*!?[],$"))
+SAID = st.one_of(st.text(LETTER), st.lists(ODD | LETTER, max_size=9).map("".join))
 
 
 @given(SAID.filter(str.strip), SAID.filter(str.strip), SAID.filter(str.strip))
 def test_whatever_was_said_is_what_the_case_says(asked: str, argument: str, answered: str) -> None:
-    arguments = ToolCall("c1", "read", '{"path": "x"}')
+    arguments = ToolCall("c1", "read", json.dumps({"path": asked, argument: [answered]}))
     case = made(
         (
             Message("user", (Text(asked),)),
@@ -263,4 +288,9 @@ def test_whatever_was_said_is_what_the_case_says(asked: str, argument: str, answ
     )
     found = read(case)
     assert [words(message) for message in found.messages] == [asked, answered, argument]
+    call = found.messages[1].segments[-1]
+    assert isinstance(call, CallSegment)
+    assert call.arguments == {"path": asked, argument: [answered]} | (
+        {"path": [answered]} if argument == "path" else {}
+    )
     assert words(found.expected[0]) == answered

@@ -111,10 +111,12 @@ def test_fixed_words_commands_and_agents() -> None:
     plain = target("provider: mock").spec
     assert plain is not None
     assert plain.mock
-    line = target(
+    told = target(
         "provider: cli\ncommand: run {PROMPT}\ncwd: here\ntimeout_seconds: 5\nfiles_format: '-f {path}'\n"
-        "healthcheck: {command: 'true', url: 'http://127.0.0.1:1'}"
-    ).spec
+        "healthcheck: {command: 'true', url: 'http://127.0.0.1:1', cwd: ../x, retries: 2}"
+    )
+    assert [each.message for each in told.problems] == ["retries of a healthcheck is not used"]
+    line = told.spec
     assert line is not None
     assert line.cli == CommandSpec(
         command="run {PROMPT}",
@@ -122,6 +124,7 @@ def test_fixed_words_commands_and_agents() -> None:
         timeout_s=5.0,
         files_format="-f {path}",
         healthcheck_command="true",
+        healthcheck_cwd="../x",
         healthcheck_url="http://127.0.0.1:1",
     )
     words = target("provider: cli\ncommand: [run, '{PROMPT}']\nattachments_format: '@{path}'").spec

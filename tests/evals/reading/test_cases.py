@@ -102,6 +102,16 @@ def test_graders_of_turns_are_enough() -> None:
     assert reading.suite.cases[0].graders == ()
 
 
+def test_what_a_turn_expects_is_enough_and_kept() -> None:
+    body = "tests:\n  - id: a\n    turns: [{input: x, expected_output: {a: 1}}, {input: y, expected_output: z}]\n"
+    reading = read(body)
+    assert reading.suite is not None, messages_of(reading)
+    (found,) = reading.suite.cases
+    assert found.graders == ()
+    assert [turn.expected_value for turn in found.turns] == [{"a": 1}, None]
+    assert [len(turn.expected) for turn in found.turns] == [1, 1]
+
+
 def test_variables_leave_the_names_of_graders_alone() -> None:
     body = "vars: {who: Ada, output: no}\ninput: 'Hello {{ who }}'\ncriteria: 'greets {{ who }}'"
     text = one(body).replace("value: x", "value: '{{ who }}', prompt: 'Is {{ output }} fine, {{ who }}?'")
@@ -139,3 +149,11 @@ def test_what_a_case_cannot_be_is_refused(body: str, words: str) -> None:
 
 def test_a_test_that_is_no_mapping_is_refused() -> None:
     assert "a test has to be a mapping" in messages_of(read("tests: [3]\n"))[0]
+
+
+def test_an_id_with_control_characters_or_in_letters_of_two_kinds_is_refused() -> None:
+    text = 'tests:\n  - {id: "a\\u0000b", input: x, criteria: y}\n  - {id: "caf\\u00e9", input: x, criteria: y}\n'
+    reading = read(text + '  - {id: "cafe\\u0301", input: x, criteria: y}\n')
+    assert [str(each.place) for each in reading.problems] == ["suites/a.eval.yaml:2:10", "suites/a.eval.yaml:4:5"]
+    assert "control characters" in messages_of(reading)[0]
+    assert "stands twice, in letters of two kinds, first at suites/a.eval.yaml:3:5" in messages_of(reading)[1]

@@ -64,6 +64,26 @@ def test_what_makes_no_sense_is_refused(head: str, words: str) -> None:
     assert any(words in each for each in messages_of(read(head + TESTS)))
 
 
+def test_names_with_capitals_are_read_as_agentv_reads_them() -> None:
+    head = "execution: {budgetUsd: 2, failOnError: true, trials: {count: 2, costLimitUsd: 1}}\n"
+    found = execution(head)
+    assert (found.budget_usd, found.fail_on_error) == (2, True)
+    assert found.trials == Trials(count=2, cost_limit_usd=1)
+
+
+def test_a_strategy_is_told_to_make_no_difference() -> None:
+    reading = read("execution: {trials: {count: 2, strategy: pass_at_k}}\n" + TESTS)
+    assert [each.severity for each in reading.problems] == ["warning"]
+    assert "every trial is told" in reading.problems[0].message
+    assert str(reading.problems[0].place).endswith(":1:42")
+
+
+def test_two_names_for_one_target_are_told_of() -> None:
+    head = "execution: {targets: [{name: a, use_target: t}, {name: b, use_target: t}, c]}\n"
+    assert execution(head).targets == ("t", "c")
+    assert "is named twice" in messages_of(read(head + TESTS))[0]
+
+
 def test_hooks_of_a_target_are_told_of() -> None:
     reading = read("execution: {targets: [{name: a, hooks: {before: x}}]}\n" + TESTS)
     assert reading.suite is not None

@@ -2,7 +2,7 @@ import pytest
 
 from sightline.evals.place import Place
 from sightline.evals.suite import GraderSpec
-from tests.evals.reading.stage import FILE, messages_of, read
+from tests.evals.reading.stage import FILE, case, messages_of, read
 
 
 def graders(written: str) -> tuple[GraderSpec, ...]:
@@ -31,6 +31,12 @@ def test_bare_texts_are_the_criteria_of_one_rubric() -> None:
         "criteria": [{"id": "rubric-1", "outcome": "is polite"}, {"id": "rubric-2", "outcome": "is short"}]
     }
     assert rubric.type == "rubrics"
+    assert rubric.weight == 2  # each of the three that a person sees counts alike
+
+
+def test_the_rubric_of_a_turn_weighs_as_much_as_any_other_grader() -> None:
+    turn = case("turns: [{input: x, assertions: [is polite, {type: is-json}, is short]}]").turns[0]
+    assert [spec.weight for spec in turn.graders] == [1, 1]
 
 
 @pytest.mark.parametrize(

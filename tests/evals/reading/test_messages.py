@@ -93,8 +93,9 @@ def test_parts_are_texts_files_images_and_calls() -> None:
         ("input: [{role: user, content: [x, {type: image_url, image_url: {url: 3}}]}]", "no URL", "type: image"),
         ("input: [{role: user, content: [x, {type: image_url, image_url: {url: 'https://x', detail: low}}]}]",
          'no key "detail"', "url"),
-        ("input: [{role: user, content: [x, {type: file, value: /etc/x}]}]", "absolute", "relative"),
-        ("input: [{role: user, content: [x, {type: image, value: /etc/x}]}]", "absolute", "relative"),
+        ("input: [{role: user, content: [x, {type: file, value: ~/x}]}]", "absolute", "relative"),
+        ("input: [{role: user, content: [x, {type: image, value: 'C:/x'}]}]", "absolute", "relative"),
+        ("input: [{role: user, content: [x, {type: file, value: /etc/x}]}]", "no file", "for suites/etc/x, etc/x."),
         ("input: [{role: user, content: x, tool_call_id: c}]", "tool_call_id stands in a user", "tool message"),
     ],
 )  # fmt: skip
@@ -104,7 +105,7 @@ def test_what_cannot_be_a_message_is_refused(body: str, words: str, hint: str) -
     assert found[0].severity == "error"
     assert hint in found[0].suggestion
     assert found[0].place.line == 4
-    assert found[0].path.startswith("tests[0].input")
+    assert found[0].path.startswith("tests[0]")
 
 
 def test_calls_of_anybody_but_the_assistant_are_refused() -> None:
@@ -119,8 +120,15 @@ def test_an_empty_message_is_told_and_kept_out() -> None:
 
 
 def test_a_list_of_files_holds_paths() -> None:
-    body = "input: read them\ninput_files: [a.md, 3, /x]"
+    body = "input: read them\ninput_files: [a.md, 3, ~/x]"
     assert [each.message for each in read(one(body), FILES).problems] == [
         "a path has to stand here, and this is a number",
-        'the path "/x" is absolute: it would be another on every machine',
+        'the path "~/x" is absolute: it would be another on every machine',
     ]
+
+
+def test_a_path_that_begins_with_a_slash_starts_at_the_repository_as_in_agentv() -> None:
+    found = case("input: [{role: user, content: [{type: file, value: /docs/rules.md}]}]", {"docs/rules.md": b"R"})
+    (segment,) = found.messages[0].segments
+    assert isinstance(segment, FileSegment)
+    assert (segment.path, segment.resolved) == ("docs/rules.md", "docs/rules.md")

@@ -22,6 +22,12 @@ def test_the_names_of_earlier_days_are_read(name: str) -> None:
     assert not reading.problems
 
 
+def test_assert_is_read_for_the_suite_and_for_a_case() -> None:
+    reading = read(OLD.replace("evaluators", "assert") + "assert: [{type: contains, value: x}]\n")
+    assert reading.suite is not None
+    assert [spec.type for spec in reading.suite.cases[0].graders] == ["is-json", "contains"]
+
+
 def test_the_old_and_the_new_name_at_once_is_an_error() -> None:
     found = problem("tests:\n  - {id: a, input: x, criteria: y, outcome: z}\n")
     assert found.message == "outcome is the old name of criteria, and both stand here"

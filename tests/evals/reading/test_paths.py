@@ -22,6 +22,11 @@ def test_a_path_that_is_not_relative_is_refused(path: str, why: str) -> None:
     assert refusal[1]
 
 
+def test_a_slash_in_front_is_the_top_of_the_repository_where_that_is_meant() -> None:
+    assert refusal_of("/docs/a.md", from_top=True) is None
+    assert refusal_of("~/a.md", from_top=True) is not None
+
+
 def test_relative_paths_are_taken_and_shown_as_they_are_named() -> None:
     assert refusal_of("../shared/a b.md") is None
     assert shown_path("./a//b.md") == "a/b.md"

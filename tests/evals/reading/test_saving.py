@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Fault
-from sightline.evals.reading.saving import appended, case_path, saved
+from sightline.evals.reading.saving import appended, case_path, cases_in, saved
 from sightline.model.json import Json
 from tests.evals.reading.test_yaml_written import VALUES, meant
 
@@ -172,3 +172,13 @@ def test_a_suite_whose_tests_are_elsewhere_takes_no_case() -> None:
         appended(b"tests: c.yaml\n", "a.yaml", {"id": "a"})
     with pytest.raises(Fault, match="has no tests"):
         appended(b"name: x\n", "a.yaml", {"id": "a"})
+
+
+def test_cases_are_found_by_their_ids_as_they_are_written() -> None:
+    assert cases_in(b"- {id: x, input: a}\n- {}\n- 3\n- {id: 4}\n- {id: x, input: b}\n", "a.yaml") == {
+        "x": {"id": "x", "input": "a"}
+    }
+    assert list(cases_in(SUITE.encode(), "a.yaml")) == ["second", "first"]
+    assert cases_in(b'{"id": "a"}\n\n{"id": "b"}\n', "a.jsonl") == {"b": {"id": "b"}, "a": {"id": "a"}}
+    with pytest.raises(Fault):
+        cases_in(b"tests: [", "a.yaml")

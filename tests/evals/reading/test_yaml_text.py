@@ -131,6 +131,14 @@ def test_aliases_of_aliases_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPat
     assert "more than 1000 values" in refused("l0: &l0 [1]\n" + levels).message
 
 
+def test_billions_of_values_in_twelve_lines_are_refused_before_they_are_walked_through() -> None:
+    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 13))
+    found = refused("l0: &l0 {a: 1}\n" + levels)
+    assert "more than 1000000 values" in found.message
+    assert str(found.place).endswith(":7:5")
+    assert "aliases" in found.suggestion
+
+
 @given(
     st.text(alphabet=st.characters(codec="utf-8"), max_size=40)
     | st.text(alphabet="ab:-[]{}&*!|>'\"%#?\\x \n\t,<", max_size=30)

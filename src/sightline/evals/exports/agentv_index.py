@@ -1,8 +1,9 @@
-"""Results as the rows of AgentV's `index.jsonl`, for its compare, trend and report commands.
+"""Results as the rows of AgentV's `index.jsonl`, for its compare, trend, report and summary commands.
 
 AgentV has a number for every score and no word for an answer that could not be graded: such a row, like one without an
-answer, has the score 0 and the status `execution_error`, which AgentV leaves out of its means. What was not measured is
-left out, and so are `projection_identity` and all paths, for there is no folder of artifacts beside the file.
+answer, has the score 0 and the status `execution_error`, as AgentV's own rows have. Its runs leave that status out of
+their means; `agentv results summary` counts the 0. What was not measured is left out, and so are `projection_identity`
+and all paths, for there is no folder of artifacts beside the file.
 """
 
 from collections.abc import Iterable, Sequence

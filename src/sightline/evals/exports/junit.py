@@ -66,7 +66,8 @@ def _outcome(result: Result) -> str:
 
 def _properties(target: str, results: Sequence[Result]) -> list[tuple[str, str]]:
     scores = [score for score in map(measured, results) if isinstance(score, float)]
-    costs = [result.observation.cost for result in results if result.observation.cost is not None]
+    # An answer of the cache tells what it cost when it was asked for; nothing was spent on it here.
+    costs = [each.observation.cost for each in results if each.observation.cost is not None and not each.cached]
     usages = [result.observation.usage for result in results if result.observation.usage is not None]
     found = [("target", _clean(target))]
     if scores:

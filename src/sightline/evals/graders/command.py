@@ -1,12 +1,13 @@
 """The grader that lets a command or a Python function grade."""
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sightline.evals.graders.asking import asked
 from sightline.evals.graders.expectation import expected_text
 from sightline.evals.graders.fields import Fields, shown
 from sightline.evals.graders.finding import Asking, Finding, Run, Spent, ungraded
+from sightline.evals.graders.judging import spent_on
 from sightline.evals.graders.payload import asserted_of, payload_of
 from sightline.evals.graders.protocol import from_command, from_value
 from sightline.evals.graders.steps import COMMAND_SECONDS, Answer, CallPython, Execute, Executed, Failed, Returned, Step
@@ -51,7 +52,10 @@ class Code:
         )
         if isinstance(ended, Failed):
             return ungraded(f"the command failed: {ended.fault.message}")
-        return from_command(ended)
+        found = from_command(ended)
+        if not ended.judged:
+            return found
+        return replace(found, spent=replace(spent_on(*ended.judged), seconds=ended.seconds))
 
 
 def code_grader(fields: Fields) -> Run:

@@ -1,17 +1,24 @@
-"""What a command or a function is told of a case: one object, with the names that AgentV's graders read."""
+"""What a command or a function is told of a case: one object, with the names that AgentV's graders read.
+
+Its SDK refuses the whole object for one value of another shape: where it wants none, there is no null, and roles are
+the four that it knows.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
+from sightline.errors import Fault
 from sightline.evals.graders.expectation import plain_text
 from sightline.evals.graders.subject import Subject
 from sightline.evals.graders.wording import compact, words_of
 from sightline.evals.observation import Observation, ToolUse
+from sightline.evals.reading.pairing import answered_call
 from sightline.evals.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
+from sightline.model.message import Message, Role
 from sightline.model.parts import Image, Inline, Link, ToolCall, ToolResult
+from sightline.wire.jsontext import decode
 
 
 def payload_of(subject: Subject, config: JsonObject | None) -> JsonObject:
@@ -19,7 +26,7 @@ def payload_of(subject: Subject, config: JsonObject | None) -> JsonObject:
     observation, grading = subject.observation, subject.grading
     said = _messages(observation.messages, observation.tools)
     milliseconds = None if observation.seconds is None else observation.seconds * 1000
-    trace: JsonObject = {"messages": said, **_counts(observation)}
+    trace: JsonObject = {"messages": said, "events": _events(observation), **_counts(observation)}
     return {
         "criteria": grading.criteria,
         "expected_output": _expected(subject),
@@ -55,15 +62,38 @@ def asserted_of(subject: Subject, reference: str) -> JsonObject:
 
 
 def _expected(subject: Subject) -> list[Json]:
-    grading = subject.grading
+    grading, value = subject.grading, subject.grading.expected_value
     if grading.expected:
-        return [_case_message(message, grading.expected_value) for message in grading.expected]
-    return [] if grading.expected_value is None else [{"role": "assistant", "content": grading.expected_value}]
+        outputs = _outputs(grading.expected)
+        return [_case_message(message, value, outputs) for message in grading.expected]
+    if value is None:
+        return []
+    return [{"role": "assistant", "content": value if isinstance(value, dict) else compact(value)}]
 
 
-def _case_message(message: CaseMessage, value: Json) -> JsonObject:
+def _outputs(messages: Iterable[CaseMessage]) -> dict[int, str]:
+    """What each expected call is answered with, which graders look for in the call."""
+    outputs: dict[int, str] = {}
+    waiting: list[CallSegment] = []
+    for message in messages:
+        if message.role != "tool":
+            waiting += [segment for segment in message.segments if isinstance(segment, CallSegment)]
+            continue
+        call = answered_call(message, waiting)
+        if call is not None:
+            outputs[id(call)] = plain_text(message)
+            waiting = [each for each in waiting if each is not call]
+    return outputs
+
+
+def _case_message(message: CaseMessage, value: Json, outputs: Mapping[int, str]) -> JsonObject:
     calls: list[Json] = [
-        {"tool": segment.name, "input": segment.arguments, **({"id": segment.id} if segment.id else {})}
+        {
+            "tool": segment.name,
+            "input": segment.arguments,
+            **({"id": segment.id} if segment.id else {}),
+            **({"output": _value(outputs[id(segment)])} if id(segment) in outputs else {}),
+        }
         for segment in message.segments
         if isinstance(segment, CallSegment)
     ]
@@ -72,7 +102,16 @@ def _case_message(message: CaseMessage, value: Json) -> JsonObject:
     content: Json = plain_text(message) if plain else list[Json](blocks)
     if isinstance(value, dict) and message.role == "assistant":
         content = value
-    return {"role": message.role, "content": content, **({"tool_calls": calls} if calls else {})}
+    return {"role": _role(message.role), "content": content, **({"tool_calls": calls} if calls else {})}
+
+
+def _value(text: str) -> Json:
+    """A result as the suite wrote it: an object or a list is told as its JSON."""
+    try:
+        value = decode(text)
+    except Fault:
+        return text
+    return value if isinstance(value, dict | list) else text
 
 
 def _segment(segment: Segment) -> JsonObject | None:
@@ -101,7 +140,11 @@ def _message(message: Message, uses: Mapping[str, ToolUse]) -> JsonObject:
     content: Json = "\n".join(_text(part) if isinstance(part, ToolResult) else words_of([part]) for part in parts)
     if images:
         content = [_block(part) if isinstance(part, Image) else _text_block(words_of([part])) for part in parts]
-    return {"role": message.role, "content": content, **({"tool_calls": calls} if calls else {})}
+    return {"role": _role(message.role), "content": content, **({"tool_calls": calls} if calls else {})}
+
+
+def _role(role: Role) -> str:
+    return "system" if role == "developer" else role
 
 
 def _text(result: ToolResult) -> str:
@@ -132,8 +175,32 @@ def _call(call: ToolCall, uses: Mapping[str, ToolUse]) -> JsonObject:
         "output": use.result,
         "id": call.id,
         "status": "error" if use.is_error else "ok",
-        "duration_ms": None if use.seconds is None else use.seconds * 1000,
+        **_duration(use),
     }
+
+
+def _duration(use: ToolUse) -> JsonObject:
+    return {} if use.seconds is None else {"duration_ms": use.seconds * 1000}
+
+
+def _events(observation: Observation) -> list[Json]:
+    """Each use of a tool, in its order."""
+    return [
+        {
+            "event_id": f"tool-{number}",
+            "ordinal": number,
+            "type": "tool_call",
+            "tool": {
+                "name": use.name,
+                "call_id": use.id,
+                "input": use.arguments,
+                "output": use.result,
+                "status": "error" if use.is_error else "ok",
+            },
+            **_duration(use),
+        }
+        for number, use in enumerate(observation.tools)
+    ]
 
 
 def _counts(observation: Observation) -> JsonObject:
@@ -152,6 +219,7 @@ def _counts(observation: Observation) -> JsonObject:
 
 def _tokens(observation: Observation) -> Json:
     usage = observation.usage
-    if usage is None:
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return {"input": usage.input_tokens, "output": usage.output_tokens, "cached": usage.cached_tokens}
+    cached: JsonObject = {} if usage.cached_tokens is None else {"cached": usage.cached_tokens}
+    return {"input": usage.input_tokens, "output": usage.output_tokens, **cached}

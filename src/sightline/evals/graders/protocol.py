@@ -15,24 +15,36 @@ from sightline.wire.jsontext import decode
 
 LONGEST_WORDS = 2_000
 _NEARLY = 1e-9
+_SIGNALS = 128
+"""From here on, an exit code of a shell is the number of the signal that ended its command."""
 
 
 def from_command(ended: Executed) -> Finding:
     """The finding of a command: an object on its standard output, or plain words with the exit code for a verdict.
 
-    A command that fails with an object, or with words on standard error, has broken down.
+    A command that fails with an object, or with words on standard error, has broken down, and so has one that a signal
+    ended. What looks like a verdict and is none, such as one with words before it, is never taken for plain words:
+    those would pass.
     """
     spent = Spent(seconds=ended.seconds)
     words = ended.stdout.decode("utf-8", "replace").strip()
     complaint = ended.stderr.decode("utf-8", "replace").strip()
     if ended.code != 0 and (complaint or words[:1] in ("{", "[")):
-        return ungraded(f"the command ended with {ended.code}: {complaint[-LONGEST_WORDS:]}".strip(": "), spent)
+        said = complaint[-LONGEST_WORDS:] or words[:LONGEST_WORDS]
+        return ungraded(f"the command ended with {ended.code}: {said}", spent)
+    if ended.code < 0 or ended.code > _SIGNALS:
+        signal = -ended.code if ended.code < 0 else ended.code - _SIGNALS
+        return ungraded(f"the command was ended by signal {signal}", spent)
     try:
         value = decode(ended.stdout)
-    except Fault:
+    except Fault as fault:
+        if words[:1] in ("{", "[") or '"score"' in words:
+            return ungraded(f"its output is no JSON alone ({fault.message}): {words[:LONGEST_WORDS]}", spent)
         value = None
     if isinstance(value, dict):
         return from_value(value, spent)
+    if value is not None and not isinstance(value, str):
+        return ungraded(f'an object is expected, not {shown(value)}: write {{"score": …}}', spent)
     passed = ended.code == 0
     text = words[:LONGEST_WORDS] or f"exit {ended.code}"
     return Finding(score=float(passed), checks=(Check(text, passed),), spent=spent)

@@ -73,12 +73,16 @@ class Judged(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Executed(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How the command ended. One that was stopped because it took too long has `Failed`."""
+    """How the command ended. One that was stopped because it took too long has `Failed`.
+
+    `judged` is what models answered that it asked through the proxy.
+    """
 
     code: int
     stdout: bytes = b""
     stderr: bytes = b""
     seconds: float | None = None
+    judged: tuple[Judged, ...] = ()
 
 
 class Returned(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -6,6 +6,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.making.recorded import Conversation, Recorded, Turn, joined, turns_of
+from sightline.evals.making.results import behind_calls
 from sightline.evals.making.volatile import KINDS, Kind, Placeholders
 from sightline.evals.making.writing import Left, MadeFile, Writer, slug
 from sightline.evals.reading.yaml_written import written
@@ -13,6 +14,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
 from sightline.model.request import Request
+from sightline.model.tools import Tool
 from sightline.wire import jsontext
 
 TO_BE_WRITTEN = "Say here what a good answer does."
@@ -58,6 +60,10 @@ def make_case(
     if placeholders.variables:
         case["vars"] = dict(placeholders.variables)
     case |= asked
+    if request.tools:
+        definitions = writer.masked([msgspec.to_builtins(_declared(tool, writer)) for tool in request.tools])
+        data = msgspec.json.format(jsontext.encode(definitions), indent=2) + b"\n"
+        case["tools"] = writer.keep("tools.json", data)
     if metadata:
         case["metadata"] = metadata
     return Made(case, suite_text(case), writer.files, writer.left)
@@ -70,7 +76,7 @@ def suite_text(case: JsonObject) -> str:
 
 
 def _one(conversation: Conversation, writer: Writer) -> JsonObject:
-    asked: JsonObject = {"input": _input(writer.messages(conversation.messages))}
+    asked: JsonObject = {"input": _input(behind_calls(writer.messages(conversation.messages), writer.leave))}
     return asked | _expected(conversation.said, writer, is_graded=True)
 
 
@@ -83,7 +89,7 @@ def _live(conversation: Conversation, writer: Writer, from_turn: int) -> JsonObj
             hint=f"Give a turn from 1 to {len(turns)}." if turns else "Nobody speaks in it as the user.",
         )
     fixed = [*before, *(message for turn in turns[: from_turn - 1] for message in (*turn.asked, *turn.answered))]
-    history = writer.messages(fixed)
+    history = behind_calls(writer.messages(fixed), writer.leave)
     live = [_turn(turn, writer) for turn in turns[from_turn - 1 :]]
     is_answered = any("expected_output" in turn for turn in live)
     made: JsonObject = {"mode": "conversation", "criteria": AS_RECORDED if is_answered else TO_BE_WRITTEN}
@@ -124,6 +130,14 @@ def _expected(said: Sequence[Message], writer: Writer, *, is_graded: bool) -> Js
     return made
 
 
+def _declared(tool: Tool, writer: Writer) -> Tool:
+    """A tool as a case declares it, to any model."""
+    if tool.extras:
+        what = f"{', '.join(tool.extras)} of the tool {getattr(tool, 'name', '')}".rstrip()
+        writer.leave(what, "only the provider of the recording knows it")
+    return msgspec.structs.replace(tool, at="", extras={}, cache=None)
+
+
 def _metadata(request: Request, writer: Writer) -> JsonObject:
     """How it was asked: a target may ask otherwise, so this is for a person to look at."""
     options = request.options
@@ -137,13 +151,7 @@ def _metadata(request: Request, writer: Writer) -> JsonObject:
         "tools": [getattr(tool, "name", "") or "a server tool" for tool in request.tools],
     }
     recorded: JsonObject = {key: writer.masked(value) for key, value in asked.items() if value not in (None, "", [])}
-    metadata: JsonObject = {"recorded": recorded} if recorded else {}
-    if request.tools:
-        definitions = writer.masked([msgspec.to_builtins(tool) for tool in request.tools])
-        metadata["tools"] = writer.keep(
-            "tools.json", msgspec.json.format(jsontext.encode(definitions), indent=2) + b"\n"
-        )
-    return metadata
+    return {"recorded": recorded} if recorded else {}
 
 
 def _tell(conversation: Conversation, request: Request, writer: Writer) -> None:

@@ -9,6 +9,7 @@ from sightline.model.message import Message
 from sightline.model.parts import ToolResult
 from sightline.model.reply import Reply
 from sightline.model.request import Request
+from sightline.wire import jsontext
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -88,4 +89,4 @@ def is_users(message: Message) -> bool:
 
 
 def _key(message: Message) -> bytes:
-    return msgspec.json.encode(of_message(message))
+    return jsontext.encode(msgspec.to_builtins(of_message(message)))

@@ -111,6 +111,8 @@ class Writer:
             ):
                 before.content += spoken.content
                 before.calls += spoken.calls
+            elif spoken.is_blank:
+                self.leave("a message of white space", "a suite does not send it")
             elif spoken.content or spoken.calls:
                 made.append(spoken)
         return [each.written for each in made]
@@ -259,6 +261,14 @@ class _Spoken:
     call_id: str = ""
     content: list[Json] = field(default_factory=list)
     calls: list[Json] = field(default_factory=list)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it has words, and none that can be seen."""
+        words = [each["value"] for each in self.content if isinstance(each, dict) and each["type"] == "text"]
+        return (
+            bool(words) and len(words) == len(self.content) and not self.calls and not "".join(map(str, words)).strip()
+        )
 
     @property
     def written(self) -> JsonObject:

@@ -245,10 +245,14 @@ class _Reader:
         else:
             words = command.text or self._findings.texts(self._node, "command")
         health = self._node.get("healthcheck") or Node({}, self._node.place)
+        for key, each in health.members.items():
+            if key not in ("type", "command", "url", "cwd"):
+                self._findings.odd(each, f"{key} of a healthcheck is not used", "It has 30 seconds.")
         made = CommandSpec(
             command=words,
             files_format=self._text("files_format") or self._text("attachments_format") or "{path}",
             healthcheck_command=self._findings.text(health, "command"),
+            healthcheck_cwd=self._findings.text(health, "cwd") if health.get("command") is not None else None,
             healthcheck_url=self._findings.text(health, "url"),
         )
         return self._limited(made)

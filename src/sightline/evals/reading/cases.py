@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from typing import Literal, cast
+from unicodedata import category
 
 import msgspec
 
 from sightline.evals.reading.execution import read_execution
 from sightline.evals.reading.findings import Findings
 from sightline.evals.reading.grader_specs import read_graders
+from sightline.evals.reading.included import LISTS
 from sightline.evals.reading.interpolation import with_variables
 from sightline.evals.reading.messages import read_files, read_messages
 from sightline.evals.reading.node import Node
@@ -18,7 +20,7 @@ from sightline.model.json import Json, JsonObject
 KEYS = (
     *("id", "vars", "criteria", "input", "input_files", "expected_output", "assertions", "execution", "workspace"),
     *("metadata", "conversation_id", "suite", "depends_on", "on_dependency_failure", "mode", "turns", "aggregation"),
-    *("on_turn_failure", "window_size", "guideline_patterns", "tags", "note"),
+    *("on_turn_failure", "window_size", "guideline_patterns", "tags", "note", "tools"),
 )
 _TURN_KEYS = ("input", "expected_output", "assertions", "note")
 _HINTS = {
@@ -27,13 +29,11 @@ _HINTS = {
     "messages": 'Did you mean "input"?',
     "expected": 'Did you mean "expected_output"?',
     "answer": 'Did you mean "expected_output"?',
-    "assert": 'Did you mean "assertions"?',
     "rubrics": "Write each as a sentence in assertions.",
     "target": "Write it under execution.",
     "threshold": "Write it under execution.",
     "conversation": 'Did you mean "turns"?',
 }
-_GRADERS = ("assertions", "evaluators")
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +56,8 @@ def read_case(written: Node, shared: Shared, findings: Findings) -> Case | None:
     if not name.strip():
         findings.wrong(node, "the test has no id", "Write id: …, another for every test.")
         return None
+    if any(category(letter) == "Cc" for letter in name):
+        findings.wrong(node.members["id"], "the id has control characters in it", "Take them out.")
     variables = _object(node, "vars", findings)
     node = _filled(node, variables, findings)
     turns = _turns(node, findings)
@@ -65,7 +67,7 @@ def read_case(written: Node, shared: Shared, findings: Findings) -> Case | None:
     graders = _graders(node, shared, variables, findings, skips=execution.skip_defaults)
     metadata = _object(node, "metadata", findings)
     criteria = findings.text(node, "criteria")
-    if not graders and not any(turn.graders for turn in turns):
+    if not graders and not any(turn.graders or turn.expected for turn in turns):
         graders = _judged(node, criteria, is_judgeable=bool(expected), findings=findings)
     if node.get("workspace") is not None:
         findings.odd(node, "workspace is not set up: the case runs without one", "Use a target that prepares it.")
@@ -181,11 +183,13 @@ def _turns(node: Node, findings: Findings) -> tuple[Turn, ...]:
         if said is None:
             findings.wrong(each, "the turn has no input", "Write input: what the user says.")
             continue
+        expected, value = _expected(each, findings)
         turns.append(
             Turn(
                 messages=_said(said, findings),
-                expected=_expected(each, findings)[0],
-                graders=read_graders(each, _GRADERS, findings),
+                expected=expected,
+                expected_value=value,
+                graders=read_graders(each, LISTS, findings, is_turn=True),
                 place=each.place,
             )
         )
@@ -208,7 +212,7 @@ def _graders(
     holders = [node, *filter(None, [node.get("execution")])]
     if not skips:
         holders += [with_variables(each, variables, findings) for each in shared.graders]
-    return tuple(spec for each in holders for spec in read_graders(each, _GRADERS, findings))
+    return tuple(spec for each in holders for spec in read_graders(each, LISTS, findings))
 
 
 def _judged(node: Node, criteria: str, *, is_judgeable: bool, findings: Findings) -> tuple[GraderSpec, ...]:

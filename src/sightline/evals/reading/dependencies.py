@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
+from unicodedata import normalize
 
 from sightline.catalog.problem import nearest, quoted
 from sightline.evals.place import Problem
@@ -13,11 +14,14 @@ _MOST_CIRCLES = 20
 def check_dependencies(cases: Sequence[Case]) -> tuple[Problem, ...]:
     """Ids that stand twice, dependencies on nothing, and circles, each at the place of its case."""
     first: dict[str, Case] = {}
+    alike: dict[str, Case] = {}
     problems: list[Problem] = []
     for case in cases:
-        if case.id in first:
-            message = f"the id {quoted(case.id)} stands twice, first at {first[case.id].place}"
-            problems.append(_problem(case, message, "Give one of them another id."))
+        same = alike.setdefault(normalize("NFC", case.id), case)
+        if same is not case:
+            is_same = same.id == case.id
+            message = f"the id {quoted(case.id)} stands twice{'' if is_same else ', in letters of two kinds'}"
+            problems.append(_problem(case, f"{message}, first at {same.place}", "Give one of them another id."))
         first.setdefault(case.id, case)
     for case in cases:
         for name in dict.fromkeys(case.depends_on):

@@ -5,10 +5,11 @@ from typing import Literal, cast
 from sightline.catalog.problem import quoted
 from sightline.evals.reading.findings import Findings
 from sightline.evals.reading.node import Node
+from sightline.evals.reading.old_names import OF_EXECUTION, OF_TRIALS, renamed
 from sightline.evals.suite import Execution, Trials
 
 KEYS = (
-    *("target", "targets", "workers", "assertions", "evaluators", "skip_defaults", "cache", "trials"),
+    *("target", "targets", "workers", "assertions", "assert", "evaluators", "skip_defaults", "cache", "trials"),
     *("budget_usd", "fail_on_error", "threshold"),
 )
 _STRATEGIES = ("pass_at_k", "mean", "confidence_interval")
@@ -22,6 +23,7 @@ def read_execution(owner: Node, findings: Findings) -> Execution:
     above = _target_names(owner, findings)
     if node is None or not findings.is_mapping(node, "execution"):
         return Execution(targets=above)
+    node = renamed(node, OF_EXECUTION, findings)
     findings.check_keys(node, KEYS, "execution")
     workers = findings.number(node, "workers", least=1, most=_MOST_WORKERS, is_whole=True)
     return Execution(
@@ -44,7 +46,10 @@ def _target_names(owner: Node, findings: Findings) -> tuple[str, ...]:
             names.append(item.text)
         elif findings.is_mapping(item, "a target", "Write its name."):
             findings.check_keys(item, ("name", "use_target", "hooks"), "a target")
-            names.append(findings.text(item, "use_target") or findings.text(item, "name"))
+            name = findings.text(item, "use_target") or findings.text(item, "name")
+            if name and name in names:
+                findings.odd(item, f"the target {quoted(name)} is named twice, and asked once", "Name it once.")
+            names.append(name)
             if item.get("hooks") is not None:
                 findings.odd(item, "hooks of a target are not run", "Run them before the evals, in the shell.")
             if not names[-1]:
@@ -60,9 +65,13 @@ def _trials(owner: Node, findings: Findings) -> Trials | None:
         node = Node({"count": Node(node.value, node.place, node.path)}, node.place, node.path)
     if not findings.is_mapping(node, "trials", f"Write {quoted('trials: {count: 3}')}."):
         return None
+    node = renamed(node, OF_TRIALS, findings)
     findings.check_keys(node, ("count", "strategy", "cost_limit_usd"), "trials")
     count = findings.number(node, "count", least=1, most=_MOST_TRIALS, is_whole=True)
     strategy = findings.choice(node, "strategy", _STRATEGIES) or "mean"
+    if strategy != "mean":
+        message = f"strategy: {strategy} makes no difference: every trial is told, with mean, interval and pass@k"
+        findings.odd(node.members["strategy"], message, "Leave it out, or look at the figure that you want.")
     return Trials(
         count=1 if count is None else int(count),
         strategy=cast(Literal["pass_at_k", "mean", "confidence_interval"], strategy),

@@ -11,17 +11,22 @@ PASSING = 0.8
 _COMMON = ("type", "name", "weight", "required", "min_score", "negate")
 
 
-def read_graders(owner: Node, keys: tuple[str, ...], findings: Findings) -> tuple[GraderSpec, ...]:
-    """The graders under these keys. Bare texts are the criteria of one rubric, where the first of them stands."""
+def read_graders(
+    owner: Node, keys: tuple[str, ...], findings: Findings, *, is_turn: bool = False
+) -> tuple[GraderSpec, ...]:
+    """The graders under these keys. Bare texts are the criteria of one rubric, where the first of them stands.
+
+    As in AgentV it weighs as much as they are many, and in a turn as much as one.
+    """
     specs: list[GraderSpec] = []
     for key in keys:
         node = owner.get(key)
         if node is not None:
-            specs += _read_list(node, key, findings)
+            specs += _read_list(node, key, findings, is_turn=is_turn)
     return tuple(specs)
 
 
-def _read_list(node: Node, key: str, findings: Findings) -> list[GraderSpec]:
+def _read_list(node: Node, key: str, findings: Findings, *, is_turn: bool) -> list[GraderSpec]:
     specs: list[GraderSpec | None] = []
     criteria: list[Json] = []
     rubric: tuple[int, Node] | None = None
@@ -37,7 +42,10 @@ def _read_list(node: Node, key: str, findings: Findings) -> list[GraderSpec]:
             specs.append(_read_grader(item, findings))
     if rubric is not None:
         index, first = rubric
-        specs[index] = GraderSpec(type="rubrics", name="rubrics", config={"criteria": criteria}, place=first.place)
+        weight = 1.0 if is_turn else float(len(criteria))
+        specs[index] = GraderSpec(
+            type="rubrics", name="rubrics", weight=weight, config={"criteria": criteria}, place=first.place
+        )
     return [spec for spec in specs if spec is not None]
 
 

@@ -197,7 +197,7 @@ def _file(node: Node, path: str, findings: Findings) -> tuple[Segment, ...]:
 
 
 def _is_usable(node: Node, path: str, findings: Findings) -> bool:
-    refusal = refusal_of(path)
+    refusal = refusal_of(path, from_top=True)
     if refusal is not None:
         findings.wrong(node, *refusal)
     return refusal is None

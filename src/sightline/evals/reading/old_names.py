@@ -6,13 +6,21 @@ from dataclasses import replace
 from sightline.evals.reading.findings import Findings
 from sightline.evals.reading.node import Node
 
-OF_SUITE: Mapping[str, str] = {"eval_cases": "tests", "evalcases": "tests", "evaluators": "assertions"}
+OF_SUITE: Mapping[str, str] = {
+    "eval_cases": "tests",
+    "evalcases": "tests",
+    "evaluators": "assertions",
+    "assert": "assertions",
+}
 OF_CASE: Mapping[str, str] = {
     "input_messages": "input",
     "expected_messages": "expected_output",
     "outcome": "criteria",
     "evaluators": "assertions",
+    "assert": "assertions",
 }
+OF_EXECUTION: Mapping[str, str] = {"budgetUsd": "budget_usd", "failOnError": "fail_on_error"}
+OF_TRIALS: Mapping[str, str] = {"costLimitUsd": "cost_limit_usd"}
 
 
 def renamed(node: Node, names: Mapping[str, str], findings: Findings) -> Node:

@@ -1,4 +1,4 @@
-"""Where a file that a suite names may lie: only below the folder, and never by an absolute path."""
+"""Where a file that a suite names may lie: only below the folder, and never by a path of this machine."""
 
 import re
 from collections.abc import Iterator
@@ -10,13 +10,16 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 FILE = "file://"
 
 
-def refusal_of(path: str) -> tuple[str, str] | None:
-    """Why a path cannot be used, and what to write instead; None if it can."""
+def refusal_of(path: str, *, from_top: bool = False) -> tuple[str, str] | None:
+    """Why a path cannot be used, and what to write instead; None if it can.
+
+    `from_top`: a path that begins with a slash is one of the repository, as AgentV's suites write it.
+    """
     if not path.strip():
         return "the path is empty", "Name a file."
     if "\0" in path or any(not letter.isprintable() for letter in path):
         return f"the path {quoted(path)} has characters in it that no file name should have", "Rename the file."
-    if path.startswith(("/", "~")) or _DRIVE.match(path):
+    if path.startswith("~" if from_top else ("/", "~")) or _DRIVE.match(path):
         bare = quoted(path.lstrip("/~").rpartition("/")[2] or path)
         hint = f"Write it relative to the suite, such as {bare}."
         return f"the path {quoted(path)} is absolute: it would be another on every machine", hint

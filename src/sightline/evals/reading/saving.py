@@ -36,6 +36,19 @@ def case_path(data: bytes, file: str, name: str) -> Path | None:
     return None
 
 
+def cases_in(data: bytes, file: str) -> dict[str, Json]:
+    """The cases of a text by their ids, each as it is written; of two with one id the first."""
+    if file.lower().endswith(".jsonl"):
+        found = [jsontext.decode(line) for line in data.split(b"\n") if line.strip()]
+    else:
+        root = _tree(data, file)
+        path = _list_path(root)
+        tests = root if not path else root.members[str(path[0])]
+        found = [each.json for each in tests.items]
+    named = ((each.get("id"), each) for each in reversed(found) if isinstance(each, dict))
+    return {name: each for name, each in named if isinstance(name, str)}
+
+
 def saved(data: bytes, file: str, path: Path, value: Json) -> bytes:
     """The text with this value at this path. A key that is not there yet is added to its mapping.
 

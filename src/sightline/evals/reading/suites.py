@@ -3,23 +3,28 @@
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from sightline.catalog.problem import Path, quoted
 from sightline.errors import Fault
 from sightline.evals.glob import compiled
 from sightline.evals.place import Place, Problem
+from sightline.evals.reading import promptfoo, skills
 from sightline.evals.reading.cases import Shared, read_case
+from sightline.evals.reading.declared_tools import read_tools
 from sightline.evals.reading.dependencies import check_dependencies
 from sightline.evals.reading.execution import read_execution
 from sightline.evals.reading.findings import Findings
 from sightline.evals.reading.found_files import with_files
+from sightline.evals.reading.included import LISTS, Includes
 from sightline.evals.reading.interpolation import with_environment
 from sightline.evals.reading.json_lines import read_json_lines
 from sightline.evals.reading.need import Need, Reading
 from sightline.evals.reading.node import Node
 from sightline.evals.reading.old_names import OF_SUITE, renamed
 from sightline.evals.reading.other_files import read_tests
+from sightline.evals.reading.own_graders import with_own_graders
 from sightline.evals.reading.pairing import check_pairing
-from sightline.evals.reading.promptfoo import as_suite, is_promptfoo
 from sightline.evals.reading.yaml_text import read_yaml
 from sightline.evals.suite import Case, Suite
 from sightline.model.json import JsonObject
@@ -73,18 +78,22 @@ def _suite(
     document: Node, file: str, environment: Mapping[str, str], findings: Findings
 ) -> Generator[Need, bytes | None, Suite]:
     document = with_environment(document, environment, findings)
-    if is_promptfoo(document):
-        document = as_suite(document, findings)
+    if promptfoo.is_promptfoo(document):
+        document = promptfoo.as_suite(document, findings)
+    elif skills.is_of_a_skill(document):
+        document = skills.as_suite(document, findings)
     document = renamed(document, OF_SUITE, findings)
     findings.check_keys(document, KEYS, "a suite", _HINTS)
-    shared = _shared(document, findings)
+    includes = Includes(file, environment, findings)
+    shared = _shared((yield from includes.taken_in(document)), findings)
     nodes = yield from read_tests(document, file, environment, findings)
     cases: list[Case] = []
     paths: dict[Place, Path] = {}
     for node in nodes:
-        case = read_case(node, shared, findings)
+        case = read_case((yield from includes.taken_in(node)), shared, findings)
         if case is not None:
-            cases.append(case)
+            tools = yield from read_tools(node, file, findings)
+            cases.append(replace(case, tools=tools) if tools else case)
             paths[case.place] = node.path
     for problem in check_dependencies(cases):
         findings.add([problem], paths[problem.place])
@@ -92,6 +101,7 @@ def _suite(
         findings.add(check_pairing(case), paths[case.place])
         _check_patterns(case, paths[case.place], findings)
     found = yield from with_files(cases, paths, file, findings)
+    found = yield from with_own_graders(found, file)
     return _made(document, file, found, findings)
 
 
@@ -111,7 +121,7 @@ def _holding_graders(document: Node) -> Iterator[Node]:
     """The suite and its execution, with nothing but their graders."""
     for holder in (document, document.get("execution")):
         if holder is not None:
-            members = {key: each for key, each in holder.members.items() if key in ("assertions", "evaluators")}
+            members = {key: each for key, each in holder.members.items() if key in LISTS}
             yield Node(members, holder.place, holder.path)
 
 

@@ -73,7 +73,10 @@ def read_yaml(data: bytes, file: str) -> Node | Problem:
     if isinstance(text, Problem):
         return text
     try:
-        return _Builder(file).node(composed(text, file), (), frozenset())
+        document = composed(text, file)
+        builder = _Builder(file)
+        builder.check_size(document, {})
+        return builder.node(document, (), frozenset())
     except _Refused as refused:
         return refused.problem
 
@@ -158,13 +161,26 @@ def _beyond(text: str, file: str) -> Problem:
 class _Builder:
     def __init__(self, file: str) -> None:
         self._file = file
-        self._count = 0
+
+    def check_size(self, source: Composed, known: dict[int, int]) -> int:
+        """How many values it is with its aliases followed, each counted once: a few lines of them can stand for more
+        than could ever be walked through. What stands inside of itself is told by whoever walks."""
+        if id(source) in known:
+            return known[id(source)]
+        known[id(source)] = 1
+        below: list[Composed] = source.value if isinstance(source, SequenceNode) else []
+        if isinstance(source, MappingNode):
+            below = [each for pair in source.value for each in pair]
+        size = 1 + sum(self.check_size(each, known) for each in below)
+        if size > MOST_NODES:
+            place = place_of(source.start_mark, self._file)
+            hint = "Write out what is needed of it, in place of aliases."
+            raise self._refused(place, (), f"there are more than {MOST_NODES} values in the file", hint)
+        known[id(source)] = size
+        return size
 
     def node(self, source: Composed, path: Path, above: frozenset[int]) -> Node:
         place = place_of(source.start_mark, self._file)
-        self._count += 1
-        if self._count > MOST_NODES:
-            raise self._refused(place, path, f"there are more than {MOST_NODES} values in the file", "")
         if id(source) in above:
             raise self._refused(place, path, "an alias stands inside of what it names", "Write the value out.")
         if len(path) > DEPTH:

@@ -1,0 +1,96 @@
+"""Tools that a case declares: the model may call them, and nobody runs them. Inline, or in a JSON file of their own."""
+
+from collections.abc import Generator
+
+import msgspec
+
+from sightline.catalog.problem import quoted
+from sightline.evals.place import Problem
+from sightline.evals.reading.findings import Findings
+from sightline.evals.reading.need import Need
+from sightline.evals.reading.node import Node
+from sightline.evals.reading.paths import candidates, refusal_of
+from sightline.evals.reading.yaml_text import read_yaml
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
+from sightline.wire.jsontext import MISFIT
+
+_EXAMPLE = "Write {name: …, description: …, parameters: {type: object, …}}."
+_KEYS = ("type", "name", "description", "parameters", "input_schema", "schema", "strict", "namespace")
+_SCHEMAS = ("parameters", "input_schema", "schema")
+_OTHERS = {"custom": CustomTool, "opaque": OpaqueTool}
+
+
+def read_tools(owner: Node, file: str, findings: Findings) -> Generator[Need, bytes | None, tuple[Tool, ...]]:
+    """The tools of a case. Each name stands once: a model could not say which of two it means."""
+    listed = owner.get("tools")
+    if listed is not None and listed.text is not None:
+        listed = yield from _in_file(listed, listed.text, file, findings)
+    if listed is None:
+        return ()
+    read = [(each, _tool(each, findings)) for each in findings.items(listed, "tools", _EXAMPLE)]
+    names: set[str] = set()
+    for node, tool in read:
+        name = getattr(tool, "name", "")
+        if name and name in names:
+            findings.wrong(node, f"the tool {quoted(name)} stands here twice", "Remove one of them.")
+        names.add(name)
+    return tuple(tool for _, tool in read if tool is not None)
+
+
+def _in_file(node: Node, path: str, file: str, findings: Findings) -> Generator[Need, bytes | None, Node | None]:
+    refusal = refusal_of(path)
+    if refusal is not None:
+        findings.wrong(node, *refusal)
+        return None
+    for found in dict.fromkeys((*candidates(node.place.file, path), *candidates(file, path))):
+        data = yield Need(found)
+        if data is not None:
+            document = read_yaml(data, found)
+            if isinstance(document, Problem):
+                findings.add([document])
+                return None
+            return document
+    hint = "Name a JSON file with a list of tools, or list them here."
+    findings.wrong(node, f"there is no file {quoted(path)}", hint)
+    return None
+
+
+def _tool(node: Node, findings: Findings) -> Tool | None:
+    if not findings.is_mapping(node, "a tool", _EXAMPLE):
+        return None
+    kind = findings.choice(node, "type", ("function", *_OTHERS))
+    if kind in _OTHERS:
+        try:
+            tool: CustomTool | OpaqueTool = msgspec.convert(node.json, _OTHERS[kind])
+        except MISFIT as error:
+            findings.wrong(node, f"it is no {kind} tool: {error}", "Declare a function in its place.")
+            return None
+        return tool
+    inner = node.get("function")
+    if inner is not None:
+        findings.check_keys(node, ("type", "function"), "a tool")
+        if not findings.is_mapping(inner, "function", _EXAMPLE):
+            return None
+        node = inner
+    return _function(node, findings)
+
+
+def _function(node: Node, findings: Findings) -> FunctionTool | None:
+    findings.check_keys(node, _KEYS, "a tool")
+    name = findings.text(node, "name")
+    if not name.strip():
+        findings.wrong(node, "the tool has no name", _EXAMPLE)
+        return None
+    schemas = [each for key in _SCHEMAS if (each := node.get(key)) is not None]
+    if len(schemas) > 1:
+        findings.wrong(node, "the tool has two schemas", "Keep parameters.")
+    schema = None
+    if schemas and findings.is_mapping(schemas[0], "the schema of a tool", "Write {type: object, properties: …}."):
+        schema = {key: each.json for key, each in schemas[0].members.items()}
+    return FunctionTool(
+        name=name,
+        description=findings.text(node, "description") or None,
+        schema=schema,
+        strict=findings.flag(node, "strict"),
+        namespace=findings.text(node, "namespace") or None,
+    )
