@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from bench import chat, codecs, edits, estimates, loop, page, startup, store, transport
+from bench.evals import report as evals
 from bench.peers import report as gateways
 
 REPORTS: dict[str, Callable[[], str]] = {
@@ -23,6 +24,7 @@ REPORTS: dict[str, Callable[[], str]] = {
     "loop": loop.report,
     "peers": gateways.peers,
     "memory": gateways.memory,
+    "evals": evals.report,
 }
 
 

@@ -5,7 +5,7 @@ import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.peers.aims import verdicts
+from bench.peers.aims import Verdict, verdicts
 from bench.peers.comparing import Comparison
 from bench.peers.measuring import Figures
 from bench.peers.process import LOAD_CORE, PROXY_CORE
@@ -20,7 +20,7 @@ def markdown(comparison: Comparison) -> str:
     paced = [scenario.name for scenario in comparison.scenarios if scenario.spread]
     parts = [
         "## Sightline beside other gateways",
-        f"Medians of {comparison.rounds} interleaved rounds. {_machine()}.",
+        f"Medians of {comparison.rounds} interleaved rounds. {machine('proxy', 'upstream and load')}.",
         _versions(comparison),
         "### CPU µs per request\n\nOf the whole process tree until it is idle again; what it did after the last answer "
         "stands behind the plus sign.",
@@ -37,7 +37,7 @@ def markdown(comparison: Comparison) -> str:
         ]
     if errors := _errors(comparison, [*names, *streams]):
         parts += ["### Errors", errors]
-    return "\n\n".join([*parts, "### Aims", _aims(comparison)]) + "\n"
+    return "\n\n".join([*parts, "### Aims", aims(verdicts(comparison))]) + "\n"
 
 
 def _cpu(figures: Figures) -> str:
@@ -57,12 +57,13 @@ def _table(
         if memory:
             cells.append(f"{last[-1].memory:.0f}, {last[-1].peak:.0f}" if last else "–")
         rows.append([subject.name, *cells])
-    return _rows(rows)
+    return grid(rows)
 
 
-def _rows(rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    rule = "|---" + "|---:" * (len(rows[0]) - 1) + "|"
+def grid(cells: Sequence[Sequence[str]]) -> str:
+    """A table; the first row is its head."""
+    lines = ["| " + " | ".join(row) + " |" for row in cells]
+    rule = "|---" + "|---:" * (len(cells[0]) - 1) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
@@ -94,13 +95,15 @@ def _errors(comparison: Comparison, scenarios: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _aims(comparison: Comparison) -> str:
+def aims(found: Sequence[Verdict]) -> str:
+    """Which aims were held."""
     words = {True: "held", False: "**missed**", None: "–"}
-    rows = [["aim", "seen", ""], *([each.aim, each.seen, words[each.is_held]] for each in verdicts(comparison))]
-    return _rows(rows)
+    rows = [["aim", "seen", ""], *([each.aim, each.seen, words[each.is_held]] for each in found)]
+    return grid(rows)
 
 
-def _machine() -> str:
+def machine(subject: str, others: str) -> str:
+    """What it was measured on, and what ran on which core."""
     models = {
         line.partition(":")[2].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -109,5 +112,5 @@ def _machine() -> str:
     shared = "" if PROXY_CORE != LOAD_CORE else "; **one core for everything: figures of little worth**"
     return (
         f"{os.cpu_count()} cores ({', '.join(sorted(models)) or 'unknown'}), Linux {platform.release()}; "
-        f"proxy on core {PROXY_CORE}, upstream and load on core {LOAD_CORE}{shared}"
+        f"{subject} on core {PROXY_CORE}, {others} on core {LOAD_CORE}{shared}"
     )

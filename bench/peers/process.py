@@ -1,6 +1,7 @@
 """A program with all its children: started on one core, counted through /proc, and ended."""
 
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +51,22 @@ class Tree:
     @property
     def has_ended(self) -> bool:
         return self._process.poll() is not None
+
+    def ends_within(self, seconds: float) -> bool:
+        """Whether it ends in this time; told at the moment at which it does."""
+        if self.has_ended:
+            return True
+        ending = os.pidfd_open(self._process.pid)
+        try:
+            select.select([ending], [], [], seconds)
+        finally:
+            os.close(ending)
+        return self.has_ended
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with; None while it runs."""
+        return self._process.poll()
 
     def last_words(self) -> str:
         """The end of what it wrote."""

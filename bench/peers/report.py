@@ -13,8 +13,8 @@ TITLE = "## Sightline beside other gateways\n\n"
 
 def peers(names: Sequence[str] = (), loads: Sequence[str] = (), rounds: int = ROUNDS, *, is_quick: bool = False) -> str:
     """The comparison of the named subjects under the named loads, or of all under all."""
-    if lacking := _lacking():
-        return f"{TITLE}Not measured: {lacking}."
+    if what := lacking():
+        return f"{TITLE}Not measured: {what}."
     from bench.peers.comparing import compare
     from bench.peers.markdown import markdown
     from bench.peers.scenarios import chosen
@@ -34,8 +34,8 @@ def peers(names: Sequence[str] = (), loads: Sequence[str] = (), rounds: int = RO
 def memory() -> str:
     """Sightline's memory over many exchanges."""
     title = "## Memory\n\n"
-    if lacking := _lacking():
-        return f"{title}Not measured: {lacking}."
+    if what := lacking():
+        return f"{title}Not measured: {what}."
     from bench.peers.memory import report
 
     try:
@@ -44,7 +44,8 @@ def memory() -> str:
         return f"{title}Not measured: {error}."
 
 
-def _lacking() -> str:
+def lacking() -> str:
+    """What this machine does not have, or nothing."""
     if sys.platform != "linux":
         return "it needs Linux, for epoll and /proc"
     if not (shutil.which("gcc") or shutil.which("cc")):

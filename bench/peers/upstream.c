@@ -2,7 +2,8 @@
  *
  * A request whose body has "stream":true gets 200 chunks in one write, or, where its model is bench-paced, 100 chunks,
  * one every 20 ms, each with the time at which it was sent. Any other request gets a whole answer of 1 KB. Marks of the
- * form @@<nanoseconds>; let the load generator count chunks and time them; @@0; is not timed.
+ * form @@<nanoseconds>; let the load generator count chunks and time them; @@0; is not timed. A GET is told how many
+ * requests were answered so far.
  * The port is printed; the end of standard input ends the program. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -38,6 +39,7 @@ typedef struct {
 
 static Connection *connections[CONNECTIONS];
 static int highest, poller, timer;
+static long long answered;
 static Buffer whole, burst;
 static const char STREAM_HEAD[] =
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
@@ -149,7 +151,17 @@ static void send_due(void) {
   set_timer();
 }
 
+static int tell_answered(Connection *c) {
+  char body[32], told[128];
+  int size = snprintf(body, sizeof body, "%lld\n", answered);
+  append(&c->out, told,
+         (size_t)snprintf(told, sizeof told,
+                          "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", size, body));
+  return flush(c);
+}
+
 static int answer(Connection *c, const char *body, size_t size) {
+  answered++;
   int is_stream = memmem(body, size, "\"stream\":true", 13) || memmem(body, size, "\"stream\": true", 14);
   if (is_stream && memmem(body, size, "bench-paced", 11)) {
     c->chunks_left = PACED_CHUNKS;
@@ -196,7 +208,8 @@ static void read_requests(Connection *c) {
   size_t head, size;
   while ((size = request_size(c, &head))) {
     size_t rest = c->in.size - size;
-    if (!answer(c, c->in.bytes + head, size - head)) return;
+    int is_question = !memcmp(c->in.bytes, "GET ", 4); /* there are at least the four bytes that end the head */
+    if (!(is_question ? tell_answered(c) : answer(c, c->in.bytes + head, size - head))) return;
     memmove(c->in.bytes, c->in.bytes + size, rest);
     c->in.size = rest;
   }

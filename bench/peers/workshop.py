@@ -44,12 +44,14 @@ def environment(name: str, *packages: str) -> Path:
     return folder / "bin"
 
 
-def node_program(program: str, packages: Mapping[str, str], overrides: Mapping[str, str]) -> Path:
-    """A program out of npm packages, with these versions of what they need."""
+def node_program(
+    program: str, packages: Mapping[str, str], overrides: Mapping[str, str], *, name: str = "node"
+) -> Path:
+    """A program out of npm packages, with these versions of what they need, in a folder of this name."""
     npm = shutil.which("npm")
     if npm is None:
         raise MissingError("no npm; on Debian and Ubuntu: apt install npm")
-    folder = CACHE / "node"
+    folder = CACHE / name
     stamp = folder / ".installed"
     wanted = json.dumps({"private": True, "dependencies": dict(packages), "overrides": dict(overrides)})
     if not stamp.exists() or stamp.read_text() != wanted:
