@@ -218,10 +218,10 @@ def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: Guard | None =
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(20)
     try:
+        assert ready.wait(60)
         yield Running(port, started[0], relay, store, hub, listening)
     finally:
         listening.end()
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()

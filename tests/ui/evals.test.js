@@ -106,7 +106,8 @@ test("runs of a suite are lines over time", () => {
   assert.deepEqual(trend.runs.map(({ run }) => run), ["r1", "r2"]);
   assert.deepEqual(trend.lines.map(({ target, points }) => [target, points.map(({ place, mean }) => [place, mean])]), [["a", [[0, 0.5], [1, 0.7]]], ["b", []]]);
   const told = trendOf([point("r1", 1, "a", 0.5), { ...point("r2", 2, "a", 0.5), change: "r1 and r2 score the same." }]).lines[0];
-  assert.deepEqual([changeWords(told), changeWords(trend.lines[1])], ["The run before and the last run score the same.", ""]);
+  const named = (/** @type {number} */ at) => `day ${at}`;
+  assert.deepEqual([changeWords(told, 1, named), changeWords(told, 0, named), changeWords(trend.lines[1], -1, named)], ["The run of day 1 and the run of day 2 score the same.", "", ""]);
   assert.deepEqual(trend.lines.map(trendWords), ["a: 2 runs, mean from 0.5 to 0.7, +0.2.", "b: no scores."]);
   assert.equal(trendWords(trendOf([point("r1", 1, "a", 0.5)]).lines[0]), "a: one run, mean 0.5.");
 });
@@ -119,7 +120,7 @@ test("what changed between two runs: losses first, the largest of each first", (
 });
 
 test("evals have addresses", () => {
-  for (const route of /** @type {import("../../src/sightline/ui/state/routes.js").Route[]} */ ([{ view: "evals" }, { view: "evals", suite: "evals/a b.yaml", compare: "e_1" }, { view: "eval", id: "e_1" }, { view: "eval", id: "e_1", filter: "is:failed x" }, { view: "eval-case", id: "e_1", case: "a/b?c", target: "openai/gpt-5", trial: 2 }, { view: "eval-compare", a: "e_1", b: "e_2", targetA: "x", targetB: "y" }, { view: "eval-trend", suite: "a.yaml" }])) {
+  for (const route of /** @type {import("../../src/sightline/ui/state/routes.js").Route[]} */ ([{ view: "evals" }, { view: "evals", suite: "evals/a b.yaml", compare: "e_1" }, { view: "eval", id: "e_1" }, { view: "eval", id: "e_1", filter: "is:failed x" }, { view: "eval", id: "e_1", order: "suite" }, { view: "eval-case", id: "e_1", case: "a", target: "t", trial: 0, filter: "is:bad", order: "suite" }, { view: "eval-case", id: "e_1", case: "a/b?c", target: "openai/gpt-5", trial: 2 }, { view: "eval-compare", a: "e_1", b: "e_2", targetA: "x", targetB: "y" }, { view: "eval-trend", suite: "a.yaml" }])) {
     assert.deepEqual(routeOf(hashOf(route)), route);
   }
 });

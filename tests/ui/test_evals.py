@@ -1,107 +1,26 @@
 """Evals in a real browser: a suite that was run, its cases, what graders saw, and cases made of what was recorded."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from tests.browser import NARROW, Shown
 from tests.chat_page import opened
-from tests.page_stage import PageStage, chat, page_stage, proof, system, user
-
-CONFIG = """
-[ask]
-model = "acme/m"
-
-[evals.targets.teacher]
-model = "acme/m"
-
-[evals.targets.parrot]
-mock = "Hello from Rome and Madrid."
-"""
-SUITE = """# Capitals, as people ask for them.
-name: capitals
-tests:
-  - id: france
-    # The easy one.
-    criteria: Greets, and knows France.
-    input: What is the capital of France?
-    expected_output: Hello
-    assertions:
-      - type: contains
-        value: Hello
-  - id: italy
-    tags: [smoke]
-    input:
-      - role: system
-        content: You are a teacher.
-      - role: user
-        content: What is the capital of Italy?
-    assertions:
-      - type: contains
-        value: Rome
-      - type: regex
-        value: "^Hello"
-  - id: spain
-    input: And of Spain?
-    assertions:
-      - type: contains
-        value: Madrid
-"""
-FILE = "evals/capitals.eval.yaml"
-PROGRAM = (sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())")
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A server, and a folder with a suite beside its configuration."""
-
-    stage: PageStage
-    folder: Path
-
-    @property
-    def suite(self) -> Path:
-        return self.folder / FILE
-
-    def run(self, *more: str) -> str:
-        """A person runs the suite on the command line: the run's id."""
-        where = ("--config", str(self.folder / "sightline.toml"), "--data", str(self.folder / "data"))
-        command = [*PROGRAM, "eval", "run", FILE, *more, *where]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False, timeout=60)
-        assert done.returncode in (0, 1), done.stderr.decode()
-        newest: str = self.stage.person.get("/api/evals")[0]["run"]
-        return newest
-
-    def goto(self, page: Page, where: str) -> None:
-        page.goto(f"{self.stage.desk.server.url}/#/evals{where}")
+from tests.eval_page import FILE, SUITE, Scene, cell, eval_scene, save
+from tests.page_stage import chat, proof, system, user
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    folder = tmp_path_factory.mktemp("evals")
-    (folder / "evals").mkdir()
-    with page_stage(folder, "openai-chat", CONFIG) as stage:
-        yield Scene(stage, folder)
+    with eval_scene(tmp_path_factory.mktemp("evals")) as scene:
+        yield scene
 
 
 @pytest.fixture
 def scene(made: Scene) -> Scene:
-    """The suite as it is here; nothing is held, and the provider says hello in a stream."""
-    made.suite.write_text(SUITE)
-    made.stage.clean()
-    made.stage.person.put("/api/interception", {"mode": "off"})
-    made.stage.desk.says(stream=True)
-    return made
-
-
-def cell(page: Page, words: str) -> Locator:
-    """A cell of the matrix by how it stands."""
-    return page.get_by_role("link", name=re.compile(f"^{re.escape(words)}"))
+    return made.ready()
 
 
 def fits(shown: Shown) -> None:
@@ -177,6 +96,7 @@ def test_a_case_is_changed_in_its_suite_and_run_again(scene: Scene) -> None:
         page.keyboard.press("Control+a")
         page.keyboard.type("there")
         page.keyboard.press("Enter")
+        save(page, "Rome", "there")
         expect(page.get_by_text("assertions[0].value was changed")).to_be_visible()
         assert scene.suite.read_text() == SUITE.replace("value: Rome", "value: there")
         page.get_by_role("button", name="Run it again").click()
@@ -271,18 +191,27 @@ def test_a_recorded_exchange_becomes_a_case(scene: Scene) -> None:
 def test_an_answer_of_the_chat_becomes_a_case_in_a_new_suite(scene: Scene) -> None:
     with scene.stage.look() as shown:
         talk = opened(shown, scene.stage.desk.server)
-        pair = talk.ask("Hello?")
+        talk.ask("Hello?")
+        pair = talk.ask("And who are you?")
         pair.hover()
         pair.get_by_role("button", name="More for this pair").click()
         shown.page.get_by_role("menuitem", name="Make a case of this").click()
         dialog = talk.dialog("Make a case of this")
-        expect(dialog.get_by_role("textbox", name="The case as YAML")).to_contain_text("expected_output: Hello there.")
+        text = dialog.get_by_role("textbox", name="The case as YAML")
+        expect(text).to_contain_text("expected_output: Hello there.")
+        dialog.get_by_role("combobox", name="Begins").select_option("2")
+        expect(text).to_contain_text("mode: conversation")
         dialog.get_by_role("combobox", name="Suite").select_option(label="A new file…")
         expect(dialog.get_by_role("button", name="Save")).to_be_disabled()
         dialog.get_by_role("textbox", name="Name of the file").fill("greetings")
         dialog.get_by_role("button", name="Save").click()
         expect(shown.page.get_by_text("The case is in evals/greetings.yaml.")).to_be_visible()
-    assert "input: Hello?" in (scene.folder / "evals/greetings.yaml").read_text().replace('"', "")
+    written = (scene.folder / "evals/greetings.yaml").read_text().replace('"', "")
+    fixed, live = written.split("turns:")
+    assert "content: Hello?" in fixed
+    assert "content: Hello there." in fixed
+    assert "input: And who are you?" in live
+    assert "Hello?" not in live
 
 
 def test_it_fits_on_a_phone(scene: Scene) -> None:

@@ -177,7 +177,7 @@ export interface CaseRow {
   cells: Cell[];
 }
 
-/** One try of a case. `notes` are what delivery does to it, told anew; `notes_trouble` is why that cannot be told. `source` is the case as its file has it now, null where it cannot be written back, and `source_sha256` that file's hash. `run` is the run with tools that it took, where it took one. */
+/** One try of a case. `notes` are what delivery does to it, told anew; `notes_trouble` is why that cannot be told. `is_edited`: a person changed a request of it on its way; `messages` are as they were sent then too. `source` is the case as its file has it now, null where it cannot be written back, and `source_sha256` that file's hash. `run` is the run with tools that it took, where it took one. */
 export interface CaseShown {
   case: string;
   group: string;
@@ -212,6 +212,7 @@ export interface CaseShown {
   at: number;
   source: Json;
   source_sha256: string;
+  is_edited: boolean;
 }
 
 /** One stretch of the budget bar. */
@@ -226,6 +227,13 @@ export interface CategoryTokens {
 export interface Cell {
   target: string;
   trials: TrialShown[];
+}
+
+/** The lines of a file that a change is about, before it and behind it, with some around them. `line` is the number of the first of them. */
+export interface ChangeShown {
+  line: number;
+  before: string;
+  after: string;
 }
 
 /** What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` names all. */
@@ -1122,11 +1130,12 @@ export interface SavedFilterShown {
   filter: string;
 }
 
-/** What was written: the file, its new hash, and the cases that are new or changed. */
+/** What was written, or would be: the file, its new hash, the cases that are new or changed, and what is other in the file where it was there before. */
 export interface SavedShown {
   file: string;
   sha256: string;
   cases: string[];
+  change: ChangeShown | null;
 }
 
 /** A grader's word. `score` is from 0 to 1, None where there is none; `scores` are those of the graders inside. */

@@ -13,6 +13,7 @@ import { toastError } from "./widgets/toast.js";
 /** @import { Comparison, TrendPoint } from "./state/evals-plot.js" */
 
 /** What a recorded exchange would be as a case. @typedef {import("./api-types.d.ts").MadeShown} Made */
+/** What was written into a suite, or would be. @typedef {import("./api-types.d.ts").SavedShown} Saved */
 
 /** What has changed is asked for at most this often: a run of many cases tells of each. */
 const OFTEN_MS = 400;
@@ -69,11 +70,16 @@ export function useEvals(suite, limit) {
   return followed;
 }
 
+/** The run that was looked at last: who goes from case to case, or back, need not wait for all of it each time. @type {Eval | null} */
+let lastSeen = null;
+
 /** One run, live. @param {string} id */
 export function useEval(id) {
   const followed = useFollowed(() => /** @type {Promise<Eval>} */ (get(pathOf(id))), calmly((run) => run === id), [id]);
-  useLooking(followed.value?.state === "running" && !followed.value.is_here, followed.again, LOOK_MS);
-  return followed;
+  if (followed.value) lastSeen = followed.value;
+  const value = followed.value ?? (lastSeen?.run === id && !followed.trouble ? lastSeen : null);
+  useLooking(value?.state === "running" && !value.is_here, followed.again, LOOK_MS);
+  return { ...followed, value };
 }
 
 /** One case of a run, live. @param {string} id @param {string} name @param {string} target @param {number} trial */
@@ -141,11 +147,20 @@ export async function rerunHeld(run, name, target, opened) {
 /** What is under way is finished. @param {string} run */
 export const stopEval = (run) => tell(`${pathOf(run)}/stop`, {});
 
-/** Write a value back into the suite's file. @param {string} run @param {{ case: string, path: readonly (string | number)[], value: unknown, sha256: string }} change @returns {Promise<import("./api-types.d.ts").SavedShown>} */
+/** Where the pictures and files of a case are, with `#` for the number; `turn` is one of a conversation that was held live. @param {string} run @param {{ case: string, target: string, trial: number }} shown @param {number} [turn] */
+export const mediaOf = (run, shown, turn) => asked(`${pathOf(run)}/case/media/#`, { case: shown.case, target: shown.target, trial: String(shown.trial), turn: turn === undefined ? "" : String(turn) });
+
+/** Write a value back into the suite's file; with `dry` only tell what would change. @param {string} run @param {{ case: string, path: readonly (string | number)[], value: unknown, sha256: string, dry?: boolean }} change @returns {Promise<Saved>} */
 export const saveInSuite = (run, change) => post(`${pathOf(run)}/case/save`, change);
+
+/** Write what a person changed in the request of a try into its case. @param {string} run @param {{ case: string, target: string, trial: number, sha256: string, dry?: boolean }} change @returns {Promise<Saved>} */
+export const adoptInSuite = (run, change) => post(`${pathOf(run)}/case/adopt`, change);
+
+/** Take a change back: the file as it was, byte for byte. @param {string} run @param {{ case: string, sha256: string }} change @returns {Promise<Saved>} */
+export const undoInSuite = (run, change) => post(`${pathOf(run)}/case/undo`, change);
 
 /** Propose a case of what is on record; from turn k on it is held live. @param {readonly string[]} exchanges @param {number | null} fromTurn @returns {Promise<Made>} */
 export const makeCase = (exchanges, fromTurn) => post("/api/evals/make", { exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });
 
-/** Append it to a suite. @param {string} file @param {string} yaml @param {readonly string[]} exchanges @param {number | null} fromTurn @returns {Promise<import("./api-types.d.ts").SavedShown>} */
+/** Append it to a suite. @param {string} file @param {string} yaml @param {readonly string[]} exchanges @param {number | null} fromTurn @returns {Promise<Saved>} */
 export const saveMade = (file, yaml, exchanges, fromTurn) => post("/api/evals/save", { file, yaml, exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });

@@ -91,7 +91,7 @@ def test_frames_can_be_left_out(stage: DeskStage) -> None:
 def test_an_answer_is_folded_while_it_comes(stage: DeskStage) -> None:
     frames = streamed("openai-chat", SAYS)
     loop = stage.upstream._loop
-    gate = asyncio.run_coroutine_threadsafe(_event(), loop).result(5)
+    gate = asyncio.run_coroutine_threadsafe(_event(), loop).result(60)
     stage.upstream.script = [pieces(head(200, SSE), chunk(frames[0]), gate, *map(chunk, frames[1:]), LAST)]
     person = stage.person
     try:

@@ -70,7 +70,7 @@ export function intervalWords(what, mean, low, high, level = 0.95) {
 }
 
 /** @typedef {import("../api-types.d.ts").TrendPoint} TrendPoint */
-/** @typedef {{ run: string, at: number, place: number, mean: number, low: number | null, high: number | null, pass_rate: number | null, change: string }} Placed */
+/** @typedef {{ run: string, at: number, place: number, mean: number, low: number | null, high: number | null, pass_rate: number | null, change: string, finding: TrendPoint["finding"] }} Placed */
 /** @typedef {{ target: string, points: readonly Placed[] }} Line */
 /** @typedef {{ runs: readonly { run: string, at: number }[], lines: readonly Line[] }} Trend */
 
@@ -84,19 +84,20 @@ export function trendOf(points) {
     target,
     points: points
       .filter((point) => point.target === target && point.mean !== null)
-      .map((point) => ({ run: point.run, at: point.at, place: places.get(point.run) ?? 0, mean: point.mean ?? 0, low: point.low, high: point.high, pass_rate: point.pass_rate, change: point.change }))
+      .map((point) => ({ run: point.run, at: point.at, place: places.get(point.run) ?? 0, mean: point.mean ?? 0, low: point.low, high: point.high, pass_rate: point.pass_rate, change: point.change, finding: point.finding }))
       .sort((a, b) => a.place - b.place),
   }));
   return { runs, lines };
 }
 
-/** What the last run of a target changed; runs are called by what they are to each other. @param {Line} line */
-export function changeWords(line) {
-  const [before, last] = [line.points.at(-2), line.points.at(-1)];
-  if (!before || !last) return "";
-  const words = last.change.replaceAll(before.run, "the run before").replaceAll(last.run, "the last run");
+/** What a run of a target changed, in words: runs are called by when they were begun, for their ids say nothing to people. @param {Line} line @param {number} index @param {(at: number) => string} named */
+export function changeWords(line, index, named) {
+  const [before, own] = [line.points[index - 1], line.points[index]];
+  if (!before || !own?.change) return "";
+  const words = own.change.replaceAll(before.run, `the run of ${named(before.at)}`).replaceAll(own.run, `the run of ${named(own.at)}`);
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
 
 /** How a target went, in a sentence. @param {Line} line */
 export function trendWords(line) {

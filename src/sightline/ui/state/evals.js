@@ -142,7 +142,8 @@ export function shownRows(matrix, filter, order) {
 
 /** @param {MatrixRow} row */
 function lowest(row) {
-  return Math.min(...row.cells.map((cell) => cellScore(cell) ?? 2), 2);
+  // An error without any score is worse than every score.
+  return Math.min(...row.cells.map((cell) => cellScore(cell) ?? (cellStanding(cell) === "error" ? -1 : 2)), 2);
 }
 
 /** How many cells stand how. @param {readonly MatrixRow[]} matrix @returns {Record<Standing, number>} */

@@ -110,7 +110,7 @@ class ChatDesk:
     def raw(self, method: str, path: str, body: bytes | None = None) -> Raw:
         """The same, byte for byte."""
         at = urlsplit(self.server.url)
-        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=60)
+        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=300)
         try:
             headers = {"authorization": f"Bearer {self.server.token}"}
             connection.request(method, f"/api/chat/{path}", body, headers)

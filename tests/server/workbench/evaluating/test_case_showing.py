@@ -1,9 +1,14 @@
+import base64
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from sightline.errors import Fault
 from sightline.model.message import Message
-from sightline.model.parts import Text, ToolCall, ToolResult
-from sightline.server.workbench.evaluating.case_showing import messages_shown
+from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
+from sightline.server.workbench.chatting.wanted import Query
+from sightline.server.workbench.evaluating.case_showing import answer_shown, media_in, messages_shown
 from tests.server.workbench.evaluating.eval_desk import FIXED, EvalDesk, told
 from tests.upstream import Upstream
 
@@ -29,6 +34,25 @@ tests:
     turns:
       - {input: "About France.", assertions: [{type: contains, value: Paris}]}
       - {input: "About Italy."}
+"""
+
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+SEEN = """
+name: seen
+tests:
+  - id: seen
+    criteria: x
+    input:
+      - {role: user, content: [{type: text, value: See France.}, {type: image, value: dot.png}]}
+      - {role: user, content: [{type: file, value: bill.pdf}]}
+    assertions: [{type: contains, value: Paris}]
+  - id: live
+    criteria: x
+    mode: conversation
+    turns:
+      - input: About France.
+      - input: [{role: user, content: [{type: text, value: And this?}, {type: image, value: dot.png}]}]
+    assertions: [{type: contains, value: Paris}]
 """
 
 
@@ -110,6 +134,49 @@ def test_a_case_without_a_result_is_shown_as_it_waits(tmp_path: Path) -> None:
         assert (shown["status"], shown["verdict"], shown["messages"], shown["turns"]) == ("waiting", None, [], [])
 
     told(story, tmp_path)
+
+
+def test_pictures_and_files_of_a_case_are_given_out_and_nothing_else(tmp_path: Path) -> None:
+    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
+        (desk.root / "evals" / "dot.png").write_bytes(base64.b64decode(DOT))
+        (desk.root / "evals" / "bill.pdf").write_bytes(b"%PDF-1.4 bill")
+        desk.file.write_text(SEEN)
+        await desk.run("e_1")
+        shown = await desk.call("evals/e_1/case?case=seen&target=acme")
+        blocks = [block for message in shown["messages"] for block in message["blocks"] if block["type"] == "media"]
+        assert [(block["n"], block["media_type"]) for block in blocks] == [(0, "image/png"), (1, "application/pdf")]
+        where = Query("case=seen&target=acme")
+        picture = await desk.evals.media("e_1", "0", where)
+        assert (picture.status, picture.body) == (200, base64.b64decode(DOT))
+        assert (b"content-type", b"image/png") in picture.headers
+        bill = dict((await desk.evals.media("e_1", "1", where)).headers)
+        assert bill[b"content-type"] == b"application/octet-stream"
+        assert bill[b"content-disposition"].startswith(b"attachment")
+        assert b"sandbox" in bill[b"content-security-policy"]
+        for number, query in (("2", where), ("x", where), ("0", Query("case=gone&target=acme"))):
+            with pytest.raises(Fault) as caught:
+                await desk.evals.media("e_1", number, query)
+            assert caught.value.status == 404
+        live = Query("case=live&target=acme&turn=1")
+        assert (await desk.evals.media("e_1", "0", live)).body == base64.b64decode(DOT)
+        with pytest.raises(Fault):
+            await desk.evals.media("e_1", "0", Query("case=live&target=acme&turn=9"))
+
+    told(story, tmp_path)
+
+
+def test_files_are_numbered_through_all_of_a_conversation() -> None:
+    one, two, three, four = (Image(Inline("image/png", DOT)) for _ in range(4))
+    asked = (Message("user", (one, Text("This?"))), Message("user", (Text("Or"), two)))
+    said = (
+        Message("assistant", (ToolCall("c1", "look", "{}"), three)),
+        Message("tool", (ToolResult("c1", (Text("seen"), four)),)),
+    )
+    first, second = messages_shown(asked)
+    blocks = answer_shown(said, len(media_in(asked, ())))
+    assert [first.blocks[0].n, second.blocks[1].n, blocks[1].n] == [0, 1, 2]  # type: ignore[union-attr]
+    assert blocks[0].result.first == 3  # type: ignore[union-attr]
+    assert len(media_in(asked, said)) == 4
 
 
 def test_what_a_tool_said_stands_in_the_call_of_it() -> None:

@@ -2,7 +2,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.eval_stage import KNOWN, knows
+from sightline.evals.facts import CaseDone, read
+from sightline.evals.target import TargetSpec
+from tests.eval_stage import ACME, KNOWN, knows
 from tests.server.workbench.evaluating.eval_desk import EvalDesk, told
 from tests.upstream import Talk, Upstream
 
@@ -36,6 +38,35 @@ def test_cases_that_are_named_are_run_again_and_others_are_refused(tmp_path: Pat
         assert (await desk.call("evals/e_1/rerun", {"cases": ["rome"]}))[0] == 404
         assert (await desk.call("evals/e_9/rerun", {}))[0] == 404
         assert (await desk.call("evals/e_1/rerun", {"cases": []}))[0] == 422
+
+    told(story, tmp_path)
+
+
+def test_what_did_not_pass_on_one_target_is_run_again_there_alone(tmp_path: Path) -> None:
+    async def story(desk: EvalDesk, upstream: Upstream) -> None:
+        wrong = TargetSpec(name="wrong", mock="I do not know.")
+        await desk.run("e_1", ACME, wrong, cache=False)
+        asked = len(upstream.seen)
+        assert (await desk.call("evals/e_1/rerun", {"target": "other"})) == (404, "the run has no target 'other'")
+        before = (await desk.stage.evaluation.shown("e_1")).version
+        await desk.call("evals/e_1/rerun", {"target": "wrong"})
+        await until_it_ended(desk, "e_1")
+        assert len(upstream.seen) == asked
+        lines = await desk.stage.stage.store.logbook.lines("eval:e_1", before)
+        again = [fact.result.target for line in lines if isinstance(fact := read(line.data), CaseDone)]
+        assert again == ["wrong"] * 3
+
+    told(story, tmp_path)
+
+
+def test_two_reruns_at_once_are_one(tmp_path: Path) -> None:
+    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
+        await desk.run("e_1", cache=False)
+        answers = await asyncio.gather(*(desk.call("evals/e_1/rerun", {"cases": ["spain"]}) for _ in range(3)))
+        refused = [answer for answer in answers if isinstance(answer, tuple)]
+        assert refused == [(409, "the run e_1 is under way")] * 2
+        ended = await until_it_ended(desk, "e_1")
+        assert (ended["state"], ended["done"]) == ("ended", 3)
 
     told(story, tmp_path)
 

@@ -105,6 +105,31 @@ def test_a_change_is_written_back_unless_the_file_is_another(tmp_path: Path) -> 
     told(story, tmp_path)
 
 
+def test_a_change_is_looked_at_before_and_taken_back_behind(tmp_path: Path) -> None:
+    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
+        desk.file.write_text(desk.file.read_text() + "# the end\n")
+        await desk.run("e_1")
+        text = desk.file.read_text()
+        change = {"case": "spain", "path": ["input"], "value": "Hola?"}
+        told_ = await desk.call("evals/e_1/case/save", change | {"dry": True})
+        assert (told_["change"]["line"], told_["file"]) == (8, "evals/capitals.yaml")
+        assert "What is the capital of Spain?" in told_["change"]["before"]
+        assert "Hola?" in told_["change"]["after"]
+        assert desk.file.read_text() == text
+        saved = await desk.call("evals/e_1/case/save", change)
+        assert (saved["change"], desk.file.read_text().endswith("# the end\n")) == (told_["change"], True)
+        taken = {"case": "spain", "sha256": saved["sha256"]}
+        assert (await desk.call("evals/e_1/case/undo", taken))["cases"] == ["spain"]
+        assert desk.file.read_text() == text
+        assert await desk.call("evals/e_1/case/undo", taken) == (409, "this change cannot be taken back any more")
+        again = await desk.call("evals/e_1/case/save", change)
+        desk.file.write_text(text + "# somebody else\n")
+        status, _ = await desk.call("evals/e_1/case/undo", {"case": "spain", "sha256": again["sha256"]})
+        assert status == 409
+
+    told(story, tmp_path)
+
+
 def test_a_suite_elsewhere_is_not_written_to(tmp_path: Path) -> None:
     async def story(desk: EvalDesk, _upstream: Upstream) -> None:
         desk.file.rename(desk.root / "elsewhere.yaml")

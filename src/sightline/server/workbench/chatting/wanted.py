@@ -193,9 +193,9 @@ class UndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
 
 
-async def wanted(receive: Receive, kind: type[W]) -> W:
-    """The body of a call as what it should be."""
-    told = await order(receive, MOST_WITH_BODY)
+async def wanted(receive: Receive, kind: type[W], most: int = MOST_WITH_BODY) -> W:
+    """The body of a call as what it should be, of so many bytes at most."""
+    told = await order(receive, most)
     try:
         return msgspec.convert(told, kind)
     except MISFIT as error:

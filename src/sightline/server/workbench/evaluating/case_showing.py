@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from sightline.chat.pair import Answer
-from sightline.engine.chatting.blocks import Block, blocks_of
+from sightline.engine.chatting.blocks import Block, CallBlock, Media, MediaBlock, blocks_of, media_of
 from sightline.engine.evaluating.evaluation import Evaluation, Shown
 from sightline.errors import Code, Fault
 from sightline.evals.delivery.note import Note
@@ -58,7 +60,7 @@ class CaseShowing:
             expected=tuple(_expected(each) for each in case.expected),
             messages=messages_shown(last.asked),
             question=last.question,
-            answer=answer_shown(last.messages),
+            answer=answer_shown(last.messages, len(media_in(last.asked, ()))),
             scores=() if score is None else score.scores,
             turns=() if result is None else _turns(result),
             exchanges=seen.exchanges,
@@ -80,6 +82,15 @@ class CaseShowing:
             source_sha256=sha256,
         )
 
+    def observation(self, shown: Shown, key: Key, turn: int | None = None) -> Observation:
+        """What was asked and said in one try, or in one of its turns; the last one stands for all of them."""
+        result = shown.standing.result(key) if key in shown.standing.keys else None
+        if result is None:
+            return Observation()
+        if turn is None:
+            return result.turns[-1] if result.turns else result.observation
+        return result.turns[turn] if turn < len(result.turns) else Observation()
+
     def _notes(self, shown: Shown, case: Case, target: str) -> tuple[tuple[Note, ...], str]:
         began = shown.standing.began
         spec = next(each for each in began.targets if each.name == target)
@@ -91,6 +102,11 @@ class CaseShowing:
             return (), fault.message
 
 
+def media_in(asked: Sequence[Message], said: Sequence[Message]) -> tuple[Media, ...]:
+    """All pictures, sounds and files of what was asked and said, by the numbers that they have in the blocks of it."""
+    return media_of(Answer(messages=(*asked, *said)))
+
+
 def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
     """Messages as they were sent; what a tool said stands in the call of it, where that is there."""
     shown: list[MessageShown] = []
@@ -99,14 +115,24 @@ def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
             continue  # its words stand in the message that called it
         # The chat has blocks of answers alone; what others say looks the same.
         said = Message("assistant", message.parts)
-        blocks = answer_shown((said, *_results_behind(messages, index)))
+        blocks = answer_shown((said, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
         shown.append(MessageShown(message.role, message.name or "", blocks))
     return tuple(shown)
 
 
-def answer_shown(messages: Sequence[Message]) -> tuple[Block, ...]:
-    """Blocks as the chat has them."""
-    return blocks_of(Answer(messages=tuple(messages)))
+def answer_shown(messages: Sequence[Message], first: int = 0) -> tuple[Block, ...]:
+    """Blocks as the chat has them. `first` is the number of the first picture or file among them."""
+    blocks = blocks_of(Answer(messages=tuple(messages)))
+    return tuple(_numbered(block, first) for block in blocks) if first else blocks
+
+
+def _numbered(block: Block, first: int) -> Block:
+    if isinstance(block, MediaBlock):
+        return msgspec.structs.replace(block, n=block.n + first)
+    if isinstance(block, CallBlock) and block.result is not None and block.result.media:
+        result = msgspec.structs.replace(block.result, first=block.result.first + first)
+        return msgspec.structs.replace(block, result=result)
+    return block
 
 
 def _results_behind(messages: Sequence[Message], index: int) -> list[Message]:
@@ -127,7 +153,7 @@ def _turns(result: Result) -> tuple[TurnShown, ...]:
 def _turn(seen: Observation, score: CaseScore | None) -> TurnShown:
     return TurnShown(
         messages=messages_shown(seen.asked),
-        answer=answer_shown(seen.messages),
+        answer=answer_shown(seen.messages, len(media_in(seen.asked, ()))),
         verdict=None if score is None else score.verdict,
         score=None if score is None else score.score,
         scores=() if score is None else score.scores,

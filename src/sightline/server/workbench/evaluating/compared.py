@@ -49,7 +49,7 @@ def compared(first: Shown, second: Shown, targets: tuple[str, str], draw: Draw) 
         sign_p=None if scores is None else scores.sign_p,
         bootstrap=None
         if scores is None or scores.bootstrap is None
-        else _ends(scores.bootstrap.low, scores.bootstrap.high),
+        else Ends(scores.bootstrap.low, scores.bootstrap.high),
         wins=0 if scores is None else scores.wins,
         losses=0 if scores is None else scores.losses,
         ties=0 if scores is None else scores.ties,
@@ -58,7 +58,7 @@ def compared(first: Shown, second: Shown, targets: tuple[str, str], draw: Draw) 
         gain=comparison.gain,
         smallest=None if scores is None else scores.smallest,
         needed=None if scores is None else scores.needed,
-        bounds=None if bounds is None else _ends(*bounds),
+        bounds=None if bounds is None else Ends(*bounds),
         passing=_passing(comparison.verdicts),
         cases=_cases(comparison, *(_exchanges(*each) for each in zip(sides, chosen, strict=True))),
         distributions=Distributions(
@@ -118,10 +118,6 @@ def _test(scores: Paired) -> str:
     test = scores.permutation
     drawn = f", {test.count} drawn" if test.method == "monte_carlo" else ", exact"
     return f"paired permutation test{drawn}"
-
-
-def _ends(low: float, high: float) -> Ends:
-    return Ends(low, high)
 
 
 def _passing(verdicts: Paired | None) -> PassShown | None:

@@ -10,6 +10,7 @@ from sightline.engine.evaluating.evaluation import Evaluation, Shown
 from sightline.engine.evaluating.progress import Progress, Telling
 from sightline.engine.evaluating.suite_reading import sound, suite_in
 from sightline.errors import Code, Fault
+from sightline.evals.facts import EvalBegan, Key
 from sightline.evals.standing import Standing
 from sightline.evals.suite import Suite
 from sightline.server.workbench.evaluating.wanted import RerunWanted
@@ -18,10 +19,17 @@ _LOG = logging.getLogger("sightline.evals")
 
 
 class Reruns:
-    """Drives runs in this process. `environment` is what suites may name."""
+    """Drives runs in this process. `environment` is what suites may name; `grown` is who runs something again that
+    began so, where that is not the `evaluation` itself."""
 
-    def __init__(self, evaluation: Evaluation, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        environment: Mapping[str, str],
+        grown: Callable[[EvalBegan], Evaluation] | None = None,
+    ) -> None:
         self._evaluation = evaluation
+        self._grown = grown or (lambda _began: evaluation)
         self._environment = environment
         self._tasks: dict[str, asyncio.Task[Standing]] = {}
 
@@ -33,12 +41,14 @@ class Reruns:
         """Run cases again; which run they are in. Where the suite's file is another by now, that is a new one: what a
         run was begun with is written down and stays."""
         shown = await self._evaluation.shown(run)
-        keys = None if told.cases is None else shown.standing.chosen(told.cases, told.target)
+        keys = _wanted(shown.standing, told)
         changed = await asyncio.to_thread(self._changed, shown)
         if changed is not None:
-            names = told.cases or tuple(dict.fromkeys(key[0] for key in shown.standing.failed))
+            failed = shown.standing.failed if keys is None else keys
+            names = told.cases or tuple(dict.fromkeys(key[0] for key in failed))
             return await self._anew(shown, changed, names, told.target)
-        await self._begun(run, lambda heard: self._evaluation.rerun(run, heard, keys=keys))
+        evaluation = self._grown(shown.standing.began)
+        await self._begun(run, lambda heard: evaluation.rerun(run, heard, keys=keys))
         return run
 
     async def stop(self, run: str) -> None:
@@ -68,12 +78,13 @@ class Reruns:
         if gone or not names:
             message = f"the suite no longer has {', '.join(gone)}" if gone else "there is nothing to run again"
             raise Fault(Code.USAGE, message, hint="Run the suite anew: sightline eval run.", status=409)
-        run = self._evaluation.make_id()
+        evaluation = self._grown(began)
+        run = evaluation.make_id()
         options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)
         targets = [spec for spec in began.targets if target in ("", spec.name)]
 
         async def driven(heard: Telling) -> Standing:
-            return await self._evaluation.run(suite, targets, options, heard, judges=began.judges, run=run)
+            return await evaluation.run(suite, targets, options, heard, judges=began.judges, run=run)
 
         await self._begun(run, driven)
         return run
@@ -99,3 +110,14 @@ class Reruns:
         self._tasks.pop(run, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.warning("a run of a suite has stopped: %s", error)  # its facts say how far it got
+
+
+def _wanted(standing: Standing, told: RerunWanted) -> tuple[Key, ...] | None:
+    """What is to be run again; None: everything that did not pass."""
+    targets = [spec.name for spec in standing.began.targets]
+    if told.target and told.target not in targets:
+        hint = f"It has {', '.join(targets)}."
+        raise Fault(Code.USAGE, f"the run has no target {told.target!r}", hint=hint, status=404)
+    if told.cases is not None:
+        return standing.chosen(told.cases, told.target)
+    return tuple(key for key in standing.failed if key[1] == told.target) if told.target else None

@@ -148,6 +148,7 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
 
 class CaseShown(msgspec.Struct, frozen=True, kw_only=True):
     """One try of a case. `notes` are what delivery does to it, told anew; `notes_trouble` is why that cannot be told.
+    `is_edited`: a person changed a request of it on its way; `messages` are as they were sent then too.
     `source` is the case as its file has it now, null where it cannot be written back, and `source_sha256` that file's
     hash. `run` is the run with tools that it took, where it took one."""
 
@@ -184,6 +185,7 @@ class CaseShown(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     source: Json
     source_sha256: str
+    is_edited: bool = False
 
 
 class Ends(msgspec.Struct, frozen=True):
@@ -324,9 +326,20 @@ class MadeShown(msgspec.Struct, frozen=True, kw_only=True):
     suites: tuple[str, ...]
 
 
+class ChangeShown(msgspec.Struct, frozen=True):
+    """The lines of a file that a change is about, before it and behind it, with some around them. `line` is the number
+    of the first of them."""
+
+    line: int
+    before: str
+    after: str
+
+
 class SavedShown(msgspec.Struct, frozen=True):
-    """What was written: the file, its new hash, and the cases that are new or changed."""
+    """What was written, or would be: the file, its new hash, the cases that are new or changed, and what is other in
+    the file where it was there before."""
 
     file: str
     sha256: str
     cases: tuple[str, ...]
+    change: ChangeShown | None = None

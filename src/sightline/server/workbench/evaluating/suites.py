@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from sightline.catalog.problem import Path
 from sightline.engine.evaluating.case_making import conversation, made_of, turns_in
 from sightline.engine.evaluating.evaluation import Evaluation
 from sightline.engine.evaluating.suite_reading import suite_in
@@ -11,13 +12,16 @@ from sightline.errors import Code, Fault
 from sightline.evals.making.case import Made
 from sightline.evals.reading.need import Need
 from sightline.evals.reading.paths import joined, refusal_of
+from sightline.evals.standing import Standing
 from sightline.evals.suite import Case
 from sightline.model.json import Json
+from sightline.server.workbench.evaluating.changed_lines import changed_lines
 from sightline.server.workbench.evaluating.shapes import MadeShown, SavedShown, SuiteShown, SuitesShown
-from sightline.server.workbench.evaluating.wanted import CaseSaveWanted, MakeWanted, SaveWanted
+from sightline.server.workbench.evaluating.wanted import CaseSaveWanted, MakeWanted, SaveWanted, UndoWanted
 from sightline.store.store import Store
 
 _MOST_LISTED = 500
+_MOST_UNDOABLE = 32
 
 
 class Suites:
@@ -42,6 +46,7 @@ class Suites:
         self._now = now
         self._writer = SuiteWriter(evaluation.files, environment)
         self._writing = asyncio.Lock()
+        self._undoable: dict[str, tuple[str, bytes]] = {}
 
     async def listed(self) -> SuitesShown:
         """All suites there are, each read anew."""
@@ -81,14 +86,38 @@ class Suites:
         if case is None:
             hint = "GET /api/evals/{run} has the names of all."
             raise Fault(Code.USAGE, f"the run has no case {told.case!r}", hint=hint, status=404)
+        return await self.put(standing, case, [(told.path, told.value)], told.sha256, is_dry=told.dry)
+
+    async def put(
+        self, standing: Standing, case: Case, changes: Sequence[tuple[Path, Json]], sha256: str, *, is_dry: bool
+    ) -> SavedShown:
+        """Write values of a case into its file, or only tell what would change there."""
         file = case.place.file
         if not self._is_ours(file):
             message = f"{file} is not below the folder {self._folder!r}"
             raise Fault(Code.USAGE, message, hint="Set folder in [evals] to where the suites are.", status=409)
         suite = standing.began.suite
-        sha256 = told.sha256 or (suite.sha256 if file == suite.file else "")
+        known = sha256 or (suite.sha256 if file == suite.file else "")
         async with self._writing:
-            written = await asyncio.to_thread(self._writer.set, file, told.case, told.path, told.value, sha256)
+            before, after = await asyncio.to_thread(self._writer.changed, file, case.id, changes, known)
+            change = changed_lines(before, after)
+            if is_dry:
+                return SavedShown(file, known, (case.id,), change)
+            written = await asyncio.to_thread(self._writer.put, file, after, known, (case.id,))
+        self._undoable[written.sha256] = (file, before)
+        while len(self._undoable) > _MOST_UNDOABLE:
+            del self._undoable[next(iter(self._undoable))]
+        return SavedShown(written.file, written.sha256, written.cases, change)
+
+    async def undo(self, _run: str, told: UndoWanted) -> SavedShown:
+        """The file byte for byte as it was before the change that made it the one of this hash."""
+        file, before = self._undoable.get(told.sha256, ("", b""))
+        if not file:
+            message = "this change cannot be taken back any more"
+            raise Fault(Code.USAGE, message, hint="Change the value back.", status=409)
+        async with self._writing:
+            written = await asyncio.to_thread(self._writer.put, file, before, told.sha256, (told.case,))
+        del self._undoable[told.sha256]
         return _saved(written)
 
     def source(self, case: Case) -> tuple[str, Json]:

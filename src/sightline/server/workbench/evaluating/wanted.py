@@ -39,9 +39,27 @@ class SaveWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class CaseSaveWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Write this value at this path of a case. `sha256` is the file that was looked at; without it, the one that the
-    run was begun with."""
+    run was begun with. With `dry` it is only told what would change."""
 
     case: str
     path: tuple[str | int, ...]
     value: Json
     sha256: str = ""
+    dry: bool = False
+
+
+class AdoptWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Write what a person changed in the request of a try into its case."""
+
+    case: str
+    target: str
+    trial: Annotated[int, msgspec.Meta(ge=0)] = 0
+    sha256: str = ""
+    dry: bool = False
+
+
+class UndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Take the change back that made the file the one of this hash."""
+
+    case: str
+    sha256: str

@@ -60,9 +60,12 @@ function namesOf(first, second, targetA, targetB) {
 /** @param {{ first: Eval, second: Eval, targetA: string, targetB: string }} props */
 function Head({ first, second, targetA, targetB }) {
   const to = (/** @type {string} */ one, /** @type {string} */ other) => go({ view: "eval-compare", a: first.run, b: second.run, targetA: one, targetB: other }, { isReplacing: true });
+  const swap = () => go({ view: "eval-compare", a: second.run, b: first.run, targetA: targetB, targetB: targetA });
+  useShortcuts([{ keys: "s", label: "Swap the two sides", group: "Compare evals", run: swap }], [first.run, second.run, targetA, targetB]);
+  const isOne = first.run === second.run;
   return html`<header class="runs-head">
-    <a class="button quiet icon" href="#/evals" aria-label="All evals" title="All evals">${h(Icon, { name: "back" })}</a><h1>Two evals</h1><span class="shell-gap"></span>
-    <button type="button" class="button" onClick=${() => go({ view: "eval-compare", a: second.run, b: first.run, targetA: targetB, targetB: targetA })}>${h(Icon, { name: "swap" })}Swap</button>
+    <a class="button quiet icon" href=${isOne ? hashOf({ view: "eval", id: first.run }) : "#/evals"} aria-label=${isOne ? "Back to the run" : "All evals"} title=${isOne ? "Back to the run (Esc)" : "All evals (Esc)"}>${h(Icon, { name: "back" })}</a><h1>${isOne ? "Two targets" : "Two evals"}</h1><span class="shell-gap"></span>
+    <button type="button" class="button" title="A for B, and B for A (s)" onClick=${swap}>${h(Icon, { name: "swap" })}Swap</button>
     <div class="compare-sides">
       ${h(Side, { letter: "a", run: first, target: targetA, onTarget: (target) => to(target, targetB) })}
       ${h(Side, { letter: "b", run: second, target: targetB, onTarget: (target) => to(targetA, target) })}
@@ -81,7 +84,12 @@ function Side({ letter, run, target, onTarget }) {
 
 /** @param {{ told: Comparison }} props */
 function Verdict({ told }) {
-  const range = differenceRange([told.low, told.high, told.difference]);
+  const { passing } = told;
+  const range = differenceRange([told.low, told.high, told.difference, passing?.low, passing?.high, passing?.difference]);
+  const lines = [
+    ...(told.difference === null ? [] : [{ name: "mean score", what: "Difference of the mean scores", difference: told.difference, low: told.low, high: told.high }]),
+    ...(passing ? [{ name: "share passed", what: "Difference of the shares that passed", difference: passing.difference, low: passing.low, high: passing.high }] : []),
+  ];
   return html`<section class="compare-verdict" aria-label="Difference">
     ${told.said.length ? html`<p class="compare-sentence">${told.said[0]}</p>` : null}
     <div class="compare-numbers">
@@ -91,10 +99,10 @@ function Verdict({ told }) {
         <div><dt>difference</dt><dd class="number"><b>${signed(told.difference) || "–"}</b>${told.low !== null && told.high !== null ? html`<span class="soft"> (${signed(told.low)} to ${signed(told.high)})</span>` : null}</dd></div>
         <div><dt>B better / worse / same</dt><dd class="number">${told.wins} / ${told.losses} / ${told.ties}</dd></div>
         ${told.p === null ? null : html`<div><dt>${told.test}</dt><dd class="number">${chance(told.p)}</dd></div>`}
-        ${told.passing ? html`<div><dt>passes</dt><dd class="number">${signed(told.passing.difference)}<span class="soft">, ${told.passing.wins} more, ${told.passing.losses} fewer, ${chance(told.passing.p)}</span></dd></div>` : null}
+        ${passing ? html`<div><dt>passes</dt><dd class="number">${signed(passing.difference)}<span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${chance(passing.p)}</span></dd></div>` : null}
       </dl>
-      ${told.difference === null ? html`<p class="soft">There is no case that both sides have a score for.</p>` : h(DifferencePlot, { difference: told.difference, low: told.low, high: told.high, level: told.level, range, better: "B is better", worse: "A is better" })}
-      <p class="faint">The mean difference over ${counted(told.cases.length, "case")} that both have${told.low === null ? "" : `, with its ${percent(told.level)} interval`}. An interval that holds 0 means that the data cannot tell.</p>
+      ${told.difference === null ? html`<p class="soft">There is no case that both sides have a score for.</p>` : h(DifferencePlot, { lines, level: told.level, range, better: "B is better", worse: "A is better" })}
+      <p class="faint">The mean differences over ${counted(told.cases.length, "case")} that both have${told.low === null ? "" : `, each with its ${percent(told.level)} interval`}. An interval that holds 0 means that the data cannot tell.</p>
     </div>
     ${told.said.length > 1 ? html`<ul class="eval-said soft">${told.said.slice(1).map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}</ul>` : null}
   </section>`;

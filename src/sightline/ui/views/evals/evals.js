@@ -8,7 +8,7 @@ import { evalTone, evalWords, leftOutWords, suitesOf } from "../../state/evals.j
 import { scoreRange } from "../../state/evals-plot.js";
 import { money, stamp, when } from "../../state/format.js";
 import { hashOf } from "../../state/routes.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
 import { CopyBlock } from "../../widgets/copy.js";
 import { Icon } from "../../widgets/icon.js";
 import { Rates } from "./marks.js";
@@ -18,13 +18,18 @@ import { IntervalPlot } from "./plots.js";
 
 const PAGE = 50;
 
+/** Where the keyboard was: who comes back from a run is there again. */
+let lastAt = { suite: "", at: 0 };
+
 /** `compare` is a run that the next chosen one is compared with. @param {{ suite?: string, compare?: string }} props */
 export function Evals({ suite = "", compare = "" }) {
   const [limit, setLimit] = useState(PAGE);
   const { value: runs, trouble, again } = useEvals(suite, limit);
   const [chosen, setChosen] = useState(/** @type {string[]} */ (compare ? [compare] : []));
-  const [at, setAt] = useState(0);
-  useEffect(() => setChosen(compare ? [compare] : []), [compare]);
+  const [at, setAt] = useState(lastAt.suite === suite ? lastAt.at : 0);
+  lastAt = { suite, at };
+  // Before the next key, which it would take back.
+  useLayoutEffect(() => setChosen(compare ? [compare] : []), [compare]);
   const move = (/** @type {number} */ by) => setAt((now) => Math.min(Math.max(now + by, 0), (runs?.length ?? 1) - 1));
   const toggle = (/** @type {string} */ id) => setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id].slice(-2)));
   const pair = inOrder(chosen, runs ?? []);
@@ -48,7 +53,7 @@ export function Evals({ suite = "", compare = "" }) {
     ${!runs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
     ${runs?.length === 0 ? (suite ? html`<div class="empty"><h1>No runs of this suite</h1><p class="soft"><code>${suite}</code></p><p class="empty-actions"><a class="button" href="#/evals">All runs</a></p></div>` : h(NothingYet, {})) : null}
     ${hasRows
-      ? html`<div class="runs-body eval-list"><table class="run-table eval-table"><thead><tr><th scope="col"><span class="unseen">Compare</span></th><th scope="col">Run</th><th scope="col">Results, and the mean score with its interval</th><th scope="col" class="wide-cell">Cases</th><th scope="col" class="wide-cell">Cost</th><th scope="col" class="wide-cell">Began</th></tr></thead>
+      ? html`<div class="runs-body eval-list"><table class="run-table eval-table"><thead><tr><th scope="col"><span class="unseen">Compare</span></th><th scope="col">Run</th><th scope="col">Results, and the mean score from 0 to 1 with its interval</th><th scope="col" class="wide-cell">Cases</th><th scope="col" class="wide-cell">Cost</th><th scope="col" class="wide-cell">Began</th></tr></thead>
           <tbody>${(runs ?? []).map((run, index) => h(Line, { key: run.run, run, isHere: index === at, isChosen: chosen.includes(run.run), onToggle: () => toggle(run.run) }))}</tbody></table>
           ${(runs?.length ?? 0) >= limit ? html`<p class="run-more"><button type="button" class="button" onClick=${() => setLimit(limit + PAGE * 4)}>Show more</button></p>` : null}</div>`
       : null}

@@ -13,6 +13,8 @@ import { toast } from "../../widgets/toast.js";
 /** @typedef {{ message: string, hint?: string }} Refusal */
 
 const NEW = "\0new";
+/** Where the last case went: the next one is likely to belong there too. */
+let lastFile = "";
 
 /** @param {{ exchanges: readonly string[], onClose: () => void }} props */
 export function MakeCase({ exchanges, onClose }) {
@@ -39,7 +41,7 @@ export function MakeCase({ exchanges, onClose }) {
       setText(told.yaml);
       setFromTurn(turn);
       setRefusal(null);
-      setSuite((now) => now || told.suites[0] || NEW);
+      setSuite((now) => now || (told.suites.includes(lastFile) ? lastFile : told.suites[0]) || NEW);
     } catch (error) {
       if (own === latest.current) setRefusal(/** @type {Refusal} */ (error));
     }
@@ -51,6 +53,7 @@ export function MakeCase({ exchanges, onClose }) {
     setSaving(true);
     try {
       const saved = await saveMade(file, text, exchanges, fromTurn);
+      lastFile = saved.file;
       onClose();
       toast(`The case is in ${saved.file}.`, { hint: `Run it: sightline eval run ${saved.file}` });
     } catch (error) {

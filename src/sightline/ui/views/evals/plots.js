@@ -62,20 +62,21 @@ export function Histogram({ name, side, scores, most, range }) {
         ? html`<g key=${place}><rect class=${`bar ${side}`} x=${`${place * size + size * 0.1}%`} width=${`${size * 0.8}%`} y=${TALL - high(bin.count)} height=${Math.max(high(bin.count) - 1, 1)} /><text class="count" x=${`${(place + 0.5) * size}%`} y=${TALL - high(bin.count) - 4}>${bin.count}</text></g>`
         : null))}
       <line class="base" x1="0%" x2="100%" y1=${TALL - 0.5} y2=${TALL - 0.5} />
-      ${mean === null ? null : html`<g class="mean-line"><line x1=${x(mean)} x2=${x(mean)} y1="0" y2=${TALL} /></g>`}
+      ${mean === null ? null : html`<g class="mean-line"><line class="halo" x1=${x(mean)} x2=${x(mean)} y1="0" y2=${TALL} /><line x1=${x(mean)} x2=${x(mean)} y1="0" y2=${TALL} /></g>`}
     </svg>
   </figure>`;
 }
 
 /**
- * A paired difference with its interval, large, with its numbers at its side.
- * @param {{ difference: number | null, low: number | null, high: number | null, level: number, range: Range, better: string, worse: string }} props
+ * Paired differences with their intervals on one scale, a line each.
+ * @param {{ lines: readonly { name: string, what: string, difference: number, low: number | null, high: number | null }[], level: number, range: Range, better: string, worse: string }} props
  */
-export function DifferencePlot({ difference, low, high, level, range, better, worse }) {
+export function DifferencePlot({ lines, level, range, better, worse }) {
   return html`<div class="difference-plot">
     <div class="difference-sides soft" aria-hidden="true"><span>← ${worse}</span><span>${better} →</span></div>
-    ${h(IntervalPlot, { what: "Difference of the mean scores", mean: difference, low, high, range, level, isSigned: true, height: 36 })}
-    ${h(Axis, { range, isSigned: true, count: 5 })}
+    ${lines.map(({ name, what, difference, low, high }) => html`<div key=${name} class="difference-line"><span class="soft" aria-hidden="true">${name}</span>${h(IntervalPlot, { what, mean: difference, low, high, range, level, isSigned: true, height: 28 })}</div>`)}
+    <div class="difference-line"><span></span>${h(Axis, { range, isSigned: true, count: 5 })}</div>
+    <p class="axis-name faint" aria-hidden="true">B less A</p>
   </div>`;
 }
 

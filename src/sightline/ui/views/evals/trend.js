@@ -26,9 +26,9 @@ export function EvalTrend({ suite }) {
   if (!points) return h(NotThere, { trouble, again, what: "This suite" });
   return html`<main class="runs-view" aria-label="Trend">
     <header class="runs-head"><a class="button quiet icon" href="#/evals" aria-label="All evals" title="All evals">${h(Icon, { name: "back" })}</a>
-      <div class="runs-title"><h1 class="cut">Trend of ${suite || "all suites"}</h1><p class="soft">Mean score of each run, with its 95 % interval.</p></div>
+      <div class="runs-title"><h1 class="cut">Trend of ${suite || "all suites"}</h1><p class="soft">Mean score of each run, from 0 to 1, with its 95 % interval; a point opens its run.</p></div>
       ${suite ? html`<a class="button" href=${hashOf({ view: "evals", suite })}>Its runs</a>` : null}</header>
-    <div class="runs-body">${trend.runs.length ? html`${h(Plot, { trend })}${h(Table, { trend })}` : html`<div class="empty"><h1>No runs of this suite</h1><p class="soft">Run it, and its scores are drawn here run by run.</p></div>`}</div>
+    <div class="runs-body">${trend.runs.length ? html`${trend.lines.some((line) => line.points.length) ? h(Plot, { trend }) : html`<p class="soft pad" role="status">No run of it has a score: there is nothing to draw.</p>`}${h(Table, { trend })}` : html`<div class="empty"><h1>No runs of this suite</h1><p class="soft">Run it, and its scores are drawn here run by run.</p></div>`}</div>
   </main>`;
 }
 
@@ -45,7 +45,7 @@ function Plot({ trend }) {
     <div class="trend-frame"><svg class="plot trend-scale" height=${TALL} aria-hidden="true">${ticks(range).map(({ value, label }) => html`<text key=${label} x="100%" y=${y(value) + 4}>${label}</text>`)}</svg>
     <svg class="plot trend" height=${TALL} role="group" aria-label=${`Trend: ${trend.lines.map(trendWords).join(" ")}`}>
       ${ticks(range).map(({ value, label }) => html`<line key=${label} class="grid" x1="0%" x2="100%" y1=${y(value)} y2=${y(value)} />`)}
-      ${trend.runs.map((run, place) => ((place % every === 0 && place < count - every / 2) || place === count - 1 ? html`<text key=${run.run} class=${count > 1 && place === 0 ? "when start" : count > 1 && place === count - 1 ? "when end" : "when"} x=${count > 1 && place === count - 1 ? "100%" : count > 1 && place === 0 ? "0%" : `${x(place)}%`} y=${TALL - 8}>${when(run.at, now).slice(0, 12)}</text>` : null))}
+      ${trend.runs.map((run, place) => ((place % every === 0 && place < count - every / 2) || place === count - 1 ? html`<text key=${run.run} class=${count > 1 && place === 0 ? "when start" : count > 1 && place === count - 1 ? "when end" : count === 1 ? "when only" : "when"} x=${count > 1 && place === count - 1 ? "100%" : count > 1 && place === 0 ? "0%" : `${x(place)}%`} y=${TALL - 8}>${when(run.at, now).slice(0, 12)}</text>` : null))}
       ${trend.lines.map((line, index) => h(Drawn, { key: line.target, line, index, count: trend.lines.length, x, y }))}
     </svg>
     ${h(Labels, { trend, y })}</div>
@@ -74,7 +74,8 @@ function shape(index, x, y) {
 
 /** What changed last, in words. @param {{ trend: Trend }} props */
 function Changes({ trend }) {
-  const told = trend.lines.map((line) => ({ target: line.target, change: changeWords(line) })).filter(({ change }) => change);
+  const now = Date.now() / 1000;
+  const told = trend.lines.map((line) => ({ target: line.target, change: changeWords(line, line.points.length - 1, (at) => when(at, now)) })).filter(({ change }) => change);
   if (!told.length) return null;
   return html`<ul class="eval-said soft" aria-label="The last run against the one before">${told.map(({ target, change }) => html`<li key=${target}>${trend.lines.length > 1 ? `${target}: ` : ""}${change}</li>`)}</ul>`;
 }
@@ -88,7 +89,16 @@ function Labels({ trend, y }) {
 
 /** The same as numbers. @param {{ trend: Trend }} props */
 function Table({ trend }) {
-  const found = (/** @type {Line} */ line, /** @type {string} */ run) => line.points.find((point) => point.run === run);
-  return html`<div class="matrix-scroll"><table class="run-table trend-table"><thead><tr><th scope="col">Run</th>${trend.lines.map((line) => html`<th key=${line.target} scope="col">${line.target}</th>`)}</tr></thead>
-    <tbody>${[...trend.runs].reverse().map((run) => html`<tr key=${run.run} class="run-row"><th scope="row"><a href=${hashOf({ view: "eval", id: run.run })}>${when(run.at, Date.now() / 1000)}</a></th>${trend.lines.map((line) => { const point = found(line, run.run); return html`<td key=${line.target} class="number" title=${point?.change || null}>${point ? html`<b>${scored(point.mean)}</b>${point.low !== null && point.high !== null ? html`<span class="soft"> ${scored(point.low)} to ${scored(point.high)}</span>` : null}<span class="faint"> ${percent(point.pass_rate)}</span>` : html`<span class="faint">–</span>`}</td>`; })}</tr>`)}</tbody></table></div>`;
+  const now = Date.now() / 1000;
+  return html`<p class="faint trend-note">Mean score, its 95 % interval, how many passed, and where the data can tell that it changed since the run before.</p><div class="matrix-scroll"><table class="run-table trend-table"><thead><tr><th scope="col">Run</th>${trend.lines.map((line) => html`<th key=${line.target} scope="col">${line.target}</th>`)}</tr></thead>
+    <tbody>${[...trend.runs].reverse().map((run) => html`<tr key=${run.run} class="run-row"><th scope="row"><a href=${hashOf({ view: "eval", id: run.run })} title=${stamp(run.at)}>${when(run.at, now)}</a></th>${trend.lines.map((line) => html`<td key=${line.target} class="number">${h(Cell, { line, index: line.points.findIndex((point) => point.run === run.run) })}</td>`)}</tr>`)}</tbody></table></div>`;
+}
+
+/** One run on one target. @param {{ line: Line, index: number }} props */
+function Cell({ line, index }) {
+  const point = line.points[index];
+  if (!point) return html`<span class="faint">–</span>`;
+  const change = changeWords(line, index, stamp);
+  const isTold = point.finding === "better" || point.finding === "worse";
+  return html`<b>${scored(point.mean)}</b>${point.low !== null && point.high !== null ? html`<span class="soft"> ${scored(point.low)} to ${scored(point.high)}</span>` : null}<span class="faint"> ${percent(point.pass_rate)}</span>${isTold ? html` <span class=${`chip ${point.finding}`} title=${change}>${point.finding === "better" ? "▲" : "▼"} ${point.finding}</span>` : null}`;
 }
