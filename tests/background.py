@@ -16,11 +16,11 @@ def upstream_in_background() -> Iterator[Upstream]:
     thread.start()
     upstream = Upstream()
     try:
-        asyncio.run_coroutine_threadsafe(upstream.__aenter__(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(upstream.__aenter__(), loop).result(60)
         try:
             yield upstream
         finally:
-            asyncio.run_coroutine_threadsafe(upstream.__aexit__(), loop).result(10)
+            asyncio.run_coroutine_threadsafe(upstream.__aexit__(), loop).result(60)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
@@ -28,5 +28,5 @@ def upstream_in_background() -> Iterator[Upstream]:
 
 
 def wait_until_gone(upstream: Upstream, connection: int = 0) -> None:
-    """Return once the program has closed its side of a connection; within ten seconds, or it has not."""
-    asyncio.run_coroutine_threadsafe(upstream.gone(connection), upstream._loop).result(10)
+    """Return once the program has closed its side of a connection; within a minute, or it has not."""
+    asyncio.run_coroutine_threadsafe(upstream.gone(connection), upstream._loop).result(60)

@@ -28,7 +28,7 @@ class Served:
     def api(self, path: str) -> Any:
         """What the API says."""
         request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read())
 
     def post(self, path: str, body: bytes = b"{}") -> tuple[int, Any]:
@@ -36,7 +36,7 @@ class Served:
         headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
         request = urllib.request.Request(self.url + path, body, headers)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -46,7 +46,7 @@ class Served:
         """A body of the record."""
         path = f"/api/exchanges/{exchange}/body?of={of}"
         request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.token}"})
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             data: bytes = answer.read()
         return data
 
@@ -57,7 +57,7 @@ def served(folder: Path, config: str, port: int = 0) -> Iterator[Served]:
     file = folder / "sightline.toml"
     file.write_text(config)
     loaded = configuration(str(file))
-    ready = threading.Event()
+    ready, given_up = threading.Event(), threading.Event()
     made: list[Served] = []
 
     async def serve() -> None:
@@ -67,19 +67,25 @@ def served(folder: Path, config: str, port: int = 0) -> Iterator[Served]:
             parts = urlsplit(link)
             made.append(Served(f"http://{parts.netloc}", parse_qs(parts.query)["token"][0], listening))
             ready.set()
-            await listening.run_on(sockets)
+            if not given_up.is_set():
+                await listening.run_on(sockets)
 
     def run() -> None:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(serve())
+        try:
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                runner.run(serve())
+        finally:
+            ready.set()  # also where it could not begin: nobody waits for it then
 
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(60)
+        assert made
         yield made[0]
     finally:
+        given_up.set()  # one that begins later than it is waited for does not stay
         if made:
             made[0].listening.end()
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()

@@ -38,7 +38,7 @@ async def held(stage: Stage, count: int = 1) -> Hold:
 
 async def promptly(awaited: Awaitable[T]) -> T:
     """What should not take long, so that a mistake does not take forever."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await awaited
 
 

@@ -20,6 +20,7 @@ from tests.gateway_server import Served
 from tests.person import Person
 from tests.server.workbench.chatting.http_stage import CONFIG as PROVIDER
 from tests.server.workbench.chatting.http_stage import ChatDesk
+from tests.shared_servers import free_port
 from tests.upstream import Upstream
 
 _SERVING = """
@@ -47,7 +48,7 @@ class Killable:
     upstream: Upstream
     browser: Browser
     _child: "subprocess.Popen[str] | None" = None
-    _port: int = 0
+    _port: int = field(default_factory=free_port)
     _made: list[AgentDesk] = field(default_factory=list)
 
     @property
@@ -70,7 +71,6 @@ class Killable:
         self._child = subprocess.Popen([*command, str(self._port)], stdout=subprocess.PIPE, text=True)
         assert self._child.stdout is not None
         link = urlsplit(self._child.stdout.readline().strip())
-        self._port = link.port or 0
         server = Served(f"http://{link.netloc}", parse_qs(link.query)["token"][0], None)  # type: ignore[arg-type]
         self._made.append(AgentDesk(ChatDesk(server, Person(server), self.upstream), self.browser, self.folder))
 
@@ -90,8 +90,8 @@ def killable(folder: Path) -> Iterator[Killable]:
     with upstream_in_background() as upstream, browsing() as browser:
         (folder / "sightline.toml").write_text(PROVIDER.format(url=upstream.url) + CONFIG)
         stage = Killable(folder, upstream, browser)
-        stage.start()
         try:
+            stage.start()
             stage.now.chat.done("PUT", "topics", {"toolsets": ["sums"]})
             yield stage
         finally:

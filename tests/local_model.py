@@ -92,4 +92,4 @@ def serving(context_window: int = 2048) -> Iterator[Served]:
         assert said["type"] == "started", said
         yield Served(said["address"])
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0

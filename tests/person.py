@@ -25,7 +25,7 @@ class Person:
         headers = {"authorization": f"Bearer {self._server.token}", "content-type": "application/json"}
         request = urllib.request.Request(self._server.url + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -79,7 +79,7 @@ class Person:
         """What a look shows once it is so: every fact is a reason to look again."""
         with self.listening() as facts:
             while not is_so(seen := look()):
-                facts.get(timeout=20)
+                facts.get(timeout=60)
             return seen
 
     @contextmanager
@@ -87,7 +87,7 @@ class Person:
         """Every fact from now on."""
         facts: SimpleQueue[Any] = SimpleQueue()
         host, _, port = self._server.url.removeprefix("http://").partition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=20)
+        connection = http.client.HTTPConnection(host, int(port), timeout=60)
         connection.request("GET", "/api/events", headers={"authorization": f"Bearer {self._server.token}"})
         answer = connection.getresponse()
         answer.readline()
@@ -107,6 +107,6 @@ class Person:
         finally:
             if connection.sock is not None:
                 connection.sock.shutdown(2)
-            thread.join(20)
+            thread.join(60)
             answer.close()
             connection.close()

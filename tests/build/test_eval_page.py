@@ -1,4 +1,5 @@
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,11 @@ from sightline.build.configured import configuration
 from sightline.build.eval_page import evals_of, suites_place
 from sightline.build.evaluating import open_evaluation
 from sightline.build.machine import SystemClock
+from sightline.cli.program import main
 from sightline.server.workbench.chatting.wanted import Query
+from tests.cli.evals.eval_folder import eval_folder
+from tests.eval_stage import KNOWN, knows
+from tests.gateway_server import served
 
 
 def test_suites_are_beside_the_configuration_in_its_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,3 +44,30 @@ def test_the_page_gets_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.Monk
             await evals.close()
 
     asyncio.run(story())
+
+
+def test_the_page_runs_again_what_targets_of_agentv_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with eval_folder(tmp_path, monkeypatch) as upstream:
+        (tmp_path / ".agentv").mkdir()
+        (tmp_path / ".agentv" / "targets.yaml").write_text(
+            "targets:\n  - {name: theirs, provider: openai, model: m, api_key: '${{ MY_KEY }}',"
+            f" base_url: '{upstream.url}/v1'}}\n"
+        )
+        (tmp_path / ".env").write_text("MY_KEY=sk-from-the-file\n")
+        assert main(["eval", "run", "capitals.eval.yaml", "--target", "theirs", "--json"]) == 1
+        run = json.loads(capsys.readouterr().out)["run"]
+        upstream.script = [knows(upstream, KNOWN | {"Spain": "Madrid"})]
+        with served(tmp_path, (tmp_path / "sightline.toml").read_text()) as page:
+            assert page.post(f"/api/evals/{run}/rerun")[0] == 200
+            while (shown := page.api(f"/api/evals/{run}"))["state"] == "running":
+                pass
+            assert (shown["state"], shown["summary"][0]["pass_rate"]) == ("ended", 1.0)
+            (cell,) = [row["cells"][0] for row in shown["matrix"] if row["case"] == "spain"]
+            found = page.api(f"/api/evals/{run}/case?case=spain&target={cell['target']}")
+            assert page.api(f"/api/exchanges/{found['exchanges'][0]}")
+        assert len(upstream.seen) == 4
+        assert {seen.header("authorization") for seen in upstream.seen} == {"Bearer sk-from-the-file"}
+    kept = b"".join(each.read_bytes() for each in (tmp_path / "data").rglob("*") if each.is_file())
+    assert b"sk-from-the-file" not in kept

@@ -173,3 +173,69 @@ def test_a_table_of_the_configuration_is_a_target() -> None:
 def test_chance_is_the_same_each_time() -> None:
     assert drawing()(10, 5) == drawing()(10, 5)
     assert set(drawing()(3, 100)) == {0, 1, 2}
+
+
+MANY = """
+targets:
+  - {name: default, provider: mock, grader_target: elsewhere}
+  - {name: other, provider: mock}
+  - {name: unset, provider: openai, model: "${{ NOT_SET }}"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("graders", "is_judged"),
+    [
+        ("[{type: contains, value: x}]", False),
+        ("[{type: composite, assertions: [{type: is-json}], aggregator: {type: threshold, threshold: 1}}]", False),
+        ("[{type: composite, assertions: [is kind], aggregator: {type: threshold, threshold: 1}}]", True),
+        ("[{type: composite, assertions: [{type: is-json}], aggregator: {type: llm-grader}}]", True),
+        ("[{type: llm_grader}]", True),
+        ("[is kind]", True),
+        ("[{type: code-grader, command: 'true', target: {}}]", True),
+    ],
+)
+def test_a_judge_must_be_there_only_where_one_is_asked(
+    loaded: Configuration, tmp_path: Path, graders: str, *, is_judged: bool
+) -> None:
+    (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text(MANY)
+    asked = suite(tmp_path, f"tests: [{{id: a, input: x, assertions: {graders}}}]\n")
+    if is_judged:
+        with pytest.raises(Fault, match="'elsewhere' is neither a target nor a model"):
+            known(loaded, tmp_path).answering(asked, ())
+    else:
+        assert known(loaded, tmp_path).answering(asked, ()).judges == ()
+
+
+def test_a_turn_that_only_says_what_it_expects_is_judged(loaded: Configuration, tmp_path: Path) -> None:
+    (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text(MANY)
+    asked = suite(tmp_path, "tests: [{id: a, turns: [{input: x, expected_output: y}]}]\n")
+    with pytest.raises(Fault, match="'elsewhere'"):
+        known(loaded, tmp_path).answering(asked, ())
+
+
+def test_a_command_that_may_ask_models_may_ask_all_that_can_be_asked(loaded: Configuration, tmp_path: Path) -> None:
+    (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text(MANY)
+    asked = suite(tmp_path, "tests: [{id: a, input: x, assertions: [{type: code-grader, command: c, target: true}]}]\n")
+    answering = known(loaded, tmp_path).answering(asked, ("other",), "strict")
+    assert [each.name for each in answering.judges] == ["strict", "fixed", "default"]
+
+
+def test_a_healthcheck_of_agentvs_runs_in_the_folder_of_the_suite_or_one_seen_from_there(
+    loaded: Configuration, tmp_path: Path
+) -> None:
+    (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text("""
+targets:
+  - {name: a, provider: cli, command: x, cwd: .., healthcheck: {command: y}}
+  - {name: b, provider: cli, command: x, cwd: .., healthcheck: {command: y, cwd: ../tools, timeout_seconds: 3}}
+  - {name: c, provider: cli, command: x, cwd: ..}
+  - {name: d, provider: cli, command: x, healthcheck: {command: y, cwd: ../..}}
+""")
+    targets = known(loaded, tmp_path)
+    specs = [targets.spec(name).cli for name in ("a", "b", "c")]
+    assert [(spec.cwd, spec.healthcheck_cwd) for spec in specs if spec] == [("", "evals"), ("", "tools"), ("", None)]
+    with pytest.raises(Fault, match="'d' runs in"):
+        targets.spec("d")
+    asked = suite(tmp_path, "tests: [{id: a, input: x, assertions: [{type: is-json}]}]\n")
+    (odd,) = targets.answering(asked, ("b",)).odd
+    assert "timeout_seconds of a healthcheck is not used" in odd.message

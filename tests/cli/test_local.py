@@ -46,7 +46,7 @@ def test_the_embedded_model_is_lent_until_it_is_interrupted(
     assert b"data: {" in said(environment, sys.executable, "-", given=script)
 
     lender.send_signal(signal.SIGINT)
-    _, told = lender.communicate(timeout=10)
+    _, told = lender.communicate(timeout=60)
     assert lender.returncode == 130
     assert "Traceback" not in told
     with pytest.raises(OSError, match="refused"):

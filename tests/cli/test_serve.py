@@ -51,7 +51,7 @@ def test_it_prints_one_link_and_one_line_and_ends_in_order(tmp_path: Path, words
     with serving(tmp_path, *words) as (child, address, _token):
         assert health(address)["status"] == "ok"
         child.send_signal(signal.SIGTERM)
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=60)
     assert child.returncode == 0
     assert out == ""
     assert len(err.splitlines()) == 1
@@ -65,7 +65,7 @@ def test_the_token_is_the_owners_alone_and_the_same_after_a_restart(tmp_path: Pa
             health(address)
             tokens.append(token)
             child.send_signal(signal.SIGINT)
-            child.communicate(timeout=20)
+            child.communicate(timeout=60)
             assert child.returncode == 130
     assert tokens[0] == tokens[1]
     assert stat.S_IMODE((tmp_path / "data" / "token").stat().st_mode) == 0o600
@@ -92,7 +92,7 @@ def test_a_stream_finishes_before_the_end(tmp_path: Path) -> None:
                 child.send_signal(signal.SIGTERM)
                 upstream._loop.call_soon_threadsafe(gate.set)
                 assert b"[DONE]" in answer.read()
-            child.communicate(timeout=20)
+            child.communicate(timeout=60)
             assert child.returncode == 0
 
 
@@ -117,5 +117,5 @@ def test_another_host_is_warned_of(tmp_path: Path) -> None:
         assert child.stdout is not None
         assert child.stdout.readline().startswith("http://0.0.0.0:")
         child.kill()
-        _, err = child.communicate(timeout=20)
+        _, err = child.communicate(timeout=60)
     assert err.startswith("warning: 0.0.0.0 can be reached by other machines")

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def health(server: SharedServer) -> Any:
-    with urllib.request.urlopen(f"{server.url}/api/health", timeout=20) as answer:
+    with urllib.request.urlopen(f"{server.url}/api/health", timeout=60) as answer:
         return json.loads(answer.read())
 
 
@@ -59,10 +59,10 @@ def test_the_second_user_shares_it_and_keeps_it(tmp_path: Path) -> None:
         assert starter.stdout.readline() == b"True\n"
         with sharing(tmp_path, port) as server:
             assert (server.url, server.is_new) == (f"http://127.0.0.1:{port}", False)
-            starter.communicate(b"\n", timeout=20)  # it leaves, and does not wait for others
+            starter.communicate(b"\n", timeout=60)  # it leaves, and does not wait for others
             assert starter.returncode == 0
             assert health(server)["status"] == "ok"
-            connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+            connection = socket.create_connection(("127.0.0.1", port), timeout=60)
         with connection:
             assert has_ended(connection)
 
@@ -125,7 +125,7 @@ def test_whoever_comes_while_it_ends_waits_and_gets_a_new_one(tmp_path: Path) ->
     thread.start()
     assert not entered.is_set()
     os.close(ending)
-    thread.join(30)
+    thread.join(60)
     assert entered.is_set()
 
 

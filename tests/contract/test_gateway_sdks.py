@@ -96,13 +96,13 @@ def upstream(upstreams: dict[str, Upstream], spoken: str) -> Upstream:
 
 def via_openai(gateway: Served, spoken: str) -> openai.OpenAI:
     return openai.OpenAI(
-        base_url=f"{gateway.url}/p/to-{spoken}/s/sdk/v1", api_key="sk-own-key-1", max_retries=0, timeout=10
+        base_url=f"{gateway.url}/p/to-{spoken}/s/sdk/v1", api_key="sk-own-key-1", max_retries=0, timeout=60
     )
 
 
 def via_anthropic(gateway: Served, spoken: str) -> anthropic.Anthropic:
     return anthropic.Anthropic(
-        base_url=f"{gateway.url}/p/to-{spoken}/s/sdk", api_key="sk-ant-own-1", max_retries=0, timeout=10
+        base_url=f"{gateway.url}/p/to-{spoken}/s/sdk", api_key="sk-ant-own-1", max_retries=0, timeout=60
     )
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 VERSION = "4.42.4"
 SUITES = Path(__file__).parent / "agentv_suites"
-NAMES = ("basic", "losses", "live", "composite", "trajectory")
+NAMES = ("basic", "losses", "live", "composite", "trajectory", "other_words")
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 SENTENCE = "You are a careful assistant. Follow all provided instructions and do not fabricate results."
 ANSWERS = {

@@ -56,7 +56,7 @@ def replaying(folder: Path, *words: str) -> Iterator[str]:
             assert link is not None, child.communicate()
             yield link[1]
             child.send_signal(signal.SIGTERM)
-            _, err = child.communicate(timeout=20)
+            _, err = child.communicate(timeout=60)
             assert "recordings answer clients, and nothing is sent to anybody" in err
             assert child.returncode == 0
         finally:

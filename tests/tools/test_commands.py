@@ -25,7 +25,9 @@ def test_one_that_does_not_read_what_it_is_given() -> None:
 
 
 def test_one_that_takes_too_long_leaves_what_it_said() -> None:
-    finished = ran("echo begun; exec sleep 600", timeout=0.3)
+    # A machine that is too busy to begin within the first of these times has more.
+    tried = (ran("echo begun; exec sleep 600", timeout=each) for each in (0.3, 3.0, 30.0))
+    finished = next(each for each in tried if each != Finished(None, ""))
     assert finished == Finished(None, "begun\n")
     assert finished.in_words == "stopped: it took too long"
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,16 +13,18 @@ from sightline.catalog.choose import choose
 from sightline.catalog.loading import variables_of
 from sightline.catalog.problem import likely
 from sightline.catalog.provider import Provider
+from sightline.engine.evaluating.purse import check_priced
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.errors import Code, Fault
+from sightline.evals.facts import EvalBegan
 from sightline.evals.place import Problem
 from sightline.evals.reading.agentv_targets import FILE, AgentvTargets, read_targets, resolved
 from sightline.evals.reading.dotenv import read_variables
 from sightline.evals.reading.paths import folder_of, joined
 from sightline.evals.statistics.bootstrap import Draw
-from sightline.evals.suite import Suite
+from sightline.evals.suite import Case, GraderSpec, Suite
 from sightline.evals.target import CommandSpec, TargetSpec
-from sightline.model.json import Json
+from sightline.model.json import Json, JsonObject
 from sightline.settings import EvalTarget
 from sightline.tools.environment import without
 from sightline.transport.embedded.process import KEY_VARIABLE
@@ -50,13 +53,21 @@ def root_of(file: Path) -> Path:
 @dataclass(frozen=True, slots=True)
 class Answering:
     """`usual` are the names of the targets of cases that name none. `loaded` has the providers of all of them, and
-    `odd` is what a person should know of their descriptions."""
+    `odd` is what a person should know of their descriptions. `sure` are the judges that will be asked, and not only
+    may be."""
 
     loaded: Configuration
     targets: tuple[TargetSpec, ...]
     judges: tuple[TargetSpec, ...] = ()
     usual: tuple[str, ...] = ()
     odd: tuple[Problem, ...] = ()
+    sure: tuple[TargetSpec, ...] = ()
+
+    def check_prices(self) -> None:
+        """Refuse a judge that a budget cannot count: it would be found out when the answers are paid for."""
+        for spec in self.sure:
+            if spec.kind == "model" and spec.model:
+                check_priced(choose(self.loaded.catalog, spec.model, has_key=self.loaded.has_key))
 
 
 class KnownTargets:
@@ -87,9 +98,14 @@ class KnownTargets:
         others = () if named else (name for case in suite.cases for name in case.execution.targets)
         targets = tuple(self.spec(name) for name in dict.fromkeys((*usual, *others)))
         told = {spec.name for spec in targets}
-        wanted = (judge, *(spec.judge for spec in targets), *_judges(suite))
+        # A judge that no grader asks for need not be there: files of AgentV name one that stands in another file.
+        their = (spec.judge for spec in targets) if any(_is_judged(case) for case in suite.cases) else ()
+        wanted = (judge, *their, *_judges(suite))
         judges = tuple(self.spec(name) for name in dict.fromkeys(wanted) if name and name not in told)
-        return Answering(self.loaded, targets, judges, usual, tuple(self._odd))
+        odd, sure = tuple(self._odd), judges
+        if any(_asks_models(spec.config) for spec in _graders(suite)):
+            judges += tuple(self._askable({*told, *wanted}))
+        return Answering(self.loaded, targets, judges, usual, odd, sure)
 
     def spec(self, name: str) -> TargetSpec:
         """The target of this name. A name that is none is a model's; one that is not even that is a fault."""
@@ -109,6 +125,13 @@ class KnownTargets:
             raise Fault(Code.USAGE, message, hint=f"{meant} {fault.hint}".strip()) from None
         return TargetSpec(name=name, model=name)
 
+    def _askable(self, told: set[str]) -> Iterator[TargetSpec]:
+        """All others that can be used as things stand: a command that may ask models names whom it likes."""
+        for name in self.names:
+            if name not in told:
+                with suppress(Fault):
+                    yield self.spec(name)
+
     def _usual(self) -> str:
         return self.loaded.settings.evals.target or USUAL
 
@@ -126,6 +149,15 @@ class KnownTargets:
         catalog = self.loaded.catalog
         grown = msgspec.structs.replace(catalog, providers={**catalog.providers, name: provider})
         self.loaded = replace(self.loaded, catalog=grown)
+
+
+def grown_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
+    """The configuration with the providers that AgentV's file describes, beside the suite of a run, of its targets."""
+    known = KnownTargets(loaded, SuiteFiles(root), began.suite.file)
+    for spec in (*began.targets, *began.judges):
+        if spec.name in known.names:
+            known.spec(spec.name)
+    return known.loaded
 
 
 def configured_target(name: str, table: EvalTarget) -> TargetSpec:
@@ -159,21 +191,62 @@ def _kept(files: SuiteFiles, targets: AgentvTargets) -> dict[str, str]:
 
 
 def _placed(spec: TargetSpec, suite: str) -> TargetSpec:
-    """A command of AgentV's runs in the folder of the suite, or in one that is named from there."""
+    """A command of AgentV's, and its check, run in the folder of the suite, or in one that is named from there."""
     if spec.cli is None:
         return spec
-    folder = joined(folder_of(suite), spec.cli.cwd)
-    if folder is None:
-        hint = "Name a folder of the repository."
-        raise Fault(Code.CONFIG, f"the target {spec.name!r} runs in {spec.cli.cwd!r}, outside of it", hint=hint)
-    return msgspec.structs.replace(spec, cli=msgspec.structs.replace(spec.cli, cwd=folder))
+
+    def placed(cwd: str) -> str:
+        folder = joined(folder_of(suite), cwd)
+        if folder is None:
+            hint = "Name a folder of the repository."
+            raise Fault(Code.CONFIG, f"the target {spec.name!r} runs in {cwd!r}, outside of it", hint=hint)
+        return folder
+
+    check = spec.cli.healthcheck_cwd
+    cli = msgspec.structs.replace(
+        spec.cli, cwd=placed(spec.cli.cwd), healthcheck_cwd=None if check is None else placed(check)
+    )
+    return msgspec.structs.replace(spec, cli=cli)
+
+
+def _graders(suite: Suite) -> Iterator[GraderSpec]:
+    for case in suite.cases:
+        yield from case.graders
+        for turn in case.turns:
+            yield from turn.graders
 
 
 def _judges(suite: Suite) -> Iterator[str]:
     """The targets that graders name."""
-    for case in suite.cases:
-        for spec in (*case.graders, *(each for turn in case.turns for each in turn.graders)):
-            yield from _targets_in(spec.config)
+    for spec in _graders(suite):
+        yield from _targets_in(spec.config)
+
+
+def _is_judged(case: Case) -> bool:
+    """Whether a judge is asked about it: by a grader, or because there is none that could tell without."""
+    specs = (*case.graders, *(each for turn in case.turns for each in turn.graders))
+    without = any(turn.expected and not turn.graders for turn in case.turns)
+    return without or any(_wants_judge({**spec.config, "type": spec.type}) for spec in specs)
+
+
+def _wants_judge(config: Json) -> bool:
+    if isinstance(config, str):
+        return True  # a sentence that has to hold
+    if not isinstance(config, dict):
+        return False
+    kind = config.get("type")
+    if isinstance(kind, str) and kind.replace("_", "-") in ("llm-grader", "rubrics"):
+        return True
+    return _asks_models(config) or any(_wants_judge(each) for each in _inside(config))
+
+
+def _asks_models(config: Json) -> bool:
+    """Whether it has a command that may ask models: only its target is no name."""
+    if not isinstance(config, dict):
+        return False
+    if isinstance(config.get("target"), dict) or config.get("target") is True:
+        return True
+    return any(_asks_models(each) for each in _inside(config))
 
 
 def _targets_in(config: Json) -> Iterator[str]:
@@ -183,7 +256,11 @@ def _targets_in(config: Json) -> Iterator[str]:
     target = config.get("target")
     if isinstance(target, str):
         yield target
-    for key in ("assertions", "evaluators", "aggregator"):
+    for each in _inside(config):
+        yield from _targets_in(each)
+
+
+def _inside(config: JsonObject) -> Iterator[Json]:
+    for key in ("assertions", "assert", "evaluators", "aggregator"):
         inner = config.get(key)
-        for each in inner if isinstance(inner, list) else [inner]:
-            yield from _targets_in(each)
+        yield from inner if isinstance(inner, list) else [inner]

@@ -1,6 +1,7 @@
 """Runs of suites, put together from an engine, a logbook and the configuration."""
 
 import re
+import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -57,6 +58,7 @@ def evaluation_of(
         runner=runner,
         equipping=None if toolsets is None else toolsets.opened,
         client=client,
+        make_token=lambda: secrets.token_urlsafe(32),
         elsewhere=elsewhere,
     )
     return Evaluation(engine, store.logbook, around)

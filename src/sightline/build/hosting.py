@@ -3,6 +3,7 @@
 import asyncio
 import os
 import platform
+import secrets
 import shutil
 import tempfile
 import threading
@@ -86,6 +87,7 @@ async def opened_host(
             runner=Runner(engine, logbook, RunSurroundings(begin.catalog, ids, begin.process, is_alive)),
             equipping=toolsets.opened,
             client=means.client,
+            make_token=lambda: secrets.token_urlsafe(32),
         )
         specs = [spec for spec in began.targets if spec.name in begin.targets]
         purse = FarPurse(line)

@@ -27,6 +27,7 @@ from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:
+    from sightline.engine.holds import Holds
     from sightline.engine.hub import Hear, Hub, Record
     from sightline.engine.kept_interception import KeptInterception
     from sightline.engine.relay import Relay
@@ -124,12 +125,21 @@ async def opened_relay(
     rules and masks of `interception` hold where somebody can release what they stop."""
     from sightline.engine.holds import Holds
     from sightline.engine.hub import Hub
-    from sightline.engine.relay import Relay
 
     if is_told and loaded.settings.telemetry.otlp_endpoint:
         record = _also(record, await _telemetry(loaded, means.client, stack))
-    clock, hub = SystemClock(), Hub(record)
-    relay = Relay(
+    hub = Hub(record)
+    return relay_of(loaded, means, hub, Holds(means.memory, SystemClock.now, interception), own), hub
+
+
+def relay_of(
+    loaded: Configuration, means: Means, hub: "Hub", holds: "Holds", own: frozenset[tuple[str, int]]
+) -> "Relay":
+    """A relay to the providers of this configuration, for whoever has a hub and holds."""
+    from sightline.engine.relay import Relay
+
+    clock = SystemClock()
+    return Relay(
         catalog=loaded.catalog,
         environment=loaded.environment,
         sender=Sender(means.client, clock, random.random, means.memory.ledger),
@@ -139,9 +149,8 @@ async def opened_relay(
         clock=clock,
         make_id=Ids(time.time_ns, chance()),
         own=own,
-        holds=Holds(means.memory, clock.now, interception),
+        holds=holds,
     )
-    return relay, hub
 
 
 def hearing(store: "Store") -> "Hear | None":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import SystemClock
-from sightline.build.parts import hearing, means_of, nowhere, opened_relay, opened_store, price_list
+from sightline.build.parts import hearing, means_of, nowhere, opened_relay, opened_store, price_list, relay_of
 from sightline.engine.memory import Memory
 
 if TYPE_CHECKING:
@@ -171,7 +171,14 @@ async def _live(
     evaluation = evaluation_of(
         loaded, engine, record, root, hub=hub, runner=runner, toolsets=toolsets, client=means.client
     )
-    evals = evals_of(loaded, evaluation, record, suites, clock)
+    evals = evals_of(
+        loaded,
+        evaluation,
+        record,
+        suites,
+        clock,
+        relaying=lambda other: relay_of(other, means, hub, relay.holds, own),
+    )
     chat.service.chat.warm()
     runs = Runs(runner, toolsets, chat.service.sends.take_up, Approvals(rules))
     return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from sightline.model.json import JsonObject
+from sightline.transport.retry import LONGEST_WAIT
 
 TextHeaders = tuple[tuple[str, str], ...]
 
@@ -18,7 +19,7 @@ class Asked(msgspec.Struct, frozen=True):
     `received` is the clock's elapsed time when its head came; `origin` the exchange that this one replays; `tokens` how
     large it is thought to be, where whoever asks has thought about it. With `hold`, a person is waited for whatever the
     rules say. `budgeted` is how a chat has planned it, for the record; `exchange` is its name there, where whoever asks
-    has made one.
+    has made one; `max_wait` is the longest wait that a provider may ask for before another attempt.
     """
 
     dialect: str
@@ -40,6 +41,7 @@ class Asked(msgspec.Struct, frozen=True):
     hold: bool = False
     exchange: str = ""
     budgeted: tuple[JsonObject, ...] = ()
+    max_wait: float = LONGEST_WAIT
 
     def named(self) -> Mapping[str, str]:
         """The headers by name in lower case; of several with one name the first."""

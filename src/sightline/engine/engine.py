@@ -98,12 +98,14 @@ class Engine:
         noted: Telling | None = None,
         budgeted: tuple[JsonObject, ...] = (),
         exchange: str = "",
+        max_wait: float = LONGEST_WAIT,
     ) -> Reply:
         """Send it; `heard` gets each event as it comes, `tried` each attempt as it starts, `paused` what is waited for.
 
         With `hold` a person is waited for before it goes out. A caller that has seen to the account's limits itself
         `waits` for none. `noted` gets each fact but frames once it is on record; `budgeted` are facts of its caller's.
-        `exchange` is the name that it gets on record, where the caller needs one beforehand.
+        `exchange` is the name that it gets on record, where the caller needs one beforehand; `max_wait` is the longest
+        wait that the provider may ask for before another attempt.
 
         A request that gets no answer, or is refused, raises its fault. An answer that breaks off does not: what
         arrived is in the reply, with the fault.
@@ -120,6 +122,7 @@ class Engine:
             hold=hold,
             budgeted=budgeted,
             exchange=exchange,
+            max_wait=max_wait,
         )
         async with await self.relay.start(asked, _attempts(tried, noted)) as relayed:
             reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)

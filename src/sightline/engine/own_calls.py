@@ -4,6 +4,7 @@ from sightline.dialects.endpoint import count_call, counting_of, endpoint_of, in
 from sightline.engine.asked import Asked
 from sightline.engine.preparing import Prepared
 from sightline.model.json import JsonObject
+from sightline.transport.retry import LONGEST_WAIT
 from sightline.wire.call import Call
 
 AGENT = "sightline"
@@ -19,6 +20,7 @@ def question(
     hold: bool = False,
     exchange: str = "",
     budgeted: tuple[JsonObject, ...] = (),
+    max_wait: float = LONGEST_WAIT,
 ) -> Asked:
     """The request that was prepared, byte for byte, for the provider that was chosen."""
     path, query = path_of(prepared.dialect, prepared.choice.model, stream=prepared.is_stream)
@@ -37,6 +39,7 @@ def question(
         hold=hold,
         exchange=exchange,
         budgeted=budgeted,
+        max_wait=max_wait,
     )
 
 

@@ -260,6 +260,7 @@ class Relay:
             ),
             direct=provider.embedded,
             tokens=asked.tokens,
+            max_wait=asked.max_wait,
             secrets=live.redaction.secrets,
             sha256=digest,
         )

@@ -1,5 +1,10 @@
+import fcntl
 import io
+import os
+import pty
+import struct
 import sys
+import termios
 
 import pytest
 
@@ -46,3 +51,17 @@ def test_where_nobody_looks_it_is_silent(monkeypatch: pytest.MonkeyPatch, stream
     line.told(Progress(run="e", done=1, of=3))
     line.close()
     assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"), [(120, f"[{'#' * 20}] 9/9  9 passed"), (20, "9/9  9 passed"), (6, "9/9  ")]
+)
+def test_a_narrow_terminal_is_not_left(monkeypatch: pytest.MonkeyPatch, columns: int, line: str) -> None:
+    """The report goes elsewhere: the width is that of the terminal which shows the line."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        ProgressLine(lambda: 0.0).told(Progress(run="e", done=9, of=9, passed=9))
+        assert os.read(ours, 4096).decode() == f"\r\x1b[K{line}"
+    os.close(ours)

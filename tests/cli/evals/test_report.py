@@ -79,6 +79,15 @@ def test_long_lists_are_cut_and_say_where_the_rest_is() -> None:
     assert lines[-1].startswith("It is under way.")
 
 
+def test_of_many_tries_some_are_told() -> None:
+    tries = [row("c1", float(trial % 2), trial=trial) for trial in range(60)]
+    suite = Suite(name="demo", cases=(Case(id="c1", place=Place("s.yaml", 1, 5)),))
+    began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),), options=Options(trials=60))
+    lines = report("e_1", "ended", stood([began, *map(CaseDone, tries)]), drawing())
+    told = [int(line.split()[0].removeprefix("pass@")) for line in lines if line.startswith("pass@")]
+    assert told == [2, 3, 4, 5, 10, 20, 50, 60]
+
+
 def test_a_run_without_results_is_told_too() -> None:
     assert report("e_1", "stopped", standing(), drawing())[-1].startswith("It was stopped. 0 results left")
 

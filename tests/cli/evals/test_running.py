@@ -106,6 +106,15 @@ def test_a_run_is_gone_on_with_and_failures_are_run_again(upstream: Upstream, ca
     assert "is not below" in capsys.readouterr().err
 
 
+def test_a_suite_that_was_changed_meanwhile_is_gone_on_with_as_it_was(folder: Path, capsys: Captured) -> None:
+    main(["eval", "run", SUITE, "--target", "none", "--json"])
+    (folder / SUITE).write_text((folder / SUITE).read_text().replace("Paris", "Lyon"))
+    assert main(["eval", "run", "--rerun-failed", "last"]) == 1
+    out, err = capsys.readouterr()
+    assert 'contains "Paris"' in out
+    assert err == f"note: {SUITE} has changed; the run goes on with its cases as they were\n"
+
+
 def test_where_nobody_answers_it_is_the_providers_failure(upstream: Upstream, capsys: Captured) -> None:
     upstream.script = [answer(401, b'{"error":{"message":"no such key"}}')]
     assert main(["eval", "run", SUITE, "--target", "acme/m"]) == 3
@@ -119,6 +128,68 @@ def test_the_budget_leaves_the_rest_to_be_gone_on_with(folder: Path, capsys: Cap
     out = capsys.readouterr().out
     assert "It was stopped." in out
     assert "2 results left: sightline eval run --resume e_" in out
+
+
+def test_a_judge_without_a_price_is_found_out_before_anything_is_paid(
+    upstream: Upstream, folder: Path, capsys: Captured
+) -> None:
+    (folder / "judged.yaml").write_text(
+        "tests: [{id: a, criteria: x, input: hi,"
+        " assertions: [{type: llm-grader, target: acme/unknown, prompt: good?}]}]"
+    )
+    assert main(["eval", "run", "judged.yaml", "--target", "m", "--budget-usd", "1"]) == 2
+    assert "the prices of unknown are not known" in capsys.readouterr().err
+    assert not upstream.seen
+
+
+def test_more_money_is_given_to_the_run_that_has_spent_its_own(upstream: Upstream, capsys: Captured) -> None:
+    words = ["eval", "run", SUITE, "--target", "m", "--no-cache", "--json"]
+    main([*words, "--budget-usd", "0.000001", "--workers", "1"])
+    run = str(told(capsys)["run"])
+    assert main(["eval", "run", "--resume", run, "--json"]) == 1
+    assert told(capsys)["results"] == 1
+    assert main(["eval", "run", "--resume", run, "--budget-usd", "1", "--json"]) == 1
+    assert (told(capsys)["state"], len(upstream.seen)) == ("ended", 3)
+
+
+def test_of_several_suites_not_all_must_have_the_cases_that_are_wanted(folder: Path, capsys: Captured) -> None:
+    (folder / "other.yaml").write_text("tests: [{id: b, input: hi, assertions: [{type: contains, value: a}]}]")
+    for names in ((SUITE, "other.yaml"), ("other.yaml", SUITE)):
+        assert main(["eval", "run", *names, "--target", "all", "--case", "b", "--json"]) == 0
+        assert told(capsys)["suite"] == "other.yaml"
+        assert main(["eval", "run", *names, "--target", "all", "--case", "b", "--dry-run"]) == 0
+        capsys.readouterr()
+    assert main(["eval", "run", SUITE, "other.yaml", "--target", "all", "--case", "z"]) == 2
+    assert "is wanted" in capsys.readouterr().err
+
+
+def test_no_suite_is_begun_where_another_cannot_be(upstream: Upstream, folder: Path, capsys: Captured) -> None:
+    (folder / "other.yaml").write_text(
+        "execution: {target: nobody}\ntests: [{id: b, input: hi, assertions: [{type: contains, value: a}]}]"
+    )
+    (folder / "one.yaml").write_text(
+        "execution: {target: acme/m}\ntests: [{id: b, input: hi, assertions: [{type: contains, value: a}]}]"
+    )
+    assert main(["eval", "run", "one.yaml", "other.yaml"]) == 2
+    assert "'nobody' is neither a target nor a model" in capsys.readouterr().err
+    assert not upstream.seen
+
+
+def test_results_are_written_and_the_exit_code_told_where_nobody_reads_the_report(folder: Path) -> None:
+    words = [*PROGRAM, "eval", "run", SUITE, "--target", "none", "--jsonl", "r.jsonl"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as nobody:
+        ended = subprocess.run(words, stdout=nobody, stderr=subprocess.PIPE, cwd=folder, timeout=60)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert len((folder / "r.jsonl").read_text().splitlines()) == 3
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [*words[:-1], "again.jsonl"], stdout=full, stderr=subprocess.PIPE, cwd=folder, timeout=60
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(b"error[usage]: stdout: ")
+    assert len((folder / "again.jsonl").read_text().splitlines()) == 3
 
 
 def test_a_dry_run_sends_nothing(upstream: Upstream, capsys: Captured) -> None:
@@ -153,6 +224,10 @@ def test_targets_of_agentv_answer_with_the_key_beside_them(upstream: Upstream, f
     [
         ([], "no suite is named"),
         ([SUITE, "--resume", "e_1"], "a run knows its suite"),
+        (
+            ["--resume", "e_1", "--case", "a", "--trials", "2"],
+            "keeps what it was begun with, and so its --trials, --case",
+        ),
         (["gone.yaml"], "there is no file gone.yaml"),
         ([SUITE, "--target", "nobody"], "'nobody' is neither a target nor a model"),
         ([SUITE, "--threshold", "2"], "'2' is not from 0 to 1"),

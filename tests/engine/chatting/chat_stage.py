@@ -155,7 +155,7 @@ class ChatStage:
     async def news(self, kind: str) -> JsonObject:
         """The next news of this kind."""
         assert self._watch is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             async for told in self._watch:
                 if isinstance(told, Announced) and told.value["kind"] == kind:
                     return told.value

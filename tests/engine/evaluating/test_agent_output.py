@@ -174,3 +174,22 @@ def test_the_events_of_claude_are_read() -> None:
     assert (use.name, use.arguments, use.result) == ("Bash", {"command": "ls"}, "a.txt")
     assert [part.id for message in seen.messages for part in message.parts if isinstance(part, ToolResult)] == ["t1"]
     assert read_output(lines({"type": "result", "result": "x"}), "claude").usage is None
+
+
+def test_a_call_without_a_result_keeps_how_long_it_took_and_that_it_failed() -> None:
+    calls = [{"tool": "look", "duration_ms": 35}, {"tool": "write", "status": "error", "duration_ms": 5}]
+    data = json.dumps({"output": [{"role": "assistant", "content": "Done.", "tool_calls": calls}]}).encode()
+    assert [(use.name, use.seconds, use.is_error) for use in read_output(data, "").tools] == [
+        ("look", 0.035, False),
+        ("write", 0.005, True),
+    ]
+
+
+def test_a_file_in_an_answer_is_named_and_not_left_out() -> None:
+    blocks = [
+        {"type": "text", "text": "Here:"},
+        {"type": "file", "path": "report.xlsx", "media_type": "application/x"},
+        {"type": "image", "source": "data:image/png;base64,AAAA"},
+    ]
+    data = json.dumps({"output": [{"role": "assistant", "content": blocks}]}).encode()
+    assert read_output(data, "").text == "Here:\n[file: report.xlsx]\n[image: data]"

@@ -2,9 +2,9 @@ from pathlib import Path
 
 from sightline.engine.evaluating.case_worker import FileShelf
 from sightline.engine.evaluating.suite_files import SuiteFiles
-from sightline.evals.target import TargetSpec
+from sightline.evals.target import CommandSpec, TargetSpec
 from tests.eval_stage import EvalStage, knows, play, replies, table
-from tests.loop_stage import says
+from tests.loop_stage import calls, count, says
 from tests.upstream import Upstream, answer
 
 TALK = """
@@ -149,3 +149,71 @@ def test_files_are_read_once_as_long_as_there_is_room(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"b")
     assert shelf.contents(("b",)) == {"b": b"b"}
     assert shelf.contents(("a",)) == {"a": b"two"}
+
+
+DECLARED = """
+tests:
+  - id: a
+    {asked}
+    tools: [{{name: count, description: Counts., parameters: {{type: object}}}}]
+    {graders}
+"""
+
+
+def declared(asked: str = "input: Count.", graders: str = "") -> str:
+    wanted = "assertions: [{type: tool-trajectory, mode: exact, expected: [{tool: count, args: {n: 3}}]}]"
+    return DECLARED.format(asked=asked, graders=graders or wanted)
+
+
+def test_tools_that_a_case_declares_can_be_called_and_are_run_by_nobody(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [replies(upstream, lambda _: calls(count(3)))]
+        (result,) = (await stage.run(declared())).results
+        assert (result.status, result.score.verdict) == ("ok", "pass"), result.score
+        (tool,) = upstream.seen[0].json()["tools"]
+        assert tool["function"] == {"name": "count", "description": "Counts.", "parameters": {"type": "object"}}
+        assert [(use.name, use.arguments, use.result) for use in result.observation.tools] == [("count", {"n": 3}, "")]
+        assert len(upstream.seen) == 1
+
+    play(story, tmp_path)
+
+
+def test_a_conversation_does_not_go_on_after_a_call_that_nobody_answers(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [replies(upstream, lambda _: calls(count(3)))]
+        asked = "turns: [{input: Count., assertions: [{type: is-json}]}, {input: Again.}]"
+        (result,) = (await stage.run(declared(asked, "criteria: it counts"))).results
+        assert result.status == "execution_error"
+        assert "it called count, and nobody runs declared tools" in result.observation.error
+        assert len(upstream.seen) == 1
+        one = declared(asked.replace(", {input: Again.}", ""), "window_size: 3")
+        (result,) = (await stage.run(one, run="e_2")).results
+        assert result.status != "execution_error"  # it may end so
+
+    play(story, tmp_path)
+
+
+def test_who_cannot_declare_tools_is_not_asked_without_them(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        program = TargetSpec(name="program", cli=CommandSpec(command="echo hi"))
+        (result,) = (await stage.run(declared(), (program,))).results
+        assert result.status == "execution_error"
+        assert "the case declares tools (count), and program is a program" in result.observation.error
+
+    play(story, tmp_path)
+
+
+def test_a_turn_is_judged_by_what_it_expects_where_it_has_no_graders(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        verdict = '{"reasoning": "", "assertions": [], "score": 0.9}'
+        upstream.script = [
+            replies(upstream, lambda body: says(verdict if "response_format" in body else "Paris it is"))
+        ]
+        text = "tests: [{id: a, turns: [{input: Where?, expected_output: Paris}, {input: Thanks.}]}]"
+        (result,) = (await stage.run(text)).results
+        assert [(turn.verdict, turn.score) for turn in result.score.turns] == [("pass", 0.9), ("skip", None)]
+        assert (result.score.verdict, result.score.score) == ("pass", 0.9)
+        (judged,) = [seen.json() for seen in upstream.seen if "response_format" in seen.json()]
+        assert "Paris it is" in str(judged["messages"][-1]["content"])
+
+    play(story, tmp_path)

@@ -136,6 +136,21 @@ def test_a_ready_command_reads_the_question_and_is_read(tmp_path: Path) -> None:
     play(story, tmp_path, environment={"PATH": f"{bin_folder}:/usr/bin:/bin"})
 
 
+def test_a_healthcheck_may_run_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        (stage.root / "checks").mkdir()
+        (stage.root / "checks" / "here").touch()
+        for run, (folder, status) in enumerate([("checks", "ok"), (None, "")]):
+            target = cli("echo Paris", healthcheck_command="test -e here", healthcheck_cwd=folder)
+            if status:
+                assert (await stage.run(targets=(target,), run=f"e_{run}")).results[0].status == status
+            else:
+                with pytest.raises(Fault, match="its healthcheck ended with 1"):
+                    await stage.run(targets=(target,), run=f"e_{run}")
+
+    play(story, tmp_path)
+
+
 def test_a_target_whose_healthcheck_fails_is_refused_before_anything_is_run(tmp_path: Path) -> None:
     async def story(stage: EvalStage, upstream: Upstream) -> None:
         upstream.script = [answer(503, b""), answer(200, b"ok")]

@@ -124,3 +124,18 @@ tests:
         assert len(upstream.seen) == 1
 
     play(story, tmp_path)
+
+
+def test_nobody_waits_for_work_that_is_not_there(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        before = len(asyncio.all_tasks())
+
+        async def counting(talk: Talk) -> None:
+            assert len(asyncio.all_tasks()) < before + 100
+            await knows(upstream, {})(talk)
+
+        upstream.script = [counting]
+        spec = TargetSpec(name="acme", model="acme/m", concurrency=100_000)
+        assert [each.status for each in (await stage.run(CAPITALS, (spec,))).results] == ["quality_failure"] * 3
+
+    play(story, tmp_path)

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from sightline.engine.evaluating.evaluation import Evaluation
 from sightline.engine.hub import Announced
 from sightline.errors import Code, Fault
 from sightline.evals.options import Options
@@ -239,3 +240,26 @@ def test_runs_are_listed_by_suite(tmp_path: Path) -> None:
         assert stage.evaluation.make_id().startswith("e_")
 
     play(story, tmp_path)
+
+
+def test_whoever_hears_that_a_run_ended_reads_it_as_ended(tmp_path: Path) -> None:
+    class Listener:
+        """Tries to stop the run in the very moment in which it hears of its last fact."""
+
+        evaluation: Evaluation
+        told = ""
+
+        def announce(self, _event: str, value: dict[str, object]) -> None:
+            if value["version"] == 2 + 2 * 3 + 1:
+                try:
+                    self.evaluation.stop("e_1")
+                except Fault as fault:
+                    self.told = fault.message
+
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        listener.evaluation = stage.evaluation
+        await stage.run(targets=(MOCK,))
+        assert listener.told == "the run 'e_1' is not under way here"
+
+    listener = Listener()
+    play(story, tmp_path, hub=listener)

@@ -105,6 +105,49 @@ print(json.dumps({"score": float(case["output"] == "Paris"), "assertions": check
     play(story, tmp_path, environment=environment, secrets=frozenset({"ACME_KEY"}))
 
 
+ASKING = """
+import json, os, sys, urllib.error, urllib.request
+case = json.load(sys.stdin)
+assert "ACME_KEY" not in os.environ
+url, token = os.environ["AGENTV_TARGET_PROXY_URL"], os.environ["AGENTV_TARGET_PROXY_TOKEN"]
+def ask(question, target=None):
+    body = json.dumps({"question": question, "systemPrompt": "Be brief.", "target": target}).encode()
+    headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(url + "/invoke", body, headers)) as told:
+        return json.load(told)["rawText"]
+answers = [ask("Is " + case["output"] + " right?"), ask("x", "parrot")]
+checks = [{"text": each, "passed": True} for each in answers]
+try:
+    ask("once too often")
+except urllib.error.HTTPError as error:
+    checks.append({"text": str(error.code), "passed": True})
+print(json.dumps({"score": 1, "assertions": checks}))
+"""
+
+
+def test_a_command_asks_the_judge_through_the_same_engine_and_never_sees_its_key(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [replies(upstream, lambda body: says("It is." if len(body["messages"]) > 1 else "Paris"))]
+        (stage.root / "grade.py").write_text(ASKING)
+        text = case('{type: code-grader, command: ["{python}", grade.py], target: {max_calls: 2}}')
+        (result,) = (await stage.run(text, (PARROT,), judges=(ACME,), judge="acme")).results
+        (score,) = result.score.scores
+        assert [check.text for check in score.checks] == ["It is.", "Paris", "429"], score.reason
+        (body,) = [seen.json() for seen in upstream.seen]
+        assert [each["role"] for each in body["messages"]] == ["system", "user"]
+        assert str(body["messages"][1]["content"]) == "Is Paris right?"
+        await stage.stage.store.settle()
+        (received, *_) = await stage.stage.store.facts(score.exchanges[0])
+        assert received.fact.session == "eval:e_1"  # type: ignore[union-attr]
+        assert stage.told[-1].cost > 0
+        (result,) = (await stage.run(text, (PARROT,), run="e_2")).results
+        assert "nobody judges what parrot says" in result.score.reason
+
+    environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "k"}
+    secrets = frozenset({"ACME_KEY"})
+    play(story, tmp_path, environment=environment, secrets=secrets, make_token=lambda: "t")
+
+
 def test_what_goes_wrong_with_a_grader_leaves_that_one_alone_without_a_word(tmp_path: Path) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         (stage.root / "g.py").write_text("def broken(case): raise ValueError('no')\nasync def good(case): return 1\n")
@@ -144,5 +187,17 @@ def test_files_of_a_prompt_are_found_beside_the_suite_or_above(tmp_path: Path) -
         (result,) = (await stage.run(text, (PARROT,), judges=(ACME,))).results
         assert result.score.verdict == "pass"
         assert "Is this good:" in str(upstream.seen[0].json()["messages"][-1]["content"])
+
+    play(story, tmp_path)
+
+
+def test_a_judge_that_was_asked_before_costs_nothing_again(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [replies(upstream, lambda body: says(verdict(1.0) if len(body["messages"]) > 1 else "Paris"))]
+        await stage.run(JUDGED.format(more="name: judge"))
+        (result,) = (await stage.run(JUDGED.format(more="name: judge"), run="e_2")).results
+        assert (len(upstream.seen), result.score.scores[0].cost, stage.told[-1].cost) == (2, 0.0, 0.0)
+        await stage.resume("e_2")
+        assert stage.told[-1].cost == 0.0
 
     play(story, tmp_path)

@@ -5,6 +5,7 @@ from sightline.errors import Code
 from sightline.evals.target import TargetSpec
 from sightline.model.exchange import Received
 from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, play, verdicts
+from tests.fake_clock import FakeClock
 from tests.loop_stage import calls, count, says
 from tests.running_stage import begins, plays
 from tests.stepping_clock import SteppingClock
@@ -158,3 +159,53 @@ def test_two_runs_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
         assert all(result.cached for result in third.results)
 
     play(story, tmp_path)
+
+
+def test_a_provider_that_asks_for_a_minute_gets_it_and_no_case_is_lost(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        storm = answer(429, b'{"error":{"message":"slow down"}}', [("Retry-After", "60")])
+        upstream.script = [storm, knows(upstream, {"France": "Paris", "Italy": "Rome", "Spain": "Madrid"})]
+        standing = await stage.run(workers=1)
+        assert (verdicts(standing), len(upstream.seen)) == (dict.fromkeys(("france", "italy", "spain"), "pass"), 4)
+        assert clock.waits == [60]
+
+    play(story, tmp_path, clock=clock)
+
+
+def test_who_asks_for_an_hour_is_not_waited_for(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [answer(429, b'{"error":{"message":"come back"}}', [("Retry-After", "3600")])]
+        standing = await stage.run(workers=1)
+        assert {result.observation.error_code for result in standing.results} == {"rate_limited"}
+        assert (len(upstream.seen), clock.waits) == (1, [])
+
+    play(story, tmp_path, clock=clock)
+
+
+def test_a_storm_on_one_target_does_not_keep_another_waiting(tmp_path: Path) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        calm = asyncio.Event()
+
+        async def model(talk: Talk) -> None:
+            is_stormy = upstream.seen[-1].json()["model"] == "storm"
+            refused = answer(429, b'{"error":{"message":"slow down"}}', [("Retry-After", "60")])
+            await (refused if is_stormy else knows(upstream, {}))(talk)
+            if [seen.json()["model"] for seen in upstream.seen].count("m") == 3:
+                calm.set()
+
+        upstream.script = [model]
+        storm = TargetSpec(name="storm", model="acme/storm", concurrency=1)
+        task = asyncio.ensure_future(stage.run(targets=(storm, ACME), cache=False))
+        await calm.wait()  # all that the other one has, while this one still waits for its first
+        await clock.asleep(1)
+        assert [seen.json()["model"] for seen in upstream.seen].count("storm") == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    play(story, tmp_path, clock=clock)

@@ -58,3 +58,11 @@ def test_a_file_that_cannot_be_read_is_told(files: SuiteFiles, monkeypatch: pyte
     monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(Fault, match="Permission denied"):
         files.read("evals/a.md")
+
+
+def test_a_name_that_no_file_can_have_is_told(files: SuiteFiles) -> None:
+    name = "x" * 300 + ".yaml"
+    for asked in (lambda: files.read(name), lambda: files.bring(Need(name, "presence")), lambda: files.found(name, "")):
+        with pytest.raises(Fault, match="x…: File name too long") as caught:
+            asked()
+        assert caught.value.status == 422

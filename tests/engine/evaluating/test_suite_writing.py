@@ -1,12 +1,16 @@
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
+from sightline.catalog.problem import Path as DocumentPath
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.suite_reading import suite_in
 from sightline.engine.evaluating.suite_writing import SuiteWriter
 from sightline.errors import Fault
 from sightline.evals.making.writing import MadeFile
+from sightline.model.json import Json, JsonObject
 
 SUITE = """\
 # Ours.
@@ -139,3 +143,132 @@ def test_a_place_that_cannot_be_written_is_a_fault_and_leaves_nothing_behind(
     with pytest.raises(Fault, match=r"new\.yaml"):
         writer.append("evals/new.yaml", "tests: [{id: a, criteria: x, input: hi}]")
     assert not [each for each in (files.root / "evals").iterdir() if each.name.startswith(".")]
+
+
+RUNS = """
+tests:
+  - id: one
+    criteria: x
+    input: hi
+    assertions:
+      - {type: code-grader, command: [python, grade.py], weight: 2}
+      - type: tool-trajectory
+        mode: in_order
+        expected: [{tool: bash, args: {command: ls}}]
+"""
+GRADER: JsonObject = {"type": "code-grader", "command": ["sh", "-c", "id"]}
+
+
+def test_a_command_that_the_file_does_not_have_is_not_written(files: SuiteFiles, writer: SuiteWriter) -> None:
+    path = files.root / "evals/s.yaml"
+    path.write_text(RUNS)
+    sha256 = hashlib.sha256(RUNS.encode()).hexdigest()
+    refused: list[tuple[DocumentPath, Json]] = [
+        (("assertions", 0, "command"), ["sh", "-c", "id"]),
+        (("assertions", 0, "cwd"), "elsewhere"),
+        (("assertions", 1), GRADER),
+        (("assertions",), [{"type": "composite", "assertions": [GRADER], "aggregator": {"type": "weighted_average"}}]),
+        (("assertions",), [{"type": "llm-grader", "prompt": {"command": ["sh", "-c", "id"]}}]),
+        (("assertions",), [{"type": "code-grader", "python": "grade.py:grade"}]),
+    ]
+    for place, value in refused:
+        with pytest.raises(Fault, match="would run a command") as caught:
+            writer.set("evals/s.yaml", "one", place, value, sha256)
+        assert caught.value.status == 422
+    for text in (RUNS.replace("one", "two").replace("grade.py", "other.py"), f"tests: [{json.dumps(NEW_CASE)}]"):
+        for file in ("evals/s.yaml", "evals/new.yaml"):
+            with pytest.raises(Fault, match="would run a command"):
+                writer.append(file, text)
+    assert path.read_text() == RUNS
+    assert not (files.root / "evals/new.yaml").exists()
+
+
+NEW_CASE = {"id": "two", "criteria": "x", "input": "hi", "assertions": [GRADER]}
+
+
+def test_what_stands_around_a_command_can_be_changed(files: SuiteFiles, writer: SuiteWriter) -> None:
+    (files.root / "evals/s.yaml").write_text(RUNS)
+    sha256 = hashlib.sha256(RUNS.encode()).hexdigest()
+    changes: list[tuple[DocumentPath, Json]] = [
+        (("assertions", 0, "weight"), 3),
+        (("assertions", 1, "expected", 0, "args", "command"), "pwd"),
+        (("input",), "ho"),
+    ]
+    for place, value in changes:
+        sha256 = writer.set("evals/s.yaml", "one", place, value, sha256).sha256
+    text = (files.root / "evals/s.yaml").read_text()
+    assert "command: [python, grade.py], weight: 3" in text
+    assert "args: {command: pwd}" in text.replace('"', "")
+
+
+def test_half_a_character_is_not_written(files: SuiteFiles, writer: SuiteWriter) -> None:
+    with pytest.raises(Fault, match="half a character") as caught:
+        writer.append("evals/s.yaml", MADE.replace("criteria: x", "criteria: '\ud800'"))
+    assert caught.value.status == 422
+    assert (files.root / "evals/s.yaml").read_text() == SUITE
+
+
+@pytest.mark.parametrize("file", ["evals/.agentv/targets.yaml", ".s.yaml", "evals/.s.yaml"])
+def test_hidden_files_are_not_written(files: SuiteFiles, writer: SuiteWriter, file: str) -> None:
+    with pytest.raises(Fault, match="is hidden") as caught:
+        writer.append(file, MADE)
+    assert caught.value.status == 422
+    assert not (files.root / file).exists()
+
+
+def test_a_file_that_is_read_only_stays_as_it_is(files: SuiteFiles, writer: SuiteWriter) -> None:
+    path = files.root / "evals/s.yaml"
+    path.chmod(0o444)
+    with pytest.raises(Fault, match="the file is read-only"):
+        writer.set("evals/s.yaml", "one", ("input",), "ho", hashlib.sha256(SUITE.encode()).hexdigest())
+    assert path.read_text() == SUITE
+    assert [each.name for each in path.parent.iterdir()] == ["s.yaml"]
+
+
+def test_a_change_that_an_editor_makes_meanwhile_is_not_lost(files: SuiteFiles) -> None:
+    class Slow(SuiteFiles):
+        """Where an editor saves while the suite is being looked at."""
+
+        looks = 0
+
+        def read(self, path: str) -> bytes | None:
+            self.looks += path.endswith("s.yaml")
+            if self.looks == 2:
+                (self.root / "evals/s.yaml").write_text(f"{SUITE}# mine\n")
+            return super().read(path)
+
+    sha256 = hashlib.sha256(SUITE.encode()).hexdigest()
+    with pytest.raises(Fault, match="changed since it was looked at") as caught:
+        SuiteWriter(Slow(files.root), {}).set("evals/s.yaml", "one", ("input",), "ho", sha256)
+    assert caught.value.status == 409
+    assert (files.root / "evals/s.yaml").read_text() == f"{SUITE}# mine\n"
+
+
+def test_a_link_inside_of_the_folder_stays_one(files: SuiteFiles, writer: SuiteWriter) -> None:
+    (files.root / "evals/link.yaml").symlink_to(files.root / "evals/s.yaml")
+    writer.append("evals/link.yaml", "tests: [{id: two, criteria: x, input: hi}]")
+    assert (files.root / "evals/link.yaml").is_symlink()
+    assert "two" in (files.root / "evals/s.yaml").read_text()
+
+
+def test_a_file_that_cannot_be_read_any_more_has_no_source(files: SuiteFiles, writer: SuiteWriter) -> None:
+    suite = suite_in(files, "evals/s.yaml", {}).suite
+    assert suite is not None
+    (case,) = suite.cases
+    assert writer.source(case)[2] == {"id": "one", "criteria": "x", "input": "Hello"}
+    (files.root / "evals/s.yaml").write_text("tests: [")
+    assert writer.source(case) == ("", "", None)
+
+
+def test_several_values_are_written_at_once_and_all_of_a_file_is_put_back(
+    files: SuiteFiles, writer: SuiteWriter
+) -> None:
+    sha256 = suite_in(files, "evals/s.yaml", {}).suite.sha256  # type: ignore[union-attr]
+    changes: list[tuple[tuple[str | int, ...], str]] = [(("input",), "Ho"), (("criteria",), "good")]
+    before, after = writer.changed("evals/s.yaml", "one", changes, sha256)
+    assert (files.root / "evals/s.yaml").read_bytes() == before
+    assert after == before.replace(b'"Hello"', b"Ho").replace(b"criteria: x", b"criteria: good")
+    written = writer.put("evals/s.yaml", after, sha256, ("one",))
+    with pytest.raises(Fault, match="changed since"):
+        writer.put("evals/s.yaml", before, sha256, ("one",))
+    assert writer.put("evals/s.yaml", before, written.sha256, ("one",)).sha256 == sha256

@@ -8,7 +8,8 @@ from sightline.loop.facts import RunBegan
 from tests.eval_stage import EvalStage, play
 from tests.loop_stage import calls, count, says
 from tests.running_stage import FakeTools, plays
-from tests.upstream import Upstream
+from tests.stepping_clock import SteppingClock
+from tests.upstream import Upstream, answer
 
 TEXT = """
 tests:
@@ -29,7 +30,7 @@ def spec(**more: object) -> TargetSpec:
     return TargetSpec(name="agent", model="acme/m", toolsets=("numbers",), **more)  # type: ignore[arg-type]
 
 
-def staged(folder: Path, story, *rules: Rule) -> Equipped:  # type: ignore[no-untyped-def]
+def staged(folder: Path, story, *rules: Rule, **more: object) -> Equipped:  # type: ignore[no-untyped-def]
     tools = Equipped()
     tools.rules = rules
 
@@ -37,7 +38,7 @@ def staged(folder: Path, story, *rules: Rule) -> Equipped:  # type: ignore[no-un
         assert names == ("numbers",)
         return tools
 
-    play(story, folder, equipping=equipping)
+    play(story, folder, equipping=equipping, **more)
     return tools
 
 
@@ -134,3 +135,34 @@ def test_a_run_that_is_cut_off_is_left_as_any_other(tmp_path: Path) -> None:
         return tools
 
     play(story, tmp_path, equipping=equipping)
+
+
+def test_every_round_waits_for_its_place(tmp_path: Path) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [plays(calls(count(3)), stream=False), plays(says("It is three."), stream=False)]
+        task = asyncio.ensure_future(stage.run(TEXT, (spec(rpm=1),)))
+        await clock.asleep(1)
+        assert len(upstream.seen) == 1
+        await clock.forward(30)
+        assert (len(upstream.seen), len(clock.sleepers)) == (1, 1)
+        await clock.forward(31)
+        (result,) = (await task).results
+        assert (result.score.verdict, len(upstream.seen)) == ("pass", 2)
+
+    staged(tmp_path, story, clock=clock)
+
+
+def test_a_storm_costs_a_round_what_the_one_budget_allows_and_no_more(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [
+            plays(calls(count(3)), stream=False),
+            answer(429, b'{"error":{"message":"slow down","type":"rate_limit_error"}}'),
+        ]
+        (result,) = (await stage.run(TEXT, (spec(),))).results
+        retries = stage.stage.catalog.providers["acme"].request_max_retries
+        assert len(upstream.seen) == 1 + 1 + retries
+        assert (result.status, result.observation.error_code) == ("execution_error", "rate_limited")
+
+    staged(tmp_path, story)

@@ -1,14 +1,16 @@
 """Requests of a run on their way: held for a person, edited, dropped, answered by hand, or asked for as they are."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sightline.edit.operations import operation
-from sightline.engine.running.asking import Opening
-from sightline.errors import Code
+from sightline.engine.preparing import Prepared
+from sightline.engine.running.asking import Gate, Opening
+from sightline.errors import Code, Fault
 from sightline.loop.facts import Replied
 from sightline.loop.rounds import Ended
 from sightline.model.exchange import Budgeted
@@ -141,3 +143,33 @@ def test_runs_go_through_in_every_dialect_streamed_and_whole(tmp_path: Path, spo
 
     play(story, tmp_path, spoken)
     assert (ends[0].why, ends[0].rounds[-1].text) == ("answered", "Done.")
+
+
+def test_a_gate_lets_each_request_go_and_hears_when_it_has(tmp_path: Path) -> None:
+    async def story(stage: RunStage, upstream: Upstream) -> None:
+        upstream.script = [plays(calls(count(1))), plays(says())]
+        heard: list[str] = []
+
+        async def admitted(prepared: Prepared) -> Callable[[], None]:
+            heard.append(f"{len(prepared.request.messages)} at {len(upstream.seen)}")
+            return lambda: heard.append("sent")
+
+        ended = await stage.run(gate=Gate(admitted))
+        assert ended.why == "answered"
+        assert heard == ["1 at 0", "sent", "sent", "3 at 1", "sent", "sent"]
+
+    play(story, tmp_path)
+
+
+def test_what_a_gate_refuses_is_not_sent(tmp_path: Path) -> None:
+    async def story(stage: RunStage, upstream: Upstream) -> None:
+        async def admitted(_prepared: Prepared) -> Callable[[], None]:
+            raise Fault(Code.RATE_LIMITED, "not today", hint="Come back.")
+
+        ended = await stage.run(gate=Gate(admitted))
+        assert (ended.why, upstream.seen) == ("failed", [])
+        assert ended.reply is not None
+        assert ended.reply.fault is not None
+        assert ended.reply.fault.message == "not today"
+
+    play(story, tmp_path)

@@ -1,11 +1,13 @@
 """The results of a command's runs as files."""
 
+import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sightline.build.eval_targets import drawing
 from sightline.cli.evals.fields import in_full
 from sightline.cli.terminal import unusable
+from sightline.engine.evaluating.suite_writing import replace_file
 from sightline.evals.exports.agentv_index import to_index
 from sightline.evals.exports.jsonl import to_jsonl
 from sightline.evals.exports.junit import to_junit
@@ -13,6 +15,9 @@ from sightline.evals.result import Result
 from sightline.evals.standing import Standing
 from sightline.evals.summary import summarized
 from sightline.wire.jsontext import encode
+
+_NOT_REPLACED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV)
+"""What a system says where a file may be written, and no other may take its place."""
 
 NAMES = ("results.jsonl", "index.jsonl", "junit.xml", "summary.json")
 """What a folder of exports holds: our own lines, AgentV's, CI's, and the numbers of each target."""
@@ -32,10 +37,16 @@ class Exports:
         """Refuse places that cannot be written to before anything is asked of anybody."""
         for place in filter(None, (self.folder and f"{self.folder}/{NAMES[0]}", self.jsonl, self.junit)):
             path = Path(place)
+            if _is_stream(path):
+                continue
             try:
+                path = path.resolve()
                 path.parent.mkdir(parents=True, exist_ok=True)
+                is_new = not path.exists()
                 with path.open("ab"):
                     pass
+                if is_new:
+                    path.unlink()  # an empty file would look like results of nothing
             except OSError as error:
                 raise unusable(place, error) from None
 
@@ -47,7 +58,9 @@ class Exports:
     def write(self) -> None:
         """Write them all."""
         name = self._suites[0] if len(set(self._suites)) == 1 else ""
-        lines, tests = to_jsonl(self._results), to_junit(self._results, name=name)
+        # A large run takes a while to write down: only what somebody wants is.
+        lines = to_jsonl(self._results) if self.jsonl or self.folder else b""
+        tests = to_junit(self._results, name=name) if self.junit or self.folder else b""
         if self.jsonl:
             _write(self.jsonl, lines)
         if self.junit:
@@ -60,7 +73,23 @@ class Exports:
 
 
 def _write(place: str, data: bytes) -> None:
+    """All of it, or the file as it was."""
+    path = Path(place)
     try:
-        Path(place).write_bytes(data)
+        if _is_stream(path):
+            with path.open("ab") as stream:
+                stream.write(data)
+            return
+        try:
+            replace_file(path.resolve(), data)
+        except OSError as error:
+            if error.errno not in _NOT_REPLACED:
+                raise
+            path.write_bytes(data)
     except OSError as error:
         raise unusable(place, error) from None
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is a pipe or a device, which nothing can take the place of."""
+    return path.parts[:2] == ("/", "dev") or (path.exists() and not path.is_file() and not path.is_dir())

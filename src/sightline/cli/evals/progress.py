@@ -1,6 +1,6 @@
 """How far a run is, in one line of a terminal that is written again and again."""
 
-import shutil
+import os
 import sys
 from collections.abc import Callable
 
@@ -9,6 +9,7 @@ from sightline.cli.traffic import money
 from sightline.engine.evaluating.progress import Progress
 
 _BAR = 20
+_USUAL = 80
 _SELDOM = 0.1
 _CLEAR = "\r\x1b[K"
 
@@ -27,14 +28,25 @@ class ProgressLine:
         is_due = self._last is None or now - self._last >= _SELDOM or progress.done == progress.of
         if self._is_shown and is_due:
             self._last = now
-            width = shutil.get_terminal_size().columns - 1
-            say(line_of(progress)[:width], end="", style=_CLEAR)
+            width = max(1, _columns() - 1)
+            line = line_of(progress)
+            # Where there is little room, numbers tell more than a bar.
+            line = line if len(line) <= width else line.partition("] ")[2]
+            say(line[:width], end="", style=_CLEAR)
 
     def close(self) -> None:
         """Leave the line empty for what comes next."""
         if self._last is not None:
             self._last = None
             say("", end="", style=_CLEAR)
+
+
+def _columns() -> int:
+    """How wide the terminal is that is written to; the report may go elsewhere."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL
+    except (OSError, ValueError):
+        return _USUAL
 
 
 def line_of(progress: Progress) -> str:

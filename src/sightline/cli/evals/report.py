@@ -23,6 +23,8 @@ _HEAD = ("TARGET", "PASSED", "RATE", "SCORE", "INTERVAL", "ERRORS", "NOT GRADED"
 _RIGHT = frozenset(range(1, len(_HEAD)))
 _MOST = 20
 _LONGEST = 200
+_FEW_TRIES = 5
+_ROUND_TRIES = frozenset({10, 20, 50, 100, 200, 500, 1000})
 _DASH = "–"
 
 
@@ -129,7 +131,10 @@ def _said(summary: TargetSummary, *, is_one_of_many: bool) -> Iterator[str]:
     head = f"{summary.target}: " if is_one_of_many else ""
     for sentence in summary.said:
         yield f"{head}{sentence}"
+    most = max((each.k for each in summary.tries), default=0)
     for each in summary.tries:
+        if each.k > _FEW_TRIES and each.k not in _ROUND_TRIES and each.k != most:
+            continue  # the JSON has them all
         yield f"{head}pass@{each.k} {number(each.any.value)}, pass^{each.k} {number(each.all.value)}."
     if summary.cached:
         yield f"{head}{counted(summary.cached, 'answer')} taken from earlier requests with the same hash."

@@ -2,17 +2,19 @@
 
 import argparse
 import asyncio
+import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sightline.build.configured import Configuration, configuration
-from sightline.build.eval_targets import Answering, KnownTargets, drawing, root_of
+from sightline.build.eval_targets import Answering, drawing, grown_for, root_of
 from sightline.build.evaluating import open_evaluation
 from sightline.cli.evals.dry_run import dry_run
 from sightline.cli.evals.exporting import Exports
+from sightline.cli.evals.interrupts import Interrupts
 from sightline.cli.evals.progress import ProgressLine
 from sightline.cli.evals.report import as_json, is_passed, report, resume_command
 from sightline.cli.evals.runs import resolved
@@ -20,10 +22,12 @@ from sightline.cli.evals.suites import Named, named, tell_problems
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
 from sightline.cli.terminal import say, write
 from sightline.engine.evaluating.evaluation import Evaluation, Shown
+from sightline.engine.evaluating.past_evals import State
 from sightline.engine.evaluating.progress import Telling
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.errors import Code, Fault
-from sightline.evals.options import Options
+from sightline.evals.options import Options, budget_of
+from sightline.evals.selection import selected
 from sightline.evals.standing import Standing
 from sightline.evals.suite import Suite
 from sightline.wire.jsontext import encode
@@ -36,18 +40,49 @@ def run(arguments: argparse.Namespace) -> int:
         message = "a run knows its suite" if arguments.suites else "no suite is named"
         raise Fault(Code.USAGE, message, hint="Name suites, or --resume RUN, or --rerun-failed RUN.")
     if arguments.resume or arguments.rerun_failed:
+        _check_kept(arguments)
         exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
         exports.check()
         return _guarded(_Command(arguments, exports), lambda command: command.again(loaded))
-    wanted = [(each, each.sound()) for each in named(arguments.suites, loaded)]
+    plans = _planned([(each, each.sound()) for each in named(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
-        for each, suite in wanted:
-            answering = _answering(each, suite, arguments)
-            dry_run(each, suite, answering, options_of(arguments, answering), arguments)
+        for plan in plans:
+            dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments)
         return 0
     exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
     exports.check()
-    return _guarded(_Command(arguments, exports), lambda command: command.anew(wanted))
+    return _guarded(_Command(arguments, exports), lambda command: command.anew(plans))
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """One suite, who answers it, and how."""
+
+    named: Named
+    suite: Suite
+    answering: Answering
+    options: Options
+
+
+def _planned(wanted: Sequence[tuple[Named, Suite]], arguments: argparse.Namespace) -> list[_Plan]:
+    """What is run of all suites. What can be seen to be wrong with one of them is told before any is begun; of several,
+    not all must have the cases that were asked for."""
+    plans: list[_Plan] = []
+    nothing: Fault | None = None
+    for each, suite in wanted:
+        answering = _answering(each, suite, arguments)
+        options = options_of(arguments, answering)
+        try:
+            selected(suite, options)
+        except Fault as fault:
+            nothing = nothing or fault
+        else:
+            if budget_of(suite, options) is not None:
+                answering.check_prices()
+            plans.append(_Plan(each, suite, answering, options))
+    if nothing is not None and not plans:
+        raise nothing
+    return plans
 
 
 def options_of(arguments: argparse.Namespace, answering: Answering) -> Options:
@@ -82,21 +117,20 @@ class _Command:
     exports: Exports = field(default_factory=Exports)
     run: str = ""
 
-    async def anew(self, wanted: Sequence[tuple[Named, Suite]]) -> int:
+    async def anew(self, plans: Sequence["_Plan"]) -> int:
         """Begin a run for each suite."""
-        codes = [await self._begun(each, suite) for each, suite in wanted]
+        codes = [await self._begun(plan) for plan in plans]
         self.exports.write()
         return max(codes)
 
-    async def _begun(self, each: Named, suite: Suite) -> int:
-        answering = _answering(each, suite, self.arguments)
-        options = options_of(self.arguments, answering)
-        async with self._opened(answering.loaded, each.root) as evaluation:
+    async def _begun(self, plan: "_Plan") -> int:
+        answering = plan.answering
+        async with self._opened(answering.loaded, plan.named.root) as evaluation:
             self.run = evaluation.make_id()
 
             async def driven(told: Telling) -> Standing:
                 targets, judges = answering.targets, answering.judges
-                return await evaluation.run(suite, targets, options, told, judges=judges, run=self.run)
+                return await evaluation.run(plan.suite, targets, plan.options, told, judges=judges, run=self.run)
 
             return await self._driven(evaluation, driven)
 
@@ -108,12 +142,14 @@ class _Command:
             self.run = await resolved(evaluation, name)
             shown = await evaluation.shown(self.run)
         grown = _with_targets(loaded, root, shown)
+        given = self.arguments
+        options = Options(budget_usd=given.budget_usd, workers=given.workers, cache=given.cache, approve=given.yes)
         async with self._opened(grown, root) as evaluation:
 
             async def taken_up(told: Telling) -> Standing:
                 if self.arguments.resume:
-                    return await evaluation.resume(self.run, told)
-                return await evaluation.rerun(self.run, told)
+                    return await evaluation.resume(self.run, told, options)
+                return await evaluation.rerun(self.run, told, options=options)
 
             code = await self._driven(evaluation, taken_up)
         self.exports.write()
@@ -131,13 +167,22 @@ class _Command:
         finally:
             line.close()
         shown = await evaluation.shown(self.run)
-        if self.arguments.json:
-            write(encode(as_json(self.run, shown.state, standing, drawing())) + b"\n")
-        else:
-            lines = report(self.run, shown.state, standing, drawing())
-            write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
         self.exports.add(standing)
+        try:
+            # Who reads no further still wants to know by the exit code how it went.
+            with suppress(BrokenPipeError):
+                self._report(shown.state, standing)
+        except Fault:
+            self.exports.write()  # where the report has no place to go, the results may have one
+            raise
         return exit_code(standing)
+
+    def _report(self, state: State, standing: Standing) -> None:
+        if self.arguments.json:
+            write(encode(as_json(self.run, state, standing, drawing())) + b"\n")
+            return
+        lines = report(self.run, state, standing, drawing())
+        write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
 
 
 def exit_code(standing: Standing) -> int:
@@ -155,22 +200,39 @@ def _with_targets(loaded: Configuration, root: Path, shown: Shown) -> Configurat
     if began.suite.file and not (root / began.suite.file).is_file():
         hint = "Go to the folder in which it was begun."
         raise Fault(Code.USAGE, f"the suite of the run, {began.suite.file}, is not below {root}", hint=hint)
-    known = KnownTargets(loaded, SuiteFiles(root), began.suite.file)
-    for spec in (*began.targets, *began.judges):
-        if spec.name in known.names:
-            known.spec(spec.name)
-    return known.loaded
+    suite, now = began.suite, SuiteFiles(root).read(began.suite.file)
+    if suite.sha256 and now is not None and hashlib.sha256(now).hexdigest() != suite.sha256:
+        say(f"note: {suite.file} has changed; the run goes on with its cases as they were")
+    return grown_for(loaded, root, began)
 
 
-def _guarded(command: _Command, work: Callable[[_Command], Awaitable[int]]) -> int:
+def _check_kept(arguments: argparse.Namespace) -> None:
+    """Refuse what a run was begun with and keeps."""
+    given = {
+        "--target": arguments.target,
+        "--judge": arguments.judge,
+        "--trials": arguments.trials is not None,
+        "--threshold": arguments.threshold is not None,
+        "--tag": arguments.tag,
+        "--exclude-tag": arguments.exclude_tag,
+        "--case": arguments.case,
+    }
+    if kept := ", ".join(name for name, is_given in given.items() if is_given):
+        hint = "Leave it out, or begin another run. --budget-usd, --workers, --cache and --yes may be others now."
+        raise Fault(Code.USAGE, f"a run keeps what it was begun with, and so its {kept}", hint=hint)
+
+
+def _guarded(command: _Command, work: Callable[[_Command], Coroutine[object, object, int]]) -> int:
     """Do it; who interrupts is told how to go on."""
+    interrupts = Interrupts()
 
     async def done() -> int:
-        return await work(command)
+        return await interrupts.through(work(command))
 
     try:
-        return asyncio.run(done())
+        code = asyncio.run(done())
     except KeyboardInterrupt:
-        if command.run:
-            say(f"interrupted; go on with: {resume_command(command.run)}")
-        return EXIT_INTERRUPTED
+        code, interrupts.is_cut = EXIT_INTERRUPTED, True
+    if interrupts.is_cut and command.run:
+        say(f"interrupted; go on with: {resume_command(command.run)}")
+    return code

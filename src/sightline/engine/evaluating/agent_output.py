@@ -112,17 +112,24 @@ def _tell_output(output: Json, story: _Story) -> None:
         named = [(_id(call, len(story.uses) + number), call) for number, call in enumerate(calls, 1)]
         story.say(
             _content(message.get("content")),
-            [ToolUse(name=str(call.get("tool", "")), arguments=call.get("input"), id=name) for name, call in named],
+            [_use(name, call) for name, call in named],
         )
         for name, call in named:
             if "output" in call:
-                duration = _number(call.get("duration_ms"))
-                story.answer(
-                    name,
-                    _text(call["output"]),
-                    is_error=call.get("status") not in (None, "ok", "success", "completed"),
-                    seconds=None if duration is None else duration / 1000,
-                )
+                use = _use(name, call)
+                story.answer(name, _text(call["output"]), is_error=use.is_error, seconds=use.seconds)
+
+
+def _use(name: str, call: JsonObject) -> ToolUse:
+    """A call, with how long it took and whether it failed: both may be told of one whose result is not."""
+    duration = _number(call.get("duration_ms"))
+    return ToolUse(
+        name=str(call.get("tool", "")),
+        arguments=call.get("input"),
+        id=name,
+        is_error=call.get("status") not in (None, "ok", "success", "completed"),
+        seconds=None if duration is None else duration / 1000,
+    )
 
 
 def _id(call: JsonObject, number: int) -> str:
@@ -133,8 +140,16 @@ def _id(call: JsonObject, number: int) -> str:
 def _content(content: Json) -> str:
     if isinstance(content, list):
         blocks = [each for each in content if isinstance(each, dict)]
-        return "\n".join(_text(block.get("text", block.get("value", ""))) for block in blocks)
+        return "\n".join(_block(block) for block in blocks)
     return _text(content)
+
+
+def _block(block: JsonObject) -> str:
+    """Words, or what stands in their place: a file is named, for its content is not here."""
+    if block.get("type") in ("file", "image"):
+        name = next((block[key] for key in ("path", "source", "value") if block.get(key)), "")
+        return f"[{block['type']}: {_text(name) if not str(name).startswith('data:') else 'data'}]"
+    return _text(block.get("text", block.get("value", "")))
 
 
 # --- codex ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from sightline.engine.evaluating.grading import Graders
 from sightline.engine.evaluating.observing import told
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.wanted import Target, Wanted
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.evals.delivery.attachment import FileForm
 from sightline.evals.delivery.delivery import Delivery, deliver
 from sightline.evals.delivery.turns import turn_messages, windowed
@@ -24,6 +24,7 @@ from sightline.evals.result import Result, Status
 from sightline.evals.score import CaseScore
 from sightline.evals.suite import Case, CaseMessage
 from sightline.model.message import Message
+from sightline.model.parts import ToolCall
 from sightline.transport.clock import Clock
 
 _MOST_KEPT = 64 << 20
@@ -136,16 +137,18 @@ class CaseWorker:
             messages = windowed(delivery.messages, case.window_size)
             given = await target.answer(self._wanted(case, delivery, messages, trial))
             are_cached = are_cached and given.is_cached
-            observations.append(given.observation)
+            is_last = number + 1 == len(case.turns)
+            observation = given.observation if is_last else _answerable(given.observation)
+            observations.append(observation)
             grading = msgspec.structs.replace(
                 self._grading(case, messages, delivery.question),
                 expected=turn.expected,
-                expected_value=None,
+                expected_value=turn.expected_value,
                 is_turn=True,
             )
-            scores.append(await self.graders.graded(turn.graders, given.observation, grading, target.spec, trial))
+            scores.append(await self.graders.graded(turn.graders, observation, grading, target.spec, trial))
             has_failed = scores[-1].verdict == "fail" and case.on_turn_failure == "stop"
-            if given.observation.error or has_failed:
+            if observation.error or has_failed:
                 break
         whole = as_one(observations)
         score = await self._together(case, target, trial, scores, whole)
@@ -168,7 +171,12 @@ class CaseWorker:
 
     def _wanted(self, case: Case, delivery: Delivery, messages: tuple[Message, ...], trial: int) -> Wanted:
         return Wanted(
-            case=case.id, messages=messages, question=delivery.question, trial=trial, files=self._files[case.id]
+            case=case.id,
+            messages=messages,
+            question=delivery.question,
+            trial=trial,
+            files=self._files[case.id],
+            tools=case.tools,
         )
 
     def _grading(self, case: Case, messages: tuple[Message, ...], question: str) -> Grading:
@@ -196,6 +204,20 @@ def delivered(
         guideline_patterns=case.guideline_patterns,
         file_form=form,
     )
+
+
+def _answerable(observation: Observation) -> Observation:
+    """An answer after which a conversation can go on: one that ends in calls of tools waits for what nobody brings."""
+    last = observation.messages[-1:]
+    calls = [part.name for message in last for part in message.parts if isinstance(part, ToolCall)]
+    if observation.error or not calls:
+        return observation
+    fault = Fault(
+        Code.USAGE,
+        f"it called {', '.join(calls)}, and nobody runs declared tools: the next turn cannot follow",
+        hint="Use a target with toolsets, or end the case with this turn.",
+    )
+    return msgspec.structs.replace(observation, error=told(fault), error_code=fault.code.value)
 
 
 def _status(came: _Told) -> Status:

@@ -13,7 +13,7 @@ from sightline.engine.evaluating.command_line import check, filled, places_of
 from sightline.engine.evaluating.process import Process
 from sightline.engine.evaluating.purse import Purse
 from sightline.engine.evaluating.suite_files import SuiteFiles
-from sightline.engine.evaluating.wanted import Given, Wanted, unanswered
+from sightline.engine.evaluating.wanted import Given, Wanted, refuse_tools, unanswered
 from sightline.errors import Code, Fault
 from sightline.evals.observation import Observation
 from sightline.evals.target import CommandSpec, TargetSpec
@@ -77,7 +77,7 @@ class CommandTarget:
         if self._cli.healthcheck_command:
             ended = await self._process.run(
                 ("/bin/sh", "-c", self._cli.healthcheck_command),
-                folder=self._folder,
+                folder=self._folder if self._cli.healthcheck_cwd is None else self._cwd(self._cli.healthcheck_cwd),
                 environment=self._environment,
                 timeout=_HEALTH_SECONDS,
             )
@@ -95,6 +95,7 @@ class CommandTarget:
         """What it answered; one that fails or takes too long has no answer."""
         began = self._clock.elapsed()
         try:
+            refuse_tools(wanted, self.spec.name, "is a program, which has its own")
             observation = await self._answered(wanted)
         except Fault as fault:
             return unanswered(wanted, fault)

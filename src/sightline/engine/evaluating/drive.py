@@ -2,6 +2,7 @@
 more."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 
 from sightline.engine.evaluating.eval_log import EvalLog
@@ -47,8 +48,9 @@ class Drive:
         """Do all that is left. A fault that is no case's ends everything."""
         try:
             async with asyncio.TaskGroup() as group:
+                left = Counter(target for _, target, _ in self.log.standing.left)
                 for target, width in self._widths.items():
-                    for _ in range(width):
+                    for _ in range(min(width, left[target])):
                         group.create_task(self._work(target))
         except* Fault as faults:
             raise _first(faults) from None

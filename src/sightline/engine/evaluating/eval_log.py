@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from sightline.engine.evaluating.line_writer import LineWriter
 from sightline.engine.redaction import Redaction
 from sightline.errors import Code, Fault
-from sightline.evals.facts import EvalFact, write
+from sightline.evals.facts import CaseDone, EvalFact, read, write
 from sightline.evals.standing import Standing
 from sightline.store.logbook import Logbook
 
@@ -39,21 +39,25 @@ class EvalLog:
 
     def note(self, fact: EvalFact) -> None:
         """Write this down soon."""
-        self._writer.add(self._line(fact), lambda: self._written(fact))
-        self.standing.add(fact)
+        kept, line = self._kept(fact)
+        self._writer.add(line, lambda: self._written(kept))
+        self.standing.add(kept)
 
     async def noted(self, fact: EvalFact) -> None:
         """Write this down now; others are written with it."""
-        self.standing.add(fact)
-        await self._writer.lasting(self._line(fact), lambda: self._written(fact))
+        kept, line = self._kept(fact)
+        self.standing.add(kept)
+        await self._writer.lasting(line, lambda: self._written(kept))
 
     async def flushed(self) -> None:
         """All of it is written down."""
         await self._writer.flushed()
 
-    def _line(self, fact: EvalFact) -> bytes:
+    def _kept(self, fact: EvalFact) -> tuple[EvalFact, bytes]:
         masking = self._redaction.masking()
-        return masking.feed(write(fact)) + masking.close()
+        line = masking.feed(write(fact)) + masking.close()
+        # A result is looked at and exported as it is written down. What the run was told it is told in full.
+        return (read(line) if masking.has_found and isinstance(fact, CaseDone) else fact), line
 
     async def _append(self, lines: Sequence[bytes]) -> None:
         try:

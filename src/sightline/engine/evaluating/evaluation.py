@@ -158,7 +158,7 @@ class Evaluation:
             return Preview(delivery)
         means = Means(self.engine, self._rates, Purse(), PREFIX, self.surroundings.make_id)
         model = ModelTarget(spec, self.surroundings.choice(spec.model), means)
-        return Preview(delivery, model.prepared(delivery.messages))
+        return Preview(delivery, model.prepared(delivery.messages, found.tools))
 
     # --- parts ---
 
@@ -181,6 +181,8 @@ class Evaluation:
         def written(fact: EvalFact) -> None:
             if isinstance(fact, CaseDone):
                 told(meter.add(fact.result))
+            if isinstance(fact, EvalEnded):
+                self._drives.pop(run, None)  # whoever hears of the end reads it as one
             self._announce(run, log.standing)
 
         clock, secrets = self.engine.clock, self.engine.relay.secrets
@@ -202,7 +204,7 @@ class Evaluation:
             log.note(EvalEnded(why))
             await log.flushed()
         finally:
-            del self._drives[run]
+            self._drives.pop(run, None)
         return standing
 
     async def _left(self, run: str) -> Standing:

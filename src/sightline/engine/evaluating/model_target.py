@@ -11,6 +11,7 @@ from sightline.engine.engine import Engine
 from sightline.engine.evaluating.answer_cache import Answers
 from sightline.engine.evaluating.observing import observed
 from sightline.engine.evaluating.purse import Purse
+from sightline.engine.evaluating.rates import LONGEST
 from sightline.engine.evaluating.sharing import Admitted, Admitting
 from sightline.engine.evaluating.wanted import Given, Wanted, unanswered
 from sightline.engine.preparing import Prepared, prepared
@@ -21,6 +22,7 @@ from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.reply import Reply
+from sightline.model.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,12 @@ class ModelTarget:
         self._means = means
         self._cache = cache
 
-    def prompt(self, messages: tuple[Message, ...]) -> Prompt:
+    def prompt(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Prompt:
         """What is asked, with nothing in front that the case does not have."""
         spec = self.spec
         return Prompt(
             messages=messages,
+            tools=tools,
             instructions="",
             effort=spec.effort,
             max_tokens=spec.max_tokens,
@@ -72,13 +75,13 @@ class ModelTarget:
             stream=spec.stream,
         )
 
-    def prepared(self, messages: tuple[Message, ...]) -> Prepared:
+    def prepared(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Prepared:
         """The exact bytes for these messages."""
-        return prepared(self.prompt(messages), self.choice)
+        return prepared(self.prompt(messages, tools), self.choice)
 
     async def answer(self, wanted: Wanted) -> Given:
         """The answer, or why there is none."""
-        return await self.asked(self.prompt(wanted.messages), wanted)
+        return await self.asked(self.prompt(wanted.messages, wanted.tools), wanted)
 
     async def judge(self, wanted: Wanted, schema: JsonObject, name: str, temperature: float | None) -> Given:
         """The same, in the form of a schema where the model is not known to be unable to keep to one."""
@@ -121,10 +124,14 @@ class ModelTarget:
         if self._cache is not None:
             await self._cache.flushed()
 
-    async def _sent(self, ready: Prepared, wanted: Wanted, exchange: str) -> Observation:
+    async def admitted(self, ready: Prepared) -> Admitted:
+        """Wait until this can go."""
         means = self._means
         tokens = means.engine.estimate(ready).tokens if means.rates.counts_tokens(self.choice) else 0
-        reservation = await means.rates.admitted(self.choice, tokens)
+        return await means.rates.admitted(self.choice, tokens)
+
+    async def _sent(self, ready: Prepared, wanted: Wanted, exchange: str) -> Observation:
+        means, reservation = self._means, await self.admitted(ready)
         way = _Way(reservation, means, means.engine.clock.elapsed(), ready.sha256)
         try:
             reply = await means.engine.ask(
@@ -135,6 +142,7 @@ class ModelTarget:
                 session=means.session,
                 waits=False,
                 exchange=exchange,
+                max_wait=LONGEST,
             )
         finally:
             reservation.release()

@@ -10,7 +10,7 @@ from sightline.engine.engine import Engine
 from sightline.engine.evaluating.command_target import CommandTarget
 from sightline.engine.evaluating.mock_target import MockTarget
 from sightline.engine.evaluating.model_target import Means, ModelTarget
-from sightline.engine.evaluating.purse import Purse
+from sightline.engine.evaluating.purse import Purse, check_priced
 from sightline.engine.evaluating.rates import limited
 from sightline.engine.evaluating.replay_target import ReplayTarget
 from sightline.engine.evaluating.sharing import OwnSharing, Sharing
@@ -95,10 +95,8 @@ class Targets:
 
     def _choice(self, spec: TargetSpec) -> Choice:
         choice = limited(self._around.choice(spec.model), spec.rpm, spec.tpm)
-        prices = choice.facts.prices
-        if self._has_budget and (prices is None or None in (prices.input, prices.output)):
-            message = f"there is a budget, and the prices of {choice.model} are not known"
-            raise Fault(Code.USAGE, message, hint=f'Tell them in [models."{choice.model}"], or leave the budget out.')
+        if self._has_budget:
+            check_priced(choice)
         return choice
 
     async def _with_tools(self, spec: TargetSpec) -> Target:

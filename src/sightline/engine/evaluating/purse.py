@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from sightline.catalog.choose import Choice
+from sightline.errors import Code, Fault
 from sightline.evals.result import Result
 from sightline.evals.score import CaseScore, Score
 
@@ -15,6 +17,14 @@ class Purse:
     def spend(self, cost: float | None) -> None:
         """So much more."""
         self.spent += cost or 0.0
+
+
+def check_priced(choice: Choice) -> None:
+    """Refuse a model of which nobody could say what it has cost, where there is a budget."""
+    prices = choice.facts.prices
+    if prices is None or None in (prices.input, prices.output):
+        message = f"there is a budget, and the prices of {choice.model} are not known"
+        raise Fault(Code.USAGE, message, hint=f'Tell them in [models."{choice.model}"], or leave the budget out.')
 
 
 def spent_on(result: Result) -> float:

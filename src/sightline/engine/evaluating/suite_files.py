@@ -9,6 +9,7 @@ from sightline.evals.reading.paths import candidates
 
 LONGEST_FILE = 64 << 20
 _MOST_LISTED = 100_000
+_LONGEST_SHOWN = 80
 _PRESENT = b""
 
 
@@ -28,7 +29,7 @@ class SuiteFiles:
     def read(self, path: str) -> bytes | None:
         """What stands in a file; None if there is no such file. One that cannot be read is a fault."""
         found = self.path(path)
-        if found is None or not found.is_file():
+        if found is None or not _is_file(found, path):
             return None
         try:
             with found.open("rb") as file:
@@ -46,7 +47,7 @@ class SuiteFiles:
                 return self.read(need.path)
             case "presence":
                 found = self.path(need.path)
-                return _PRESENT if found is not None and found.is_file() else None
+                return _PRESENT if found is not None and _is_file(found, need.path) else None
             case "listing":
                 return self._listing(need.path)
 
@@ -54,7 +55,7 @@ class SuiteFiles:
         """Where a file lies that a suite names: beside it, or in a folder above."""
         for each in candidates(suite, path):
             found = self.path(each)
-            if found is not None and found.is_file():
+            if found is not None and _is_file(found, each):
                 return each
         return None
 
@@ -72,3 +73,12 @@ class SuiteFiles:
                     Code.CONFIG, f"{folder or '.'} has more than {_MOST_LISTED} files", hint="Name a folder in it."
                 )
         return "\n".join(names).encode("utf-8", "surrogateescape")
+
+
+def _is_file(found: Path, path: str) -> bool:
+    """Whether there is a file. A name that no file can have is a fault."""
+    try:
+        return found.is_file()
+    except OSError as error:
+        shown = path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}…"
+        raise Fault(Code.CONFIG, f"{shown}: {error.strerror}", hint="Give it a shorter name.", status=422) from None

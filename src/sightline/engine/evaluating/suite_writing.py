@@ -1,11 +1,12 @@
 """Cases and values written into the files of suites, so that everything else in them stays as it was."""
 
+import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from sightline.catalog.problem import Path as DocumentPath
 from sightline.catalog.problem import quoted
@@ -15,14 +16,16 @@ from sightline.errors import Code, Fault
 from sightline.evals.making.writing import MadeFile
 from sightline.evals.place import Problem
 from sightline.evals.reading.need import Need
-from sightline.evals.reading.node import Node
 from sightline.evals.reading.paths import folder_of, joined, refusal_of
-from sightline.evals.reading.saving import appended, case_path, saved
-from sightline.evals.reading.yaml_text import read_yaml
-from sightline.evals.suite import Case
+from sightline.evals.reading.saving import appended, case_path, cases_in, saved
+from sightline.evals.reading.yaml_text import is_whole, read_yaml
+from sightline.evals.suite import Case, Suite
 from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import encode
 
 ENDINGS = (".yaml", ".yml", ".jsonl")
+_RUNNING = frozenset({"command", "script", "python"})
+_WRITABLE = 0o222
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +38,21 @@ class Written:
 
 
 class SuiteWriter:
-    """Writes below one folder. What a suite would not be read back from is not written."""
+    """Writes below one folder. What a suite would not be read back from is not written, and neither is a command that
+    was not in the file before: what is run is for whoever can change files, not for whoever can reach the page."""
 
     def __init__(self, files: SuiteFiles, environment: Mapping[str, str]) -> None:
         self._files = files
         self._environment = environment
+        self._read: tuple[str, str, dict[str, Json]] = "", "", {}
 
     def append(self, file: str, text: str, beside: Sequence[MadeFile] = ()) -> Written:
         """The cases of a text at the end of a suite, which is begun if it is not there; `beside` are files that they
         name, by their path from the suite."""
         self._check(file)
+        if not is_whole(text):
+            hint = "Write both halves, or leave it out."
+            raise Fault(Code.USAGE, "the text has half a character in it", hint=hint, status=422)
         cases = _cases_of(text, file)
         others = self._beside(file, beside)
         before = self._files.read(file)
@@ -56,7 +64,9 @@ class SuiteWriter:
                     hint = "Give it another id."
                     raise Fault(Code.USAGE, f"{file} has a case {quoted(name)} already", hint=hint, status=409)
                 data = appended(data, file, case)
-        sound(read_text(_Overlaid(self._files, others), file, data, self._environment), file)
+        suite = sound(read_text(_Overlaid(self._files, others), file, data, self._environment), file)
+        self._check_commands(file, before, suite)
+        self._check_same(file, before)
         for path, content in others.items():
             self._write(path, content)
         self._write(file, data)
@@ -64,39 +74,82 @@ class SuiteWriter:
 
     def set(self, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> Written:
         """One value of a case. The file must be the one of this hash, or somebody else's change would be lost."""
-        self._check(file)
-        data = self._files.read(file)
-        if data is None or _hash(data) != sha256:
-            hint = "Look at it again, and change what is there now."
-            raise Fault(Code.USAGE, f"{file} changed since it was looked at", hint=hint, status=409)
+        _, after = self.changed(file, case, [(path, value)], sha256)
+        return self.put(file, after, sha256, (case,))
+
+    def changed(
+        self, file: str, case: str, changes: Sequence[tuple[DocumentPath, Json]], sha256: str
+    ) -> tuple[bytes, bytes]:
+        """The file as it is, and as it would be with these values in a case. Nothing is written."""
+        data = self._known(file, sha256)
         where = case_path(data, file, case)
         if where is None:
             hint = "It stands in another file, or has another id there."
             raise Fault(Code.USAGE, f"{file} has no case {quoted(case)}", hint=hint, status=409)
-        changed = saved(data, file, (*where, *path), value)
-        sound(read_text(self._files, file, changed, self._environment), file)
-        self._write(file, changed)
-        return Written(file, _hash(changed), (case,))
+        changed = data
+        for path, value in changes:
+            changed = saved(changed, file, (*where, *path), value)
+        suite = sound(read_text(self._files, file, changed, self._environment), file)
+        self._check_commands(file, data, suite)
+        return data, changed
+
+    def put(self, file: str, data: bytes, sha256: str, cases: tuple[str, ...]) -> Written:
+        """All of a file, which must still be the one of this hash."""
+        self._known(file, sha256)
+        self._write(file, data)
+        return Written(file, _hash(data), cases)
 
     def source(self, case: Case) -> tuple[str, str, Json]:
         """Where a case stands, as far as it can be changed there: its file, the file's hash, and the case as it is
-        written."""
+        written. A file that cannot be read any more has none."""
         file = case.place.file
         data = self._files.read(file) if file else None
         if data is None or not file.lower().endswith(ENDINGS):
             return "", "", None
-        where = case_path(data, file, case.id)
-        return ("", "", None) if where is None else (file, _hash(data), _at(data, file, where))
+        sha256 = _hash(data)
+        # Reading takes long, and whoever looks at one case looks at its neighbours next.
+        known = self._read
+        if known[:2] != (file, sha256):
+            try:
+                known = file, sha256, cases_in(data, file)
+            except Fault:
+                known = file, sha256, {}
+            self._read = known
+        found = known[2].get(case.id)
+        return ("", "", None) if found is None else (file, sha256, found)
+
+    def _known(self, file: str, sha256: str) -> bytes:
+        self._check(file)
+        data = self._files.read(file)
+        if data is None or _hash(data) != sha256:
+            raise _changed(file)
+        return data
 
     def _check(self, file: str) -> None:
         refusal = refusal_of(file)
         if refusal is None and not file.lower().endswith(ENDINGS):
             refusal = f"{quoted(file)} is no file of a suite", f"Its name ends in {', '.join(ENDINGS)}."
+        if refusal is None and any(name.startswith(".") for name in PurePosixPath(file).parts if name != "."):
+            refusal = f"{quoted(file)} is hidden", "Name a file that does not begin with a dot, in folders that do not."
         if refusal is None and joined("", file) is None:
             refusal = f"{quoted(file)} leads out of the folder", "Name a file in it."
         if refusal is not None or self._files.path(file) is None:
             message, hint = refusal or (f"{quoted(file)} leads out of the folder", "Name a file in it.")
             raise Fault(Code.USAGE, message, hint=hint, status=422)
+
+    def _check_commands(self, file: str, before: bytes | None, after: Suite) -> None:
+        wanted = commands_of(after)
+        if not wanted:
+            return
+        was = None if before is None else read_text(self._files, file, before, self._environment).suite
+        if was is None or not wanted <= commands_of(was):
+            hint = "Write the grader into the file itself; after that the rest of it can be changed here."
+            raise Fault(Code.USAGE, f"{file} would run a command that it does not run now", hint=hint, status=422)
+
+    def _check_same(self, file: str, before: bytes | None) -> None:
+        """Reading takes its time, in which an editor may have saved the file."""
+        if self._files.read(file) != before:
+            raise _changed(file)
 
     def _beside(self, file: str, made: Sequence[MadeFile]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -126,11 +179,15 @@ def replace_file(path: Path, data: bytes) -> None:
     """The file with these bytes, or as it was: never half of them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    if not mode & _WRITABLE:
+        raise PermissionError(errno.EACCES, "the file is read-only")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     other = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         other.chmod(mode)
         other.replace(path)
     except OSError:
@@ -164,16 +221,27 @@ def _cases_of(text: str, file: str) -> list[JsonObject]:
     return [each for each in cases if isinstance(each, dict)]
 
 
-def _at(data: bytes, file: str, path: DocumentPath) -> Json:
-    if file.lower().endswith(".jsonl"):
-        line = data.split(b"\n")[int(path[0])]
-        tree = read_yaml(line, file)
-        return None if isinstance(tree, Problem) else tree.json
-    found = read_yaml(data, file)
-    for step in path:
-        assert isinstance(found, Node)
-        found = found.items[step] if isinstance(step, int) else found.members[step]
-    return None if isinstance(found, Problem) else found.json
+def commands_of(suite: Suite) -> set[bytes]:
+    """What the graders of a suite run, each as it is written."""
+    held = (graders for case in suite.cases for graders in (case.graders, *(turn.graders for turn in case.turns)))
+    specs = (spec for graders in held for spec in graders)
+    return {encode(command) for spec in specs for command in _commands({"type": spec.type, **spec.config})}
+
+
+def _commands(config: Json) -> Iterator[JsonObject]:
+    if isinstance(config, list):
+        for each in config:
+            yield from _commands(each)
+    # What a tool is expected to be called with is run by nobody here.
+    elif isinstance(config, dict) and config.get("type") != "tool-trajectory":
+        if not _RUNNING.isdisjoint(config):
+            yield {key: config[key] for key in sorted({*_RUNNING, "cwd", "type"} & config.keys())}
+        yield from _commands(list(config.values()))
+
+
+def _changed(file: str) -> Fault:
+    hint = "Look at it again, and change what is there now."
+    return Fault(Code.USAGE, f"{file} changed since it was looked at", hint=hint, status=409)
 
 
 def _hash(data: bytes) -> str:

@@ -28,8 +28,9 @@ def _unpriced(_provider: str, _model: str) -> Prices | None:
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """`root` is the folder below which suites and their files are. `environment` is all of it; commands get it without
-    the variables in `secrets`. `make_id` names exchanges. `process` is the name of this process, and `is_alive` tells
-    of such a name whether that process still runs. `elsewhere` is where cases are run, if not here."""
+    the variables in `secrets`. `make_id` names exchanges, and `make_token` is what a grading command may ask models by.
+    `process` is the name of this process, and `is_alive` tells of such a name whether that process still runs.
+    `elsewhere` is where cases are run, if not here."""
 
     catalog: Catalog
     has_key: Callable[[Provider], bool]
@@ -46,6 +47,7 @@ class Surroundings:
     runner: Runner | None = None
     equipping: Equipping | None = None
     client: HttpClient | None = None
+    make_token: Callable[[], str] | None = None
     elsewhere: Elsewhere | None = None
 
     def choice(self, model: str) -> Choice:

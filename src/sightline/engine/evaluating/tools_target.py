@@ -8,7 +8,10 @@ import msgspec
 from sightline.engine.chatting.with_tools import Equipment
 from sightline.engine.evaluating.model_target import Means, ModelTarget
 from sightline.engine.evaluating.observing import observed_run
-from sightline.engine.evaluating.wanted import Given, Wanted, unanswered
+from sightline.engine.evaluating.rates import LONGEST
+from sightline.engine.evaluating.wanted import Given, Wanted, refuse_tools, unanswered
+from sightline.engine.preparing import Prepared
+from sightline.engine.running.asking import Gate
 from sightline.engine.running.judging import Judging, Said
 from sightline.engine.running.runner import Runner
 from sightline.errors import Fault
@@ -65,8 +68,7 @@ class ToolsTarget:
         heard = _Heard(self._means.engine.clock.elapsed)
         limits = Limits() if spec.requests is None else Limits(requests=spec.requests)
         try:
-            reservation = await self._means.rates.admitted(choice, 0)
-            reservation.release()
+            refuse_tools(wanted, spec.name, "runs tools of its own")
             ended = await self._runner.run(
                 self._model.prompt(wanted.messages),
                 choice,
@@ -85,6 +87,7 @@ class ToolsTarget:
                     "toolsets": list(spec.toolsets),
                 },
                 told=heard,
+                gate=Gate(self._admitted, LONGEST),
             )
             observation = observed_run(ended, run, choice, heard.seconds)
         except Fault as fault:
@@ -95,6 +98,9 @@ class ToolsTarget:
                 observation, asked=wanted.messages, question=wanted.question, exchanges=tuple(heard.exchanges)
             )
         )
+
+    async def _admitted(self, ready: Prepared) -> Callable[[], None]:
+        return (await self._model.admitted(ready)).release
 
     async def close(self) -> None:
         """Tools are closed by whoever opened them."""

@@ -3,22 +3,25 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.evals.observation import Observation
 from sightline.evals.target import TargetSpec
 from sightline.model.message import Message
+from sightline.model.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """One question: the messages as they are delivered, and the same as one text. `files` are those that the case
-    names, below the folder of the suites. `trial` tells answers to the same question apart."""
+    names, below the folder of the suites. `trial` tells answers to the same question apart. `tools` are declared, and
+    run by nobody: who cannot declare them refuses the question."""
 
     case: str
     messages: tuple[Message, ...]
     question: str = ""
     trial: int = 0
     files: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +56,11 @@ def unanswered(wanted: Wanted, fault: Fault) -> Given:
         asked=wanted.messages, question=wanted.question, error=words, error_code=fault.code.value, requests=0
     )
     return Given(observation)
+
+
+def refuse_tools(wanted: Wanted, target: str, why: str) -> None:
+    """A fault where a case declares tools, and the target cannot: without them it would be another case."""
+    if wanted.tools:
+        names = ", ".join(getattr(each, "name", "a server's") for each in wanted.tools[:8])
+        hint = "Ask a model without toolsets, or take `tools` out of the case."
+        raise Fault(Code.USAGE, f"the case declares tools ({names}), and {target} {why}", hint=hint)

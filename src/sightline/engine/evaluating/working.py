@@ -51,7 +51,16 @@ async def working(
     process, python = Process(clock), PythonGraders(environment)
     opened: dict[str, Target] = {}
     graders = Graders(
-        began.suite.file, files, targets.judging, process, python, environment, clock, began.options.judge
+        began.suite.file,
+        files,
+        targets.judging,
+        process,
+        python,
+        environment,
+        clock,
+        began.options.judge,
+        known=tuple(spec.name for spec in (*began.judges, *began.targets)),
+        make_token=around.make_token,
     )
     worker = CaseWorker(began, opened, graders, FileShelf(files), clock)
     try:

@@ -1,6 +1,6 @@
 """One round's request, from the loop's wish to the reply that it is sent."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -25,6 +25,7 @@ from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage
 from sightline.store.entries import Noted
+from sightline.transport.retry import LONGEST_WAIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,31 @@ class Opening:
     budgeted: tuple[JsonObject, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Lets the requests of a run go where whoever began it sees to the account's limits. `admitted` returns when one
+    can go, with what to call once it is on its way or never will be; `max_wait` is the longest wait that a provider may
+    ask for before another attempt."""
+
+    admitted: Callable[[Prepared], Awaitable[Callable[[], None]]]
+    max_wait: float = LONGEST_WAIT
+
+
+async def _at_once(_prepared: Prepared) -> Callable[[], None]:
+    return _nothing
+
+
+def _nothing() -> None:
+    """Nobody kept a place for it."""
+
+
 @dataclass
 class Asking:
     """Asks the model of a run. `held` hears whether a person is waited for before the request goes out, `paused` how
     long the provider's limits are waited for, and None once they are not, `noted` of each fact of its exchanges.
 
-    `is_stream` is how the run was begun; what a person makes of that in a body counts from then on.
+    `is_stream` is how the run was begun; what a person makes of that in a body counts from then on. Where there is a
+    `gate`, it is waited for in place of what the engine knows of the account's limits.
     """
 
     engine: Engine
@@ -53,6 +73,7 @@ class Asking:
     held: Callable[[str], None]
     paused: Callable[[Wait | None], None]
     noted: Telling | None = None
+    gate: Gate | None = None
     _events: list[StreamEvent] = field(default_factory=list)
 
     def prepared(self, request: Request) -> Prepared:
@@ -64,24 +85,28 @@ class Asking:
     async def ask(self, request: Request, exchange: str, opening: "Opening") -> Replied:
         """The reply, whatever became of the request: a fault is one too. The time is not in it."""
         self._events.clear()
-        way = _Way(self, exchange)
+        way, gate = _Way(self, exchange), self.gate or Gate(_at_once)
+        sent: Callable[[], None] = _nothing
         try:
             prepared = self.prepared(request)
+            sent = await gate.admitted(prepared)
             reply = await self.engine.ask(
                 prepared,
                 heard=self._hear,
-                tried=_ignore,
+                tried=lambda _attempt: sent(),
                 paused=self.paused,
                 session=self.session,
                 hold=opening.hold,
-                waits=opening.waits,
+                waits=opening.waits and self.gate is None,
                 noted=way.note,
                 budgeted=opening.budgeted,
                 exchange=exchange,
+                max_wait=gate.max_wait,
             )
         except Fault as fault:
             return Replied(Reply(fault=way.dropped or fault, dialect=self.choice.dialect), sent=way.sent)
         finally:
+            sent()
             self.held("")
             self.paused(None)
         return Replied(reply, sent=way.sent, estimate=self._estimate(prepared, reply))
@@ -143,7 +168,3 @@ class _Way:
         if self.is_edited and hold is not None and hold.phase == "request" and hold.draft.sha256 == sha256:
             choice = self.asking.choice
             self.sent = read_request(choice.dialect, hold.draft.data, choice.model)
-
-
-def _ignore(_told: object) -> None:
-    """The record tells it."""

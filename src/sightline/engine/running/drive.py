@@ -15,7 +15,7 @@ from sightline.engine.engine import Engine
 from sightline.engine.heard import Heard
 from sightline.engine.overheard import Telling
 from sightline.engine.running.approving import Approving
-from sightline.engine.running.asking import Asking, Opening
+from sightline.engine.running.asking import Asking, Gate, Opening
 from sightline.engine.running.brake import Brake
 from sightline.engine.running.moments import Moments, refused
 from sightline.engine.running.offered import Offered
@@ -78,7 +78,7 @@ class Means:
 @dataclass(frozen=True, slots=True)
 class Company:
     """Who takes part in one run: its tools, who decides, its hooks, who hears what the model says as it comes, who
-    hears of each fact of its exchanges, and who watches it otherwise."""
+    hears of each fact of its exchanges, who watches it otherwise, and who lets its requests go."""
 
     tools: Tools
     approver: Approver
@@ -86,6 +86,7 @@ class Company:
     heard: Heard
     noted: Telling | None = None
     watcher: Watcher | None = None
+    gate: Gate | None = None
 
 
 @dataclass
@@ -121,7 +122,15 @@ class Drive:
         self._offered = Offered(plan.toolbox, company.tools.definitions)
         self._moments = Moments(company.hooks, self.log, self.brake)
         self._asking = Asking(
-            engine, self.choice, self.began.session, is_stream, company.heard, self._hold, self._pause, company.noted
+            engine,
+            self.choice,
+            self.began.session,
+            is_stream,
+            company.heard,
+            self._hold,
+            self._pause,
+            company.noted,
+            company.gate,
         )
         self._approving = Approving(self._moments.before_tool, self._decided, plan.policy)
         self._using = Using(

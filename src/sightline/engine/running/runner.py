@@ -16,7 +16,7 @@ from sightline.engine.heard import Heard
 from sightline.engine.hub import Hub
 from sightline.engine.overheard import Telling
 from sightline.engine.preparing import composed, written
-from sightline.engine.running.asking import Opening
+from sightline.engine.running.asking import Gate, Opening
 from sightline.engine.running.drive import Company, Drive, Means
 from sightline.engine.running.past_runs import PastRuns, beginning
 from sightline.engine.running.people import Approver, Watcher
@@ -103,12 +103,13 @@ class Runner:
         origin: JsonObject | None = None,
         told: FactTelling | None = None,
         watcher: Watcher | None = None,
+        gate: Gate | None = None,
     ) -> Ended:
         """Begin a run and drive it to its end. What cannot even be asked for is a fault, and no run.
 
         The plan's dialect is that of the choice; where it names none, its tools are all that there are, and its prices
-        those of the model. `opening` is how its first request is sent, `told` hears each fact of the run. To be
-        cancelled leaves a run that can be taken up again.
+        those of the model. `opening` is how its first request is sent, `told` hears each fact of the run, `gate` lets
+        its requests go. To be cancelled leaves a run that can be taken up again.
         """
         plan = _completed(plan, choice, tools, is_hooked=hooks is not None)
         if isinstance(wanted, Prompt):
@@ -118,7 +119,7 @@ class Runner:
         if isinstance(standing.step, Ask):
             written(standing.step.request, choice, stream=bool(wanted.options.stream))
         await log.note(began, RunTaken(self.surroundings.process))
-        company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher)
+        company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher, gate)
         drive = Drive(standing, log, began, choice, self._means, company, is_stepping, opening=opening or Opening())
         return await self._driven(drive)
 

@@ -1,0 +1,127 @@
+"""The page's calls about suites behind a real port: who may call them, with which method, and with what."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import cast
+from urllib.parse import urlsplit
+
+import pytest
+
+from sightline.server.workbench.evaluating.calls import Evals, eval_calls
+from tests.gateway_server import Served, served
+
+SUITE = "tests:\n  - {id: one, criteria: x, input: hi}\n"
+
+
+class _Named:
+    """Whoever is asked for: only the names of the calls matter here."""
+
+    def __getattr__(self, name: str) -> "_Named":
+        return self
+
+    def __call__(self, *_: object) -> "_Named":
+        return self
+
+
+CALLS = {
+    f"/api/{pattern.replace('*', 'e_1')}": tuple(methods)
+    for pattern, methods in eval_calls(cast("Evals", _Named())).items()
+}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "evals").mkdir()
+    (folder / "evals" / "s.yaml").write_text(SUITE)
+    (folder / "outside.yaml").write_text(SUITE)
+    with served(folder, "") as server:
+        yield server
+
+
+def asked(
+    page: Served, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+) -> tuple[int, bytes]:
+    """With the token, unless other headers are told."""
+    at = urlsplit(page.url)
+    connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=20)
+    try:
+        shown = {"authorization": f"Bearer {page.token}"} if headers is None else headers
+        connection.request(method, path, body, shown)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("path", CALLS)
+@pytest.mark.parametrize("shown", [{}, {"authorization": "Bearer wrong"}, {"cookie": "sightline_1=wrong"}], ids=str)
+def test_every_call_wants_the_token(page: Served, path: str, shown: dict[str, str]) -> None:
+    for method in ("GET", "POST", "PUT", "DELETE"):
+        status, body = asked(page, method, path, b"{}", shown)
+        assert (status, json.loads(body)["error"]["code"]) == (401, "auth")
+
+
+@pytest.mark.parametrize("path", CALLS)
+@pytest.mark.parametrize(
+    "shown", [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}], ids=str
+)
+def test_another_site_is_refused_although_it_has_the_token(page: Served, path: str, shown: dict[str, str]) -> None:
+    known = {"authorization": f"Bearer {page.token}", **shown}
+    assert asked(page, CALLS[path][0], path, b"{}", known)[0] == 403
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_a_method_that_a_call_does_not_have_is_refused(page: Served, path: str) -> None:
+    for method in {"GET", "POST", "PUT", "DELETE"} - set(CALLS[path]):
+        if method == "GET" and path.count("/") == 3:
+            continue  # a name that no call has is one of a run
+        assert asked(page, method, path, b"{}")[0] == 405
+
+
+ORDERS = [path for path, methods in CALLS.items() if methods == ("POST",)]
+
+
+@pytest.mark.parametrize("path", ORDERS)
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b"\xff\xfe", b'{"zz": 1}', b'{"file": 1}', b"[" * 100_000, b'{"a":' * 5000], ids=len
+)
+def test_bodies_that_make_no_sense_are_refused_in_words(page: Served, path: str, body: bytes) -> None:
+    status, answer = asked(page, "POST", path, body)
+    assert status in (400, 404, 409, 413, 422)
+    assert json.loads(answer)["error"]["message"]
+
+
+def test_a_body_that_is_too_large_is_refused(page: Served) -> None:
+    for path in ORDERS:
+        assert asked(page, "POST", path, json.dumps({"yaml": "x" * (4 << 20)}).encode())[0] == 413
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("../outside.yaml", "/etc/s.yaml", "evals/../../x.yaml", "..\\x.yaml", "a\0.yaml", "%2e%2e/../../x.yaml"),
+        *("x" * 300 + ".yaml", ".agentv/targets.yaml", "s.txt", "", "\ud800.yaml"),
+    ],
+    ids=lambda name: ascii(name)[:20],
+)
+def test_nothing_is_written_outside_of_the_folder(page: Served, file: str) -> None:
+    told = {"file": file, "yaml": "tests: [{id: new, criteria: x, input: hi}]"}
+    status, answer = page.post("/api/evals/save", json.dumps(told).encode())
+    assert (status, bool(answer["error"]["message"])) == (422, True)
+
+
+def test_a_case_that_runs_a_command_is_not_taken_from_a_request(page: Served) -> None:
+    case = {"id": "new", "input": "hi", "assertions": [{"type": "code-grader", "command": ["touch", "ran"]}]}
+    told = {"file": "s.yaml", "yaml": json.dumps({"tests": [case]})}
+    status, answer = page.post("/api/evals/save", json.dumps(told).encode())
+    assert (status, answer["error"]["message"]) == (422, "evals/s.yaml would run a command that it does not run now")
+
+
+@pytest.mark.parametrize("run", ["e_9", "..%2f..", "%00", "e_1%27--", "%ff", "x" * 2000])
+def test_a_run_that_is_not_there_is_told(page: Served, run: str) -> None:
+    for path in (f"/api/evals/{run}", f"/api/evals/{run}/case?case=one"):
+        assert asked(page, "GET", path)[0] == 404
+    for order, body in (("rerun", {}), ("stop", {}), ("case/save", {"case": "one", "path": ["input"], "value": "x"})):
+        assert page.post(f"/api/evals/{run}/{order}", json.dumps(body).encode())[0] == 404
