@@ -74,7 +74,7 @@ def _tried(cpus: int) -> Iterator[RayCluster | None]:
             stderr=said,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            env=kept | {"RAY_USAGE_STATS_ENABLED": "0"},
+            env=kept | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "120"},
         )
     cluster = RayCluster(f"ray://127.0.0.1:{port}", folder, started.pid)
     try:

@@ -52,9 +52,12 @@ class FakeRay:
 
     exceptions = SimpleNamespace(RayError=RayError, RayActorError=RayActorError, RayTaskError=RayTaskError)
 
-    def __init__(self, listens: Callable[[], bytes] = lambda: b"news", trouble: Exception | None = None) -> None:
+    def __init__(
+        self, listens: Callable[[], bytes] = lambda: b"news", trouble: Exception | None = None, times: int = 1000
+    ) -> None:
         self.listens = listens
         self.trouble = trouble
+        self.times = times
         self.told: list[Any] = []
         self.killed: list[Any] = []
         self.is_connected = False
@@ -62,7 +65,7 @@ class FakeRay:
 
     def init(self, address: str, **_options: Any) -> None:
         self.told.append(address)
-        if self.trouble is not None:
+        if self.trouble is not None and len(self.told) <= self.times:
             raise self.trouble
         self.is_connected = True
 
@@ -194,6 +197,21 @@ def test_a_cluster_that_does_not_let_us_in_is_told_in_a_line(monkeypatch: pytest
     with_ray(monkeypatch, FakeRay(trouble=RuntimeError("Python minor versions differ\nand more\n")))
     words = told(RayFleet(RayAddress("127.0.0.1", port)))
     assert "does not let us in: Python minor versions differ (" in words
+
+
+FAILED = ConnectionAbortedError("Initialization failure from server:\nTraceback\nTimeoutError: it took too long")
+
+
+def test_a_cluster_whose_own_process_did_not_come_up_is_asked_again(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    fake = FakeRay(trouble=FAILED, times=2)
+    with_ray(monkeypatch, fake)
+    assert asyncio.run(RayFleet(RayAddress("127.0.0.1", port)).open(b"files")) == 3
+    assert len(fake.told) == 3
+    fake = FakeRay(trouble=FAILED)
+    with_ray(monkeypatch, fake)
+    with pytest.raises(Fault, match="does not let us in: TimeoutError: it took too long"):
+        asyncio.run(RayFleet(RayAddress("127.0.0.1", port)).open(b"files"))
+    assert len(fake.told) == 3
 
 
 def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: int) -> None:

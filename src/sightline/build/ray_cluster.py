@@ -20,8 +20,11 @@ SCHEME = "ray://"
 REACHED_IN = 10.0
 """Seconds in which somebody must answer at the address."""
 
-CONNECTED_IN = 90.0
+CONNECTED_IN = 180.0
 """Seconds in which a cluster that answers must have let us in; it starts a process for that."""
+
+TRIES = 3
+"""How often it may try: Ray gives that process a fixed time, and a cluster may have much else to do."""
 
 _LEFT_IN = 10.0
 _THREADS = 4
@@ -191,14 +194,24 @@ class RayFleet:
         ray = self._ray
         logging.getLogger("ray").setLevel(logging.CRITICAL)
         try:
-            ray.init(self.address, log_to_driver=False, logging_level=logging.CRITICAL)
+            self._let_in(TRIES)
         except ImportError:
             raise _not_installed() from None
+        except ConnectionAbortedError as error:  # its own words come last, behind where it happened
+            raise self._unreachable(f"does not let us in: {_last_line(error)}") from None
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise self._unreachable(f"does not let us in: {_first_line(error)}") from None
         # What the cluster's own process logs would come here past all settings.
         logging.getLogger("ray.util.client.logsclient").disabled = True
         self._actors = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=_THREADS)(HostProcess)
+
+    def _let_in(self, tries: int) -> None:
+        try:
+            self._ray.init(self.address, log_to_driver=False, logging_level=logging.CRITICAL)
+        except ConnectionAbortedError:
+            if tries == 1:
+                raise
+            self._let_in(tries - 1)
 
     def _unreachable(self, what: str) -> Fault:
         hint = "Is it the address of the cluster's Ray Client server? Its machines need the same Ray and Python."
