@@ -30,17 +30,13 @@ class Counter:
 
     def estimate(self, choice: Choice, request: Request) -> Estimate:
         """The tokens of a request at this provider."""
-        return self._calibrated(choice, request).request(request)
+        estimator = self.estimator(choice)
+        estimator.calibrate(self.memory.ratio(choice.provider_name, choice.model, tools=bool(request.tools)))
+        return estimator.request(request)
 
     def uncorrected(self, choice: Choice, request: Request) -> Estimate:
         """The same without what was learned, from which more can be learned."""
-        return self._calibrated(choice, request).uncorrected(request)
-
-    def _calibrated(self, choice: Choice, request: Request) -> Estimator:
-        estimator = self.estimator(choice)
-        ratio = self.memory.ratio(choice.provider_name, choice.model, tools=bool(request.tools))
-        estimator.calibrate(ratio)
-        return estimator
+        return self.estimator(choice).uncorrected(request)
 
     def estimator(self, choice: Choice) -> Estimator:
         """The one for this model, which remembers what it has counted."""

@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 
 from sightline.cli.program import main, parser
@@ -29,3 +31,18 @@ def test_eval_alone_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize("words", [["--cache", "--no-cache"], ["--resume", "a", "--dry-run"], ["--trials", "0"]])
 def test_what_excludes_itself_is_refused(words: list[str]) -> None:
     assert main(["eval", "run", "s.yaml", *words]) == 2
+
+
+def test_circular_garbage_is_looked_for_as_often_as_before_once_a_command_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, meanwhile = gc.get_threshold(), list[int]()
+
+    def run(_arguments: object) -> int:
+        meanwhile.append(gc.get_threshold()[0])
+        return 0
+
+    monkeypatch.setattr("sightline.cli.evals.validating.run", run)
+    assert main(["eval", "validate", "s.yaml"]) == 0
+    assert meanwhile[0] > before[0]
+    assert gc.get_threshold() == before
