@@ -153,7 +153,7 @@ class EvalTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     seed: int | None = None
     max_tokens: Limit | None = None
     effort: str | None = None
-    stream: bool = True
+    stream: bool = False
     cli: EvalCommand | None = None
     mock: str | None = None
     replay: str | None = None
