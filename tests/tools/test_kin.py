@@ -15,9 +15,13 @@ HERE = f"{os.getpid()}.test"
 
 
 def begun(mark: str = "") -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-c", "input()"]
+    command = [sys.executable, "-c", "print(flush=True); input()"]
     env = {**environment(), kin.MARK: mark} if mark else environment()
-    return subprocess.Popen(command, stdin=subprocess.PIPE, env=env, start_new_session=True)
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, start_new_session=True)
+    assert child.stdout is not None
+    child.stdout.readline()  # by now the system shows its environment, which it does not at once
+    return child
 
 
 def test_nobody_is_left_of_a_process_that_never_was() -> None:

@@ -3,8 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -203,7 +202,13 @@ class _Pipe(asyncio.Protocol):
         self._child.fell_silent(self._number)
 
 
-async def _within(seconds: float, awaited: Awaitable[object]) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await awaited
+async def _within(seconds: float, awaited: Coroutine[object, object, object]) -> None:
+    # Not by `asyncio.timeout`: in a task that was cancelled, early versions of Python 3.11 take its end for another
+    # cancellation.
+    waiting = asyncio.get_running_loop().create_task(awaited)
+    try:
+        await asyncio.wait({waiting}, timeout=seconds)
+    finally:
+        waiting.cancel()
+    if waiting.done():
+        waiting.result()

@@ -46,6 +46,7 @@ class Drive:
 
     async def through(self) -> EndedWhy:
         """Do all that is left. A fault that is no case's ends everything."""
+        failed: Fault | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 left = Counter(target for _, target, _ in self.log.standing.left)
@@ -53,7 +54,9 @@ class Drive:
                     for _ in range(min(width, left[target])):
                         group.create_task(self._work(target))
         except* Fault as faults:
-            raise _first(faults) from None
+            failed = _first(faults)
+        if failed is not None:  # raised above, early versions of Python 3.11 make a group of it again
+            raise failed
         return "finished" if not self.log.standing.left else self._closing or "stopped"
 
     async def _work(self, target: str) -> None:

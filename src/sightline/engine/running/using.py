@@ -52,12 +52,15 @@ class Using:
             todo = [call for call in batch if call.key not in self.outcomes]
             if self.brake.is_pulled:
                 return
+            failed: Fault | None = None
             try:
                 async with asyncio.TaskGroup() as group:
                     for call in todo:
                         group.create_task(self._run(step.round, call))
             except* Fault as faults:
-                raise _first(faults) from None
+                failed = _first(faults)
+            if failed is not None:  # raised above, early versions of Python 3.11 make a group of it again
+                raise failed
 
     async def skip(self, calls: tuple[Call, ...]) -> None:
         """Do not run these, which were interrupted, and say so to the model."""
