@@ -187,10 +187,28 @@ def test_what_is_done_already_changes_nothing() -> None:
     assert before.applied(Restore(section="s2")) is before
     gone = before.applied(Delete(section="s2"))
     assert gone.applied(Delete(section="s2")) is gone
-    with pytest.raises(Fault, match="deleted"):
-        gone.applied(SetText(section="s2", text="x"))
     with pytest.raises(Fault):
         draft("openai-chat", {"messages": 5}).applied(Delete(section="s1"))
+
+
+def test_editing_what_is_deleted_restores_it() -> None:
+    gone = chat(A, B, C).applied(Delete(section="s2"))
+    assert gone.section("s2").editable
+    edited = gone.applied(SetText(section="s2", text="x"))
+    assert messages(edited) == [A, said("assistant", "x"), C]
+    assert not edited.section("s2").deleted
+    assert messages(gone.applied(SetText(section="s2", text="b"))) == [A, B, C], "the same text restores it too"
+    batch = Batch(operations=(SetText(section="s2", text="y"),))
+    assert messages(gone.applied(batch)) == [A, said("assistant", "y"), C]
+
+
+def test_editing_a_deleted_call_brings_its_result_back_too() -> None:
+    before = anthropic(A, *round_of_tools(), C)
+    gone = before.applied(Delete(section="s3"))
+    assert [section.id for section in gone.sections if section.deleted] == ["s2", "s3"]
+    edited = gone.applied(SetText(section="s3", text="none"))
+    assert not any(section.deleted for section in edited.sections)
+    assert edited.section("s3").text == "none"
 
 
 def test_several_edits_are_one() -> None:

@@ -36,11 +36,31 @@ def test_one_part_can_be_set_alone() -> None:
     assert after(before, "s1", "c", "/messages/0/content/2/text", "s1.p3") == "c"
 
 
-def test_deleted_parts_are_not_edited() -> None:
+def test_a_deleted_part_keeps_out_of_an_edit_of_its_section_and_is_restored_by_one_of_its_own() -> None:
     before = anthropic(said("user", [text("aaa"), text("bbb")])).applied(Delete(section="s1", part="s1.p1"))
     assert after(before, "s1", "ccc", "/messages/0/content") == [text("ccc")]
-    with pytest.raises(Fault, match="deleted"):
-        before.applied(SetText(section="s1", part="s1.p1", text="x"))
+    assert after(before, "s1", "x", "/messages/0/content", "s1.p1") == [text("x"), text("bbb")]
+
+
+OPAQUE = {"type": "container_upload", "file_id": "f1"}
+
+
+def test_a_message_of_opaque_parts_can_be_given_a_text() -> None:
+    before = anthropic(said("user", [OPAQUE]))
+    assert before.section("s1").editable
+    assert after(before, "s1", "look", "/messages/0/content") == [text("look"), OPAQUE]
+    value = {"type": 2, "value": {"a": 1}}
+    assert after(raw({"role": 1, "content": [value]}), "s1", "look", "/messages/0/content") == [
+        {"type": 1, "text": "look"},
+        value,
+    ]
+
+
+def test_an_item_that_is_opaque_as_a_whole_has_no_place_for_a_text() -> None:
+    before = responses(ASK, {"type": "image_generation_call", "id": "i1", "status": "completed", "result": "AAAA"})
+    assert not before.section("s2").editable
+    with pytest.raises(Fault, match="no text of its own"):
+        before.applied(SetText(section="s2", text="x"))
 
 
 def test_bare_strings_stay_bare() -> None:

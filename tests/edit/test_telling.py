@@ -2,8 +2,9 @@
 
 import pytest
 
+from sightline.edit.deletions import Deletions
 from sightline.edit.section import SectionPart
-from sightline.edit.telling import category_of, details_of, text_of, tool_name
+from sightline.edit.telling import can_gain_text, category_of, details_of, text_of, tool_name
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
@@ -13,6 +14,7 @@ from sightline.model.parts import (
     Image,
     Inline,
     Link,
+    Opaque,
     Part,
     PlainText,
     Text,
@@ -48,19 +50,32 @@ def part(kind: str, text: str = "", reason: str = "") -> SectionPart:
     return SectionPart(id="p", type=kind, pointer="/p", text=text, editable=not reason, reason=reason)  # type: ignore[arg-type]
 
 
+def test_a_message_without_words_gains_a_text_where_it_has_a_list_for_one() -> None:
+    picture, opaque = Image(Link("https://example.com/a"), at="/m/0"), Opaque("raw", {}, at="/m/1")
+    assert can_gain_text(Message("user", (picture, opaque, CacheBreakpoint(at="/m/2")), at="/m"))
+    assert not can_gain_text(Message("user", (Opaque("raw", {}, at="/m"),), at="/m"))
+    call = ToolCall("c", "f", "{}", at="/m/3")
+    assert not can_gain_text(Message("assistant", (opaque, call), at="/m"))
+    gone = Deletions((frozenset({"/m/3"}),))
+    assert can_gain_text(Message("assistant", (opaque, call), at="/m"), gone)
+
+
 def test_the_text_of_a_section_is_that_of_its_text_parts() -> None:
-    assert text_of([part("text", "a"), part("image", reason="no"), part("text", "b")]) == ("ab", "")
-    assert text_of([part("text", "a", "sealed"), part("text", "b")]) == ("ab", "")
-    assert text_of([part("text", "a", "sealed")]) == ("a", "sealed")
+    assert text_of([part("text", "a"), part("image", reason="no"), part("text", "b")], can_gain_text=False) == (
+        "ab",
+        "",
+    )
+    assert text_of([part("text", "a", "sealed"), part("text", "b")], can_gain_text=False) == ("ab", "")
+    assert text_of([part("text", "a", "sealed")], can_gain_text=False) == ("a", "sealed")
 
 
 def test_without_text_parts_it_is_that_of_the_one_call_or_result() -> None:
-    assert text_of([part("thinking", "t", "sealed"), part("tool_call", "{}")]) == ("{}", "")
-    assert text_of([part("tool_result", "out", "no words")]) == ("out", "no words")
-    text, reason = text_of([part("tool_call", "{}"), part("tool_call", "{}")])
+    assert text_of([part("thinking", "t", "sealed"), part("tool_call", "{}")], can_gain_text=False) == ("{}", "")
+    assert text_of([part("tool_result", "out", "no words")], can_gain_text=False) == ("out", "no words")
+    text, reason = text_of([part("tool_call", "{}"), part("tool_call", "{}")], can_gain_text=False)
     assert text == ""
     assert "one by one" in reason
-    assert text_of([part("image", reason="no")]) == ("", "")
+    assert text_of([part("image", reason="no")], can_gain_text=True) == ("", "")
 
 
 def test_categories() -> None:

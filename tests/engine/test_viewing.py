@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.edit.draft import Draft
-from sightline.edit.operations import Delete, SetText, Undo
+from sightline.edit.operations import Delete, Insert, SetText, Undo
 from sightline.engine.recording.recorded import Recorded
 from sightline.engine.recording.records import Records
 from sightline.engine.viewing import MOST_LOOKS, Viewing
@@ -62,6 +62,31 @@ def test_what_an_edit_does_not_touch_is_the_very_same_section(tmp_path: Path) ->
             assert {each.id for each in gone.since(after)} >= {before.sections[2].id}
             holds.edit(hold.exchange, Undo())
             assert [each.text for each in viewing.now(hold).sections] == [each.text for each in after.sections]
+            let_go(stage, hold)
+
+    recorded(tmp_path, story)
+
+
+def test_every_section_says_where_it_came_from_and_an_edited_one_what_it_was(tmp_path: Path) -> None:
+    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+        holds = stage.relay.holds
+        holds.set_mode("every")
+        async with asking(stage, asks("openai-chat", body=turn("one", "two", "three"))):
+            hold = await held(stage)
+            first = (await viewing.held(hold)).sections
+            assert [each.source_message_index for each in first] == [0, 1, 2, 3, None]
+            assert {each.original_content for each in first} == {None}, "the text is what came"
+            holds.edit(hold.exchange, SetText(section=first[1].id, text="uno"))
+            holds.edit(hold.exchange, Insert(pointer="/messages/1", value={"role": "user", "content": "new"}))
+            shown = viewing.now(hold).sections
+            assert [(each.source_message_index, each.original_content) for each in shown] == [
+                (0, None),
+                (None, None),
+                (1, "one"),
+                (2, None),
+                (3, None),
+                (None, None),
+            ]
             let_go(stage, hold)
 
     recorded(tmp_path, story)

@@ -120,3 +120,18 @@ def test_everything_can_be_undone_and_the_bytes_are_the_clients_again(stage: Pag
         expect(proof(page)).to_contain_text("sent = shown")
     answer.result(30)
     assert stage.desk.sent[-1] == original
+
+
+def test_an_edit_of_a_deleted_section_brings_it_back(stage: PageStage) -> None:
+    exchange, answer = stage.client(chat(system("You are brief."), QUESTION))
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        card(page, "System").get_by_role("button", name="Delete System").click()
+        expect(card(page, "System").get_by_role("button", name="Restore")).to_be_visible()
+        write(page, "System", " Be kind.")
+        expect(card(page, "System").get_by_role("button", name="Restore")).to_have_count(0)
+        page.get_by_role("button", name="Send").first.click()
+        expect(proof(page)).to_contain_text("sent = shown")
+    answer.result(30)
+    assert json.loads(stage.desk.sent[-1])["messages"][0]["content"] == "You are brief. Be kind."

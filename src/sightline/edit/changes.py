@@ -39,14 +39,20 @@ def changed(draft: "Draft", operation: Change) -> "Draft":
     after = _applied(draft, operation)
     match operation:
         case SetText():
-            check_readable(draft, after)
+            if after.whole.deletions == draft.whole.deletions:
+                check_readable(draft, after)
+            else:  # the edit restored what it is about
+                check_sound(draft, after, restores=True)
         case Delete() | Duplicate() | SetRole():
             check_sound(draft, after)
         case Restore():
             check_sound(draft, after, restores=True)
         case Batch():
             # Step by step it may be broken for a while, as long as the whole is sound.
-            if any(isinstance(each, (Delete, Restore, Duplicate, SetRole)) for each in operation.operations):
+            changes_structure = any(
+                isinstance(each, (Delete, Restore, Duplicate, SetRole)) for each in operation.operations
+            )
+            if changes_structure or after.whole.deletions != draft.whole.deletions:
                 check_sound(draft, after, restores=True)
         case _:
             pass
@@ -102,10 +108,12 @@ def _there(draft: "Draft", pointer: str) -> str:
 
 
 def _set_text(draft: "Draft", operation: SetText) -> Whole:
+    """Another text; what is deleted is restored by it, with what was deleted along with it."""
     target = target_of(draft.whole, operation.section, operation.part)
-    if any(draft.whole.deletions.holds(place) for place in target.places):
-        raise refused("what is deleted cannot be edited", "Restore it first.")
-    return reworded(draft.whole, target, operation.text)
+    whole = draft.whole
+    if target.places and all(whole.deletions.holds(place) for place in target.places):
+        whole = _restore(whole, target)
+    return reworded(whole, target, operation.text)
 
 
 def _set(draft: "Draft", operation: Set) -> Whole:

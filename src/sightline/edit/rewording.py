@@ -5,10 +5,11 @@ from sightline.edit.places import refused
 from sightline.edit.spelling import text_part
 from sightline.edit.spread import spread
 from sightline.edit.target import Target
+from sightline.edit.telling import can_gain_text
 from sightline.edit.whole import Whole
 from sightline.model.json import Json
 from sightline.model.message import Message
-from sightline.model.parts import Audio, CacheBreakpoint, Document, Image, Part, Text, ToolCall, ToolResult
+from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.wire import jsontext
 from sightline.wire.pointer import join, resolve
 
@@ -36,7 +37,7 @@ def _said(whole: Whole, message: Message, text: str) -> Whole:
     chosen = words or (paired if len(paired) == 1 else [])
     if chosen:
         return _replaced(whole, [words_of(part, whole.reading.document) for part in chosen], text)
-    if not all(isinstance(part, (Image, Document, Audio, CacheBreakpoint)) for part in live):
+    if not can_gain_text(message, whole.deletions):
         raise refused("this section has no text of its own", _ONE_BY_ONE)
     return _with_front(whole, message, text) if text else whole
 

@@ -79,7 +79,9 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """One item of the conversation, the system prompt, the tools or the options.
 
     `text` is what `set_text` without a part replaces. A deleted section keeps its old place in the list and has no
-    pointer. `tokens` is filled in by whoever counts.
+    pointer; an edit restores it. The viewer fills in `tokens`, and `original_content` and `source_message_index`: the
+    text of an edited section as it came, and the number of the item in the conversation as it came, from 0; both are
+    None for what was not there then.
     """
 
     id: str
@@ -96,3 +98,5 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[Answered, ...] = ()
     reason: str = ""
     has_cache_mark: bool = False
+    original_content: str | None = None
+    source_message_index: int | None = None

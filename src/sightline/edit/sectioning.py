@@ -13,7 +13,7 @@ from sightline.edit.names import Named, part_key
 from sightline.edit.outline import OPTIONS, OTHER, TOOLS, list_of, options_of, tools_of, type_of
 from sightline.edit.pairs import Pairs
 from sightline.edit.section import Answered, Kind, PartType, Section, SectionPart
-from sightline.edit.telling import category_of, details_of, text_of, tool_name
+from sightline.edit.telling import can_gain_text, category_of, details_of, text_of, tool_name
 from sightline.edit.whole import Whole
 from sightline.model.json import Json
 from sightline.model.message import Message
@@ -41,9 +41,6 @@ class _Bundle(NamedTuple):
 
     section: Section
     made_from: tuple[object, ...]
-
-
-_DELETED = "It is deleted: restore it first."
 
 
 class Made(NamedTuple):
@@ -172,7 +169,9 @@ class Sectioning:
         parts = tuple(self._part(part, message, named) for part in message.parts)
         # What is deleted is not what an edit replaces, unless all of it is.
         live = [part for part in parts if is_deleted or not part.deleted]
-        text, reason = text_of(live)
+        text, reason = text_of(
+            live, can_gain_text=can_gain_text(message, Deletions() if is_deleted else self._deletions)
+        )
         return Section(
             id=named.id,
             kind=kind,
@@ -180,12 +179,12 @@ class Sectioning:
             label=label_of(message, kind, ordinal, tuple(answer.name for answer in answers)),
             pointer="" if is_deleted else self._deletions.to_screen(message.at),
             text=text,
-            editable=not is_deleted and not reason,
+            editable=not reason,
             deleted=is_deleted,
             parts=parts,
             category=category_of(message, kind, is_past=is_past),
             answers=answers,
-            reason=_DELETED if is_deleted else reason,
+            reason=reason,
             has_cache_mark=any(isinstance(part, CacheBreakpoint) for part in message.parts),
         )
 
@@ -202,9 +201,9 @@ class Sectioning:
             type=kind,
             pointer="" if is_deleted else self._deletions.to_screen(at),
             text=words.shown,
-            editable=words.is_editable and not is_deleted,
+            editable=words.is_editable,
             deleted=is_deleted,
-            reason=_DELETED if is_deleted else words.reason,
+            reason=words.reason,
             is_json=words.is_json,
         )
 

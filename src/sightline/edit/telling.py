@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
+from sightline.edit.deletions import Deletions
 from sightline.edit.section import Category, Kind, SectionPart
 from sightline.model.message import Message
 from sightline.model.parts import (
@@ -13,6 +14,7 @@ from sightline.model.parts import (
     Image,
     Inline,
     Link,
+    Opaque,
     Part,
     PlainText,
     Source,
@@ -22,6 +24,7 @@ from sightline.model.parts import (
 from sightline.model.tools import OpaqueTool, Tool
 
 _MEDIA = (Image, Document, Audio)
+_NOTHING = Deletions()
 _SHOWN_INLINE = 8_000_000
 """A picture longer than this is not repeated in the view; the body has it."""
 
@@ -60,7 +63,19 @@ def _file(source: Source | None) -> dict[str, str]:
             assert_never(unreachable)
 
 
-def text_of(parts: Sequence[SectionPart]) -> tuple[str, str]:
+def can_gain_text(message: Message, deletions: Deletions = _NOTHING) -> bool:
+    """Whether a message without text can be given one, in front of what it has.
+
+    An opaque part in a list of parts does not mind a neighbour; an item that is opaque as a whole has no list for one.
+    """
+    return all(
+        isinstance(part, (*_MEDIA, CacheBreakpoint)) or (isinstance(part, Opaque) and part.at != message.at)
+        for part in message.parts
+        if not deletions.holds(part.at)
+    )
+
+
+def text_of(parts: Sequence[SectionPart], *, can_gain_text: bool) -> tuple[str, str]:
     """What a section's text is made of these parts, and why it cannot be edited as one if it cannot."""
     words = [part for part in parts if part.type == "text"]
     if words:
@@ -69,9 +84,7 @@ def text_of(parts: Sequence[SectionPart]) -> tuple[str, str]:
     paired = [part for part in parts if part.type in ("tool_call", "tool_result")]
     if len(paired) == 1:
         return paired[0].text, paired[0].reason
-    if any(part.type not in ("image", "document", "audio", "cache_breakpoint") for part in parts):
-        return "", "It has no text of its own: edit its parts one by one."
-    return "", ""
+    return "", "" if can_gain_text else "It has no text of its own: edit its parts one by one."
 
 
 def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:

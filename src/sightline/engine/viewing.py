@@ -7,7 +7,8 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from itertools import count
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -32,6 +33,9 @@ from sightline.model.request import Request
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+Origin: TypeAlias = tuple[str, int | None]
+"""The text of a section as it came, and its number in the conversation."""
 
 MOST_DESKS: Final = 16
 MOST_LOOKS: Final = 4
@@ -67,6 +71,7 @@ class Desk:
         self._calibrate = calibrate
         self._look: Look | None = None
         self._counted: dict[str, tuple[Section, Tokens | None, Section]] = {}
+        self._origins: tuple[Draft, dict[str, Origin]] | None = None
 
     def of(self, draft: Draft) -> Look:
         """A draft of it, looked at."""
@@ -76,10 +81,26 @@ class Desk:
             self._look = self._looked(draft, reviewed)
         return self._look
 
+    def _originals(self, first: Draft) -> dict[str, Origin]:
+        """The sections of the document as it came, by id."""
+        if self._origins is None or self._origins[0] is not first:
+            items = set() if first.request is None else {message.at for message in first.request.messages}
+            numbers = count()
+            self._origins = (
+                first,
+                {
+                    section.id: (section.text, next(numbers) if section.pointer in items else None)
+                    for section in first.sections
+                },
+            )
+        return self._origins[1]
+
     def _looked(self, draft: Draft, reviewed: Reviewed) -> Look:
-        budget, before = reviewed.budget, self._counted
+        budget, before, origins = reviewed.budget, self._counted, self._originals(draft.first)
         self._counted = {
-            section.id: _counted(section, budget.sections.get(section.id), before.get(section.id))
+            section.id: _counted(
+                section, budget.sections.get(section.id), origins.get(section.id), before.get(section.id)
+            )
             for section in draft.sections
         }
         sections = tuple(section for _, _, section in self._counted.values())
@@ -87,12 +108,18 @@ class Desk:
 
 
 def _counted(
-    section: Section, tokens: Tokens | None, before: tuple[Section, Tokens | None, Section] | None
+    section: Section,
+    tokens: Tokens | None,
+    origin: Origin | None,
+    before: tuple[Section, Tokens | None, Section] | None,
 ) -> tuple[Section, Tokens | None, Section]:
-    """The section with its tokens, the very same one where neither has changed."""
+    """The section with its tokens and its origin, the very same one where nothing has changed."""
     if before is not None and before[0] is section and before[1] == tokens:
         return before
-    return section, tokens, msgspec.structs.replace(section, tokens=tokens)
+    text, index = (None, None) if origin is None else origin
+    original = None if text == section.text else text
+    shown = msgspec.structs.replace(section, tokens=tokens, original_content=original, source_message_index=index)
+    return section, tokens, shown
 
 
 @dataclass

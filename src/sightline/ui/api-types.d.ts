@@ -1156,7 +1156,7 @@ export interface Score {
   details?: { [key: string]: Json };
 }
 
-/** One item of the conversation, the system prompt, the tools or the options. `text` is what `set_text` without a part replaces. A deleted section keeps its old place in the list and has no pointer. `tokens` is filled in by whoever counts. */
+/** One item of the conversation, the system prompt, the tools or the options. `text` is what `set_text` without a part replaces. A deleted section keeps its old place in the list and has no pointer; an edit restores it. The viewer fills in `tokens`, and `original_content` and `source_message_index`: the text of an edited section as it came, and the number of the item in the conversation as it came, from 0; both are None for what was not there then. */
 export interface Section {
   id: string;
   kind: "assistant" | "context" | "developer" | "history" | "options" | "other" | "system" | "thinking" | "tool_call" | "tool_result" | "tools" | "user";
@@ -1172,6 +1172,8 @@ export interface Section {
   answers: Answered[];
   reason: string;
   has_cache_mark: boolean;
+  original_content: string | null;
+  source_message_index: number | null;
 }
 
 /** One piece of a section. `reason` says why it cannot be edited; a deleted part has no place and so no pointer. `is_json`: its text is JSON on the wire, not a string, so that only JSON can take its place. */

@@ -73,6 +73,7 @@ def test_every_part_that_a_message_can_hold(part, document):
         (Text("t", citations=(Citation(url="u"),), at="/p"), ["option"]),
         (Text("t", signature="s", signed_by="gemini", at="/p"), ["identity"]),
         (Image(PNG, signature="s", signed_by="gemini", at="/p"), ["identity"]),
+        (Image(PNG, "very high", at="/p"), ["option"]),
         (Image(FileId("file-1"), at="/p"), ["content"]),
         (Image(Link("https://e.org/a", "image/png"), at="/p"), ["identity"]),
         (Audio(Link("https://e.org/a.wav"), at="/p"), ["content"]),

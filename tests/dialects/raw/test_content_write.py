@@ -87,3 +87,10 @@ def test_calls_are_functions_whatever_they_were():
 def test_a_call_of_our_own_keeps_even_empty_arguments():
     call = ContentWriter(Report(), same=True).call(ToolCall("a", "f", "", extras={"x": 1}), "a")
     assert call == {"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}, "x": 1}
+
+
+def test_a_detail_that_the_schema_does_not_know_is_reported_and_not_written():
+    parts, losses = written(Image(Link("https://x"), "auto", at="/a"), Image(Link("https://x"), "original", at="/b"))
+    assert parts == [{"type": 0, "imageUrl": {"url": "https://x"}}] * 2
+    assert [(loss.pointer, loss.severity) for loss in losses] == [("/a", "identity"), ("/b", "option")]
+    assert written(Image(Link("https://x"), "auto"), same=True)[0][0]["imageUrl"]["detail"] == "auto"

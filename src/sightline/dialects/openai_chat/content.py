@@ -2,7 +2,7 @@
 
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.media import to_url
-from sightline.dialects.openai_chat.names import NAME, OPENAI
+from sightline.dialects.openai_chat.names import DETAILS, NAME, OPENAI
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,
@@ -123,7 +123,11 @@ class ContentWriter:
         if isinstance(part.source, (Inline, Link)):
             if isinstance(part.source, Link) and part.source.media_type:
                 self._lose(part, "media type of a link", f"{NAME} does not name it", "identity")
-            return {"type": "image_url", "image_url": compact({"url": to_url(part.source), "detail": part.detail})}
+            detail = part.detail
+            if detail is not None and detail not in DETAILS and not self._same:
+                self._lose(part, f"detail {detail!r} of an image", f"{NAME} has no such word", "option")
+                detail = None
+            return {"type": "image_url", "image_url": compact({"url": to_url(part.source), "detail": detail})}
         self._lose(part, "image", f"{NAME} takes pictures by URL or inline, not by file id", "content")
         return None
 

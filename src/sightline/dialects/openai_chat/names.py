@@ -5,6 +5,9 @@ NAME = "openai-chat"
 OPENAI = frozenset({"openai-chat", "openai-responses"})
 """Dialects of one vendor: a file id of one is valid in the other."""
 
+DETAILS = frozenset({"low", "high", "auto", "original"})
+"""How closely a model of this vendor can be asked to look at a picture."""
+
 THINKING_TEXT = ("reasoning_content", "reasoning", "reasoning_text", "cot_summary", "thinking")
 """Fields in which providers of this dialect put the words of their reasoning, the usual one first."""
 

@@ -4,7 +4,7 @@ import base64
 
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.media import to_url
-from sightline.dialects.openai_chat.names import OPENAI
+from sightline.dialects.openai_chat.names import DETAILS, OPENAI
 from sightline.dialects.openai_responses.annotations import write_annotation
 from sightline.dialects.openai_responses.content_read import INPUT, OUTPUT
 from sightline.dialects.openai_responses.names import NAME
@@ -26,8 +26,6 @@ from sightline.model.parts import (
     ToolCall,
 )
 from sightline.model.report import Report, Severity
-
-_DETAILS = frozenset({"low", "high", "auto", "original"})
 
 
 class ContentWriter:
@@ -104,7 +102,7 @@ class ContentWriter:
     def _image(self, part: Image) -> JsonObject | None:
         self.lose_seal(part)
         detail = part.detail
-        if detail is not None and detail not in _DETAILS and not self._same:
+        if detail is not None and detail not in DETAILS and not self._same:
             self._lose(part, f"detail {detail!r} of an image", f"{NAME} has no such word", "option")
             detail = None
         self._lose_media_type(part)

@@ -3,12 +3,12 @@
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.media import to_url
 from sightline.dialects.raw.carrier import Beside, carry, without_place, write_beside
-from sightline.dialects.raw.names import CACHE, IMAGE, NAME, TEXT
+from sightline.dialects.raw.names import CACHE, DETAILS, IMAGE, NAME, TEXT
 from sightline.dialects.raw.thinking import write_thinking
 from sightline.dialects.tool_names import as_function_arguments, flat_name
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Link, Opaque, Part, Text, Thinking, ToolCall
-from sightline.model.report import Report
+from sightline.model.report import Report, Severity
 
 
 class ContentWriter:
@@ -37,7 +37,7 @@ class ContentWriter:
                 beside = Beside(part.signature, part.signed_by, without_place(part.citations))
                 return {"type": TEXT, "text": text, **write_beside(beside)}
             case Image(source=Inline() | Link() as source):
-                return _write_image(part, source)
+                return self._image(part, source)
             case Thinking():
                 return write_thinking(part)
             case CacheBreakpoint(kind, ttl):
@@ -47,6 +47,21 @@ class ContentWriter:
                 return {"type": CACHE} if is_unsaid else {"type": CACHE, "cacheType": kind}
             case _:
                 return None
+
+    def _image(self, part: Image, source: Inline | Link) -> JsonObject:
+        """A picture that travels inline or by its address."""
+        media_type = source.media_type if isinstance(source, Link) else ""
+        detail = part.detail
+        if detail is not None and detail not in DETAILS and not self._same:
+            # `auto` is what a picture without a detail gets anyway.
+            severity: Severity = "identity" if detail == "auto" else "option"
+            self._report.lose(part.at, f"detail {detail!r} of an image", f"{NAME} knows low and high only", severity)
+            detail = None
+        return {
+            "type": IMAGE,
+            "imageUrl": compact({"url": to_url(source), "detail": detail}),
+            **write_beside(Beside(part.signature, part.signed_by, media_type=media_type)),
+        }
 
     def call(self, call: ToolCall, call_id: str) -> JsonObject:
         """An entry of `toolCalls`."""
@@ -58,13 +73,3 @@ class ContentWriter:
         beside = Beside(call.signature, call.signed_by, item=call.item)
         document: JsonObject = {"id": call_id, "type": "function", "function": inner, **write_beside(beside)}
         return merge(document, call.extras) if self._same else document
-
-
-def _write_image(part: Image, source: Inline | Link) -> JsonObject:
-    """A picture that travels inline or by its address."""
-    media_type = source.media_type if isinstance(source, Link) else ""
-    return {
-        "type": IMAGE,
-        "imageUrl": compact({"url": to_url(source), "detail": part.detail}),
-        **write_beside(Beside(part.signature, part.signed_by, media_type=media_type)),
-    }

@@ -14,6 +14,9 @@ ROLE_NUMBERS: Mapping[Role, int] = {"system": 0, "developer": 0, "user": 1, "ass
 IMAGE, TEXT, OPAQUE, CACHE = 0, 1, 2, 3
 """The kinds of parts by their number."""
 
+DETAILS = frozenset({"low", "high"})
+"""How closely the model can be asked to look at a picture."""
+
 SIGHTLINE = "sightline"
 """Marks what we put beside the schema because it has no field for it: an opaque part, or a member of a known one."""
 

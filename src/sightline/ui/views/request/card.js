@@ -41,7 +41,7 @@ export const Card = memo(function Card(/** @type {CardProps} */ props) {
   const { desk, section, problems, isActive, isEditable, isEdited, editing, position, count } = props;
   const root = useRef(/** @type {HTMLElement | null} */ (null));
   const isNear = useNear(root, (count < 40 && position < 12) || isActive || editing !== null);
-  const canEdit = isEditable && section.editable && !section.deleted;
+  const canEdit = isEditable && section.editable; // an edit of what is deleted restores it
   const worst = problems.some((each) => each.severity === "error") ? "error" : problems.length ? "warning" : "";
   const names = ["card", `kind-${section.kind}`, `category-${section.category}`, section.deleted && "is-deleted", isActive && "is-active", worst && `has-${worst}`, editing !== null && "is-editing"];
   /** @param {MouseEvent} event */
@@ -116,6 +116,7 @@ function CardHead(props) {
         </span>`
       : null}
     ${tokens ? html`<span class="card-tokens number" title=${band(tokens) ? `Between ${band(tokens)} tokens` : "Counted exactly"}>${short(tokens.tokens)}<span class="faint"> tok${share ? ` · ${share}%` : ""}</span></span>` : null}
+    ${canEdit && section.deleted && editing === null ? html`<button type="button" class="button quiet icon" aria-label=${`Edit ${section.label}`} title="Edit (Enter); this restores it" onClick=${() => desk.edit({ section: section.id })}>${h(Icon, { name: "edit" })}</button>` : null}
     ${isEditable && section.deleted ? html`<button type="button" class="button restore" onClick=${() => void desk.apply({ op: "restore", section: section.id })}>Restore</button>` : null}
     ${section.deleted ? null : h(Menu, { label: `More for ${section.label}`, choices: choicesOf(props) })}
   </header>`;
@@ -184,7 +185,7 @@ function AnsweredCall({ call, onGo }) {
 function CardBody(props) {
   const { desk, section, editing, isSource, canEdit, isEditable } = props;
   const isMarkdown = isProse(section) && !isSource;
-  if (section.deleted) return html`<div class="deleted-text">${(section.text || section.parts.map((part) => part.text).join(" ")).slice(0, 240) || "(nothing to show)"}</div>`;
+  if (section.deleted && editing === null) return html`<div class="deleted-text">${(section.text || section.parts.map((part) => part.text).join(" ")).slice(0, 240) || "(nothing to show)"}</div>`;
   if (editing === "json") return h(JsonPane, { desk, section });
   if (editing === section.id) {
     const others = section.parts.filter((part) => !isText(part) && part.type !== "cache_breakpoint");

@@ -102,7 +102,7 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
   const group = "Sections";
   const whileHeld = isEditable
     ? [
-        { keys: "e", label: "Edit the section", group, run: on((section) => section.editable && !section.deleted && desk.edit({ section: section.id })) },
+        { keys: "e", label: "Edit the section", group, run: on((section) => section.editable && desk.edit({ section: section.id })) },
         { keys: "d", also: ["delete", "backspace"], label: "Delete or restore the section", group, run: on((section) => desk.apply({ op: section.deleted ? "restore" : "delete", section: section.id })) },
         { keys: "c", label: "Compare with the original while editing", group, run: () => (desk.isCompared.value = !desk.isCompared.peek()) },
       ]
