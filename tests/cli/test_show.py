@@ -104,3 +104,10 @@ def test_facts_outlive_the_bodies(acme: Upstream, capsysbinary: Captured) -> Non
 def test_an_id_that_is_none_is_told(acme: Upstream, capsysbinary: Captured) -> None:
     assert main(["show", "x_nope"]) == 2
     assert b"hint: `sightline traffic` lists them." in capsysbinary.readouterr().err
+
+
+def test_a_request_is_shown_in_the_raw_schema(acme: Upstream, capsysbinary: Captured) -> None:
+    document = json.loads(shown(capsysbinary, "x_a", "--as", "raw"))
+    assert document["model"] == json.loads(BODY)["model"]
+    words = json.loads(BODY)["messages"][0]["content"]
+    assert document["messages"] == [{"role": 1, "content": [{"type": 1, "text": words}]}]

@@ -33,6 +33,7 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
     from sightline.cli import (
+        archives,
         ask,
         chat,
         config,
@@ -57,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument("--version", action="store_true", help="print the version and end")
     commands = program.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     asking = (serve, run, chat, ask, resume, runs, evals)
-    for command in (*asking, traffic, show, replay, harness, config, doctor, local, translate):
+    for command in (*asking, traffic, show, replay, archives, harness, config, doctor, local, translate):
         command.add_command(commands)
     return program
 

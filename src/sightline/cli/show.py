@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sightline.catalog.catalog import Catalog
     from sightline.engine.recording.recorded import Recorded
 
-FORMS = ("wire", "curl", "python", "canonical", "events", "facts", "har", "html")
+FORMS = ("wire", "curl", "python", "canonical", "raw", "events", "facts", "har", "html")
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -19,7 +19,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "show",
         help="show one exchange of the record",
         description="Show one exchange: a summary, or with --as the exact body that was sent, a command that sends it "
-        "again, the reply's events, every fact, an HTTP archive, or a page to share.",
+        "again, the request in the raw schema, the reply's events, every fact, an HTTP archive, or a page to share.",
     )
     command.add_argument("--as", dest="form", choices=FORMS, help="how to show it (default: a summary)")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
@@ -61,6 +61,8 @@ def shown(exchange: "Recorded", form: str, catalog: "Catalog") -> bytes:
             from sightline.dialects import canonical
 
             return canonical.write(exchange.request()) + b"\n"
+        case "raw":
+            return _raw(exchange)
         case "events":
             from sightline.dialects.views import EventLines
 
@@ -76,7 +78,7 @@ def shown(exchange: "Recorded", form: str, catalog: "Catalog") -> bytes:
             from sightline.engine.recording.asking import call_of
             from sightline.engine.recording.har import har
 
-            return har(exchange, call_of(exchange, catalog), version("sightline"))
+            return har([(exchange, call_of(exchange, catalog))], version("sightline"))
         case "html":
             from sightline.engine.recording.page import page
 
@@ -85,6 +87,18 @@ def shown(exchange: "Recorded", form: str, catalog: "Catalog") -> bytes:
             if exchange.attempt is None:
                 say("note: it was not sent to anybody; this is what would have been")
             return exchange.sent
+
+
+def _raw(exchange: "Recorded") -> bytes:
+    from sightline.dialects.dialect import Target
+    from sightline.dialects.translate import write_request
+    from sightline.model.report import Report
+
+    report = Report()
+    document = write_request(exchange.request(), "raw", Target(), report)
+    for loss in report.losses:
+        say(f"note: lost {loss.what} at {loss.pointer or '/'}: {loss.why}")
+    return document + b"\n"
 
 
 def _summary(exchange: "Recorded") -> bytes:

@@ -87,7 +87,11 @@ class Resending:
     async def start(self, summary: Summary, *, model: str = "", body: bytes | None = None) -> str:
         """Send this exchange again; the answer is the new exchange's id, as soon as that is on record."""
         exchange = await recorded(self._store, summary)
-        asked = replace(self._means.asked(exchange, model=model, body=body), received=self._clock.elapsed())
+        return await self.send(self._means.asked(exchange, model=model, body=body))
+
+    async def send(self, asked: Asked) -> str:
+        """Send a request that no client waits for; the answer is its exchange's id, as soon as that is on record."""
+        asked = replace(asked, received=self._clock.elapsed())
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[str] = loop.create_future()
 

@@ -44,7 +44,7 @@ def entry(data: bytes) -> Any:
 
 def test_an_exchange_is_one_entry_with_what_went_out_and_what_came_back(tmp_path: Path) -> None:
     frames = chat_stream("Hel", "lo")
-    only = entry(har(asyncio.run(one(tmp_path, exchange("x_1", BODY, frames))), CALL, "9"))
+    only = entry(har([(asyncio.run(one(tmp_path, exchange("x_1", BODY, frames))), CALL)], "9"))
     assert only["request"]["postData"]["text"].encode() == BODY
     assert {"name": "authorization", "value": "Bearer ***"} in only["request"]["headers"]
     assert only["request"]["queryString"] == [{"name": "a", "value": "1"}, {"name": "b", "value": ""}]
@@ -56,13 +56,13 @@ def test_an_exchange_is_one_entry_with_what_went_out_and_what_came_back(tmp_path
 
 def test_bytes_that_are_no_text_are_in_base64_and_the_coding_is_not_claimed(tmp_path: Path) -> None:
     told = asyncio.run(one(tmp_path, exchange("x_1", BODY, [b"\xff\xfe"], stream=False)))
-    only = entry(har(told, CALL, "9"))
+    only = entry(har([(told, CALL)], "9"))
     assert (only["response"]["content"]["text"], only["response"]["content"]["encoding"]) == ("//4=", "base64")
     assert "content-encoding" not in {each["name"] for each in only["response"]["headers"]}
 
 
 def test_an_exchange_without_an_answer_has_no_status(tmp_path: Path) -> None:
     told = asyncio.run(one(tmp_path, exchange("x_1", BODY, end=failed(502, "network"))))
-    only = entry(har(told, Call("POST", Variable("LOCAL_URL", suffix="/v1/x"), (), BODY), "9"))
+    only = entry(har([(told, Call("POST", Variable("LOCAL_URL", suffix="/v1/x"), (), BODY))], "9"))
     assert (only["response"]["status"], only["response"]["statusText"]) == (0, "")
     assert only["request"]["url"] == "http://local_url/v1/x"

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
@@ -16,33 +17,50 @@ _PROTOCOL = "HTTP/1.1"
 _UNKNOWN = -1
 
 
-def har(recorded: Recorded, call: Call, version: str) -> bytes:
-    """The archive with this one exchange: the call as it went to the provider, and the provider's answer."""
-    summary = recorded.summary
-    started = datetime.fromtimestamp(summary.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    page: Json = {
-        "startedDateTime": started,
+def har(exchanges: Sequence[tuple[Recorded, Call]], version: str) -> bytes:
+    """The archive with these exchanges: each call as it went to the provider, and the provider's answer."""
+    log: Json = {
+        "version": _VERSION,
+        "creator": {"name": "Sightline", "version": version},
+        "pages": [_page(recorded) for recorded, _ in exchanges],
+        "entries": [_entry(recorded, call) for recorded, call in exchanges],
+    }
+    return json.dumps({"log": log}, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
+
+
+def _page(recorded: Recorded) -> Json:
+    return {
+        "startedDateTime": _started(recorded),
         "id": recorded.id,
-        "title": summary.title or recorded.id,
+        "title": recorded.summary.title or recorded.id,
         "pageTimings": {"onContentLoad": None, "onLoad": None},
     }
-    entry: Json = {
+
+
+def _entry(recorded: Recorded, call: Call) -> Json:
+    summary = recorded.summary
+    return {
         "pageref": recorded.id,
-        "startedDateTime": started,
+        "startedDateTime": _started(recorded),
         "time": _milliseconds(summary.elapsed),
         "request": _request(call),
         "response": _response(recorded),
         "cache": {},
         "timings": _timings(recorded),
-        "comment": f"{summary.client} asked in {summary.dialect}; {summary.provider} was asked in {recorded.spoken}",
+        "comment": f"{summary.client} asked {summary.provider}, in {recorded.spoken}",
+        # A member of our own, as the format allows: read back, the exchange keeps its name.
+        "_sightline": {
+            "id": recorded.id,
+            "provider": summary.provider,
+            "session": summary.session,
+            "client": summary.client,
+        },
     }
-    log: Json = {
-        "version": _VERSION,
-        "creator": {"name": "Sightline", "version": version},
-        "pages": [page],
-        "entries": [entry],
-    }
-    return json.dumps({"log": log}, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
+
+
+def _started(recorded: Recorded) -> str:
+    moment = datetime.fromtimestamp(recorded.summary.at, UTC)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _request(call: Call) -> JsonObject:

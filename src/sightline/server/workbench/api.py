@@ -6,6 +6,7 @@ from sightline.errors import Code, Fault
 from sightline.server.asgi import Answer, Receive, Scope
 from sightline.server.workbench import replies
 from sightline.server.workbench.deciding import Deciding
+from sightline.server.workbench.documents import Documents
 from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.filtering import Filtering
 from sightline.server.workbench.interceptions import Interceptions
@@ -27,6 +28,7 @@ class Api:
         exchanges: Exchanges,
         showing: Showing,
         replays: Replays,
+        documents: Documents,
         about: Callable[[], About],
         deciding: Deciding | None = None,
         interceptions: Interceptions | None = None,
@@ -39,7 +41,10 @@ class Api:
 
         self._routes = Routes(
             {
-                "exchanges": {"GET": lambda call: exchanges.listed(call.query)},
+                "exchanges": {
+                    "GET": lambda call: exchanges.listed(call.query),
+                    "POST": lambda call: documents.open(call.receive),
+                },
                 "exchanges/*": {"GET": lambda call: showing.view(call.name, call.query)},
                 "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, call.query)},
                 "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},

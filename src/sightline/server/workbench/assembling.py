@@ -18,6 +18,7 @@ from sightline.server.workbench.access import Access
 from sightline.server.workbench.api import Api
 from sightline.server.workbench.chatting.calls import ChatParts, chat_calls
 from sightline.server.workbench.deciding import Deciding
+from sightline.server.workbench.documents import Documents
 from sightline.server.workbench.evaluating.calls import Evals, eval_calls
 from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.interceptions import Interceptions
@@ -64,6 +65,7 @@ def assembled(parts: Parts) -> Workbench:
         exchanges=exchanges,
         showing=showing,
         replays=Replays(exchanges, parts.resending),
+        documents=Documents(parts.resending),
         about=lambda: about(
             version("sightline"),
             parts.address,

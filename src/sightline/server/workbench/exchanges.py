@@ -55,6 +55,11 @@ class Exchanges:
         named = one(parse_qs(query, keep_blank_values=True), "of") or "sent"
         if named == "held":
             return await self._held(exchange)
+        hold = None if self._holds is None else self._holds.find(exchange)
+        if hold is not None and hold.phase == "request" and named in ("sent", "original"):
+            # The facts do not say everything yet: a route that only renames the model leaves none before the attempt.
+            data = hold.draft.data if named == "sent" else hold.draft.original
+            return replies.data(data, b"application/json")
         facts = await self._records.facts(exchange)
         happened = [noted.fact for noted in facts]
         match named:

@@ -21,6 +21,7 @@ import { EvalView } from "./evals/eval.js";
 import { Evals } from "./evals/evals.js";
 import { EvalTrend } from "./evals/trend.js";
 import { Interception } from "./interception.js";
+import { OpenDocument } from "./open-document.js";
 import { Palette } from "./palette.js";
 import { RequestView } from "./request/request.js";
 import { Rules } from "./rules.js";
@@ -30,7 +31,7 @@ import { Trace } from "./runs/trace.js";
 import { Shortcuts } from "./shortcuts.js";
 import { Traffic } from "./traffic.js";
 
-/** @typedef {"" | "palette" | "connect" | "shortcuts" | "rules"} Panel */
+/** @typedef {"" | "palette" | "connect" | "shortcuts" | "rules" | "document"} Panel */
 
 export function Shell() {
   const [panel, setPanel] = useState(/** @type {Panel} */ (""));
@@ -47,6 +48,7 @@ export function Shell() {
     { keys: "g h", label: "Go to the first held request", group: "Everywhere", run: () => held.value[0] && toExchange(held.value[0].id) },
     { keys: "g c", label: "Connect a client", group: "Everywhere", run: () => setPanel("connect") },
     { keys: "g r", label: "Edit the rules that hold requests", group: "Everywhere", run: () => setPanel("rules") },
+    { keys: "g o", label: "Open a document in the editor", group: "Everywhere", run: () => setPanel("document") },
     { keys: "", label: "Theme: like the system", group: "Everywhere", run: () => (theme.value = "") },
     { keys: "", label: "Theme: light", group: "Everywhere", run: () => (theme.value = "light") },
     { keys: "", label: "Theme: dark", group: "Everywhere", run: () => (theme.value = "dark") },
@@ -58,6 +60,7 @@ export function Shell() {
     connect: () => h(Connect, { onClose: close }),
     shortcuts: () => h(Shortcuts, { onClose: close, shortcuts: shortcuts.value }),
     rules: () => h(Rules, { onClose: close }),
+    document: () => h(OpenDocument, { onClose: close }),
   };
   return html`<div class="shell">
     ${h(Header, { onPanel: setPanel })}
@@ -102,6 +105,7 @@ function Header({ onPanel }) {
         { label: "Theme: dark", isChosen: theme.value === "dark", run: () => (theme.value = "dark") },
         "line",
         { label: "Notify me of held requests", isChosen: notifies.value, run: toggleNotifications },
+        { label: "Open a document", run: () => onPanel("document"), keys: h(KeyCaps, { keys: "g o" }) },
         { label: "Connect a client", run: () => onPanel("connect"), keys: h(KeyCaps, { keys: "g c" }) },
         { label: "Keyboard shortcuts", run: () => onPanel("shortcuts"), keys: h(KeyCaps, { keys: "?" }) },
       ],

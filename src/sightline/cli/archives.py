@@ -1,0 +1,202 @@
+"""`sightline export` and `sightline import`: exchanges carried from one record to another, as files."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from sightline.cli.options import add_shared
+from sightline.cli.terminal import say, write
+from sightline.cli.traffic import wanted_in
+from sightline.errors import Code, Fault
+
+if TYPE_CHECKING:
+    from sightline.catalog.catalog import Catalog
+    from sightline.filter.expression import Expression
+    from sightline.store.entries import Entry
+    from sightline.store.store import Store
+
+FORMS = ("jsonl", "har")
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`export`, `import` and their options."""
+    command = commands.add_parser(
+        "export",
+        help="write exchanges of the record to a file",
+        description="Write exchanges of the record as a JSON lines archive that `sightline import` reads back as it "
+        "was, or as an HTTP archive for other tools. A filter says which; credentials are in neither.",
+    )
+    command.add_argument("--as", dest="form", choices=FORMS, default="jsonl", help="the form (default: jsonl)")
+    command.add_argument("-o", "--output", metavar="FILE", help="where to (default: stdout)")
+    _add_common(command)
+    command.add_argument("filter", nargs="*", metavar="FILTER", help="which ones; nothing is all")
+    command.set_defaults(run=run_export)
+    command = commands.add_parser(
+        "import",
+        help="read exchanges from files into the record",
+        description="Read JSON lines archives of `sightline export`, and HTTP archives (HAR) of any tool, into the "
+        "record. A file is read whole before anything is taken from it; what is here already is not taken twice.",
+    )
+    _add_common(command)
+    command.add_argument("files", nargs="+", metavar="FILE", help="the files")
+    command.set_defaults(run=run_import)
+
+
+def _add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_shared(command)
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    """Write them."""
+    import asyncio
+
+    from sightline.build.configured import configuration
+    from sightline.build.opening import open_record
+
+    wanted = wanted_in(arguments.filter)
+    loaded = configuration(arguments.config)
+
+    async def exported() -> None:
+        async with open_record(loaded, arguments.data, arguments.store) as store:
+            pieces = _har(store, wanted, loaded.catalog) if arguments.form == "har" else _lines(store, wanted)
+            if arguments.output is None:
+                async for piece in pieces:
+                    write(piece, ends_line=False)
+            else:
+                await _write_file(Path(arguments.output), pieces)
+
+    asyncio.run(exported())
+    return 0
+
+
+async def _lines(store: "Store", wanted: "Expression") -> AsyncIterator[bytes]:
+    from sightline.build.machine import SystemClock
+    from sightline.store.archive import written
+
+    async for line in written(store.export(wanted, now=SystemClock().now())):
+        yield line
+
+
+async def _har(store: "Store", wanted: "Expression", catalog: "Catalog") -> AsyncIterator[bytes]:
+    from importlib.metadata import version
+
+    from sightline.build.machine import SystemClock
+    from sightline.engine.recording.asking import call_of
+    from sightline.engine.recording.har import har
+    from sightline.engine.recording.recorded import recorded
+
+    now, before, found = SystemClock().now(), "", []
+    while page := await store.find(wanted, now=now, before=before, limit=500):
+        for summary in page:
+            if summary.provider:
+                exchange = await recorded(store, summary)
+                found.append((exchange, call_of(exchange, catalog)))
+            else:
+                say(f"note: {summary.id} was not sent, and an HTTP archive has no place for it")
+        before = page[-1].id
+    yield har(found[::-1], version("sightline"))
+
+
+async def _write_file(path: Path, pieces: AsyncIterator[bytes]) -> None:
+    with _whole_file(path) as file:
+        async for piece in pieces:
+            file.write(piece)
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """All of it or nothing: the file appears under its name when it is whole, readable by its owner alone."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            made = Path(file.name)
+            try:
+                yield file
+                file.flush()
+                made.replace(path)
+            except BaseException:
+                made.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}"
+        raise Fault(Code.USAGE, message, hint="Name a file in a folder that you can write to.") from None
+
+
+def run_import(arguments: argparse.Namespace) -> int:
+    """Read them."""
+    import asyncio
+
+    from sightline.build.configured import configuration
+    from sightline.build.opening import open_record
+
+    loaded = configuration(arguments.config)
+
+    async def imported() -> None:
+        async with open_record(loaded, arguments.data, arguments.store) as store:
+            for name in arguments.files:
+                await _import_file(store, name, loaded.catalog)
+
+    asyncio.run(imported())
+    return 0
+
+
+async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
+    """Take what a file holds. All of it is read before any of it is taken, so that a broken one leaves nothing."""
+    from sightline.engine.recording.har_import import is_har, read_har
+    from sightline.store.archive import load, read
+    from sightline.store.entries import Noted
+
+    with _opened(name) as file:
+        try:
+            if is_har(file.read(1024)):
+                file.seek(0)
+                found = read_har(file.read(), lambda url: _provider_at(url, catalog))
+                ids, others = dict.fromkeys(found.ids), found.others
+                batches: Sequence[Sequence[Entry]] | None = found.exchanges
+            else:
+                file.seek(0)
+                ids = {entry.exchange: None for entry in read(file) if isinstance(entry, Noted)}
+                batches, others = None, 0
+        except Fault as fault:
+            raise Fault(fault.code, f"{name}: {fault.message}", hint=fault.hint) from None
+        known = sum([bool(await store.facts(exchange)) for exchange in ids])
+        if batches is None:
+            file.seek(0)
+            load(store, file)
+        for batch in batches or ():
+            store.record(batch)
+    await store.settle()
+    counts = [f"{len(ids) - known} exchanges imported"]
+    counts += [f"{known} were here already"] if known else []
+    counts += [f"{others} other requests left out"] if others else []
+    say(f"{name}: {', '.join(counts)}")
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    """A file that can be read twice, also where it comes through a pipe."""
+    try:
+        with Path(name).open("rb") if name != "-" else tempfile.TemporaryFile() as file:
+            if name == "-":
+                shutil.copyfileobj(sys.stdin.buffer, file)
+                file.seek(0)
+            yield file
+    except OSError as error:
+        message = f"{name} cannot be read: {error.strerror or error}"
+        raise Fault(Code.USAGE, message, hint="Name a file of `sightline export`, or a HAR file.") from None
+
+
+def _provider_at(url: str, catalog: "Catalog") -> str:
+    """The configured provider whose address this is, else the host."""
+    from urllib.parse import urlsplit
+
+    host = urlsplit(url).netloc.rpartition("@")[2].lower()
+    for name, provider in catalog.providers.items():
+        if urlsplit(provider.base_url).netloc.lower() == host:
+            return name
+    return host

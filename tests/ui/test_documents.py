@@ -1,0 +1,35 @@
+"""A document of the raw schema opened on the page, edited and sent."""
+
+import json
+
+from playwright.sync_api import expect
+
+from tests.page_stage import PageStage, card, proof, write
+
+RAW = [
+    {"role": 0, "content": [{"type": 1, "text": "Be brief."}]},
+    {"role": 1, "content": [{"type": 1, "text": "Hello"}]},
+]
+
+
+def test_a_raw_document_is_opened_edited_and_sent(stage: PageStage) -> None:
+    with stage.look() as shown:
+        page = shown.page
+        page.keyboard.press("g")
+        page.keyboard.press("o")
+        dialog = page.get_by_role("dialog", name="Open a document")
+        opens = dialog.get_by_role("button", name="Open in the editor")
+        expect(opens).to_be_disabled()
+        dialog.get_by_role("textbox", name="Request body").fill(json.dumps(RAW))
+        expect(dialog.get_by_role("combobox", name="Dialect")).to_have_value("raw")
+        expect(opens).to_be_disabled()
+        dialog.get_by_role("combobox", name="Model").fill("acme/m")
+        stage.keep(shown, "open-document")
+        opens.click()
+        expect(card(page, "User 1")).to_contain_text("Hello")
+        write(page, "User 1", ", you.")
+        page.get_by_role("button", name="Send").first.click()
+        expect(proof(page)).to_contain_text("sent = shown")
+    sent = json.loads(stage.desk.sent[-1])
+    assert sent["model"] == "m"
+    assert "Hello, you." in json.dumps(sent["messages"])
