@@ -2,7 +2,9 @@
 
 import ipaddress
 import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +12,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ("tests.pure_coverage",)
+
+if threading.current_thread() is threading.main_thread():
+    # In the background of a script, or with nohup, the suite starts with these signals ignored, and so would every
+    # program that a test starts and interrupts: it would wait for an end that never comes.
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 # Examples are drawn anew in every run, so that each may find something; a failure prints what repeats it. A slow
 # machine is no reason to fail.
