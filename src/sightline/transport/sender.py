@@ -35,6 +35,7 @@ from sightline.wire.masking import masked, masked_json
 LONGEST_ERROR = 1 << 20
 _LONGEST_TEXT = 4000
 _LONGEST_DETAIL = 200
+_LAST_STATUS = 599
 _REFUSED_HERE = frozenset({Code.CONFIG, Code.INVALID_REQUEST, Code.CANCELLED})
 _NOT_CONNECTED = frozenset({"dns", "refused", "unreachable", "tls", "proxy", "connect_timeout"})
 
@@ -161,6 +162,8 @@ class Sender:
         if response.status < 400:
             return _redirected(response, _secrets_of(outgoing))
         body, is_whole = await _error_body(response, outgoing.timeouts)
+        if response.status > _LAST_STATUS:
+            return _nonstandard(outgoing, response.status, headers, body)
         told = _classified(outgoing, response.status, headers, body, now)
         return Refused(response.status, response.headers, body, is_whole, told, number)
 
@@ -218,6 +221,17 @@ def _redirected(response: Response, secrets: tuple[str, ...]) -> Fault:
         f"the provider redirects with status {response.status}, and redirects are not followed",
         hint=f"Set base_url to where the API is{f': it points to {_without_user(place)}' if place else ''}.",
         status=response.status,
+    )
+
+
+def _nonstandard(outgoing: Outgoing, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
+    """HTTP ends at 599 and asks a client to read anything above as a server error, so that is what it becomes."""
+    # Masked while it is whole: a secret that is cut in two would not be found.
+    words = " ".join(masked(str(_told(body, headers)), _secrets_of(outgoing)).split())[:_LONGEST_DETAIL]
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        f"the provider answers with status {status}, which HTTP does not have{f': {words}' if words else ''}",
+        hint="Something other than the provider's API answered, a proxy or a firewall; check the base URL.",
     )
 
 
