@@ -24,6 +24,7 @@ from sightline.wire.call import Call, HttpRequest, Told, Variable
 from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
+from sightline.wire.url_path import can_stray
 
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}
@@ -147,7 +148,10 @@ def _tail(asked: Asked, choice: Choice) -> tuple[str, str]:
     found = _PATH.fullmatch(asked.path)
     version, path = (found[1], found[2]) if found else ("", asked.path.lstrip("/"))
     if choice.model != asked.model and dialect(asked.dialect).model_in_path:
-        path = _MODEL_IN_PATH.sub(f"models/{in_path(choice.model)}", path, count=1)
+        path = _MODEL_IN_PATH.sub(lambda _: f"models/{in_path(choice.model)}", path, count=1)
+    if can_stray(path):
+        hint = "Send the path without dot segments, backslashes and control characters."
+        raise Fault(Code.INVALID_REQUEST, "the path leads out of the provider's API", hint=hint, status=400)
     pieces = [piece for name, piece in parameters(asked.query) if not _is_ours(name, choice.provider)]
     if choice.provider.query:
         pieces.append(urlencode(choice.provider.query))
