@@ -24,6 +24,10 @@ CREDENTIALS: dict[str, dict[str, Any]] = {
     "x-api-key": {"headers": (("X-Api-Key", OWN),)},
     "x-goog-api-key": {"headers": (("x-goog-api-key", OWN),)},
     "query": {"headers": (), "query": f"alt=json&key={OWN}"},
+    "api-key": {"headers": (("api-key", OWN),)},
+    "x-auth-token": {"headers": (("X-Auth-Token", OWN),)},
+    "query of another name": {"headers": (), "query": f"alt=json&api_key={OWN}"},
+    "coded query": {"headers": (), "query": f"alt=json&%6bey={OWN}"},
 }
 
 
@@ -72,7 +76,7 @@ def test_without_a_key_the_client_s_own_credential_goes_along(
     assert seen is not None
     if client == provider:
         assert [pair for pair in seen.headers if OWN in pair[1]] == list(CREDENTIALS[how]["headers"])
-        assert (OWN in seen.target) == (how == "query")
+        assert (OWN in seen.target) == ("query" in how)
     else:
         name, prefix = PLACES[provider]
         assert seen.header(name) == f"{prefix}{OWN}"

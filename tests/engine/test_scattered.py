@@ -11,7 +11,7 @@ from sightline.engine.scattered import FrameMasking
 from sightline.model.events import TextReceived
 from sightline.model.fold import fold
 from sightline.model.parts import Text
-from sightline.wire.masking import MASK
+from sightline.wire.secrets import MASK
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.relay_stage import DIALECTS, KEY, Stage, asks, play
 from tests.reply_samples import SAYS, streamed

@@ -20,7 +20,7 @@ from sightline.budget.rate_headers import allowances, reset_wait
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
-from sightline.model.header_names import CREDENTIALS, QUERY_CREDENTIALS
+from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.json import Json
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
@@ -265,9 +265,9 @@ def without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
 
 def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
     """What was handed in as such, and every credential of the request without the word that stands before it."""
-    headers = [value for name, value in outgoing.request.headers if name.lower() in CREDENTIALS]
+    headers = [value for name, value in outgoing.request.headers if is_secret_header(name)]
     query = parse_qsl(urlsplit(outgoing.request.url).query)
-    keys = (value for name, value in query if name.lower() in QUERY_CREDENTIALS)
+    keys = (value for name, value in query if is_secret_parameter(name))
     return (*outgoing.secrets, *(value.rpartition(" ")[2] for value in headers), *keys)
 
 

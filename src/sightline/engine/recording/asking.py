@@ -21,11 +21,12 @@ from sightline.engine.asked import Asked
 from sightline.engine.outbound import end_to_end, own_call
 from sightline.engine.own_calls import path_of
 from sightline.engine.recording.recorded import Recorded
-from sightline.engine.redaction import CREDENTIAL_HEADERS, parameters
+from sightline.engine.redaction import parameters
 from sightline.errors import Code, Fault
+from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
 from sightline.wire.call import Call, Told, Variable
 from sightline.wire.document import WireDocument
-from sightline.wire.masking import MASK
+from sightline.wire.secrets import MASK
 
 _MODEL_IN_PATH = re.compile(r"(?<=models/).+?(?=:\w+$)")
 _LEFT_OUT = frozenset({"accept-encoding", "content-encoding", *CREDENTIAL_HEADERS})
@@ -69,7 +70,9 @@ def elsewhere(recorded: Recorded, model: str) -> Asked:
 def had_credential(recorded: Recorded) -> bool:
     """Whether the client showed who it is, in a way that is not on record."""
     named = {name.lower() for name, value in recorded.received.headers if value == MASK}
-    return bool(named.intersection(CREDENTIAL_HEADERS)) or f"key={MASK}" in recorded.received.path
+    query = parameters(recorded.received.path.partition("?")[2])
+    is_in_query = any(is_secret_parameter(name) and piece.endswith(f"={MASK}") for name, piece in query)
+    return bool(named.intersection(CREDENTIAL_HEADERS)) or is_in_query
 
 
 def call_of(recorded: Recorded, catalog: Catalog) -> Call:

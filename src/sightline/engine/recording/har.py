@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from sightline.engine.recording.recorded import Recorded
 from sightline.model.json import Json, JsonObject
 from sightline.wire.call import Call, Told
-from sightline.wire.masking import MASK
+from sightline.wire.secrets import MASK
 
 _VERSION = "1.2"
 _PROTOCOL = "HTTP/1.1"
