@@ -116,6 +116,10 @@ class Relay:
         """The configured keys, which nothing that is kept may repeat."""
         return self._secrets
 
+    def is_missing(self, exchange: str) -> bool:
+        """Whether an exchange went out and could not be written down."""
+        return self._hub.is_missing(exchange)
+
     def unwritten(self, exchange: str) -> list[Noted]:
         """Facts of an exchange under way that are not on record yet."""
         lives = (journey.live for journey in self._active if journey.exchange == exchange)

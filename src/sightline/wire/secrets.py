@@ -7,7 +7,7 @@ query parameters hold one is told by `model.header_names`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
@@ -78,10 +78,10 @@ class SecretBytes:
         tail = data[window:]
         half = _HALF.search(tail)
         end = len(tail) if half is None else half.start()
-        if b"\\" in tail[:end] or b"%" in tail[:end]:
-            said, starts = _decoded(tail[:end])
-        else:
-            said, starts = tail[:end], range(end)
+        said = tail[:end]
+        starts: Sequence[int] = range(end)
+        if b"\\" in said or b"%" in said:
+            said, starts = _decoded(said)
         places = [end] if half is not None else []
         places += [starts[at] for secret in self._plain if (at := _prefix_at(said, secret)) is not None]
         return window + min(places, default=len(tail))
@@ -174,7 +174,7 @@ def _any_case(digits: str) -> str:
     return "".join(digit if digit.isdigit() else f"[{digit}{digit.upper()}]" for digit in digits)
 
 
-def _decoded(data: bytes) -> tuple[bytes, list[int]]:
+def _decoded(data: bytes) -> tuple[bytes, Sequence[int]]:
     """The bytes with their escapes undone, and where each of the result stood."""
     said, starts = bytearray(), list[int]()
     for token in _TOKEN.finditer(data):
