@@ -83,7 +83,7 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
     """The body was written to a provider; every attempt has the same bytes.
 
     Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and
-    `waited` the seconds in between.
+    `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query.
     """
 
     number: int
@@ -94,6 +94,7 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
     waited: float = 0.0
     model: str = ""
     dialect: str = ""
+    url: str = ""
 
 
 class FrameArrived(msgspec.Struct, frozen=True, tag_field="kind", tag="frame"):

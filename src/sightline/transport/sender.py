@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import lru_cache
 from hashlib import sha256
 from typing import TypeAlias
 from urllib.parse import parse_qsl, urlsplit
@@ -31,6 +32,7 @@ from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, spoken
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
 from sightline.wire.masking import masked, masked_json
+from sightline.wire.secrets import MASK
 
 LONGEST_ERROR = 1 << 20
 _LONGEST_TEXT = 4000
@@ -106,7 +108,8 @@ class Sender:
         """The provider's answer, or, where there is none, the last attempt's fault."""
         policy = RetryPolicy(outgoing.retries, outgoing.max_wait)
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
-        attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect)
+        url = _shown_address(outgoing.request.url, outgoing.secrets)
+        attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, url)
         while True:
             on_attempt(attempt)
             outcome = await self._attempt(outgoing, attempt.number)
@@ -129,6 +132,7 @@ class Sender:
                 wait,
                 outgoing.model,
                 outgoing.dialect,
+                url,
             )
 
     async def _attempt(self, outgoing: Outgoing, number: int) -> Accepted | Refused | Fault:
@@ -233,6 +237,18 @@ def _nonstandard(outgoing: Outgoing, status: int, headers: Mapping[str, str], bo
         f"the provider answers with status {status}, which HTTP does not have{f': {words}' if words else ''}",
         hint="Something other than the provider's API answered, a proxy or a firewall; check the base URL.",
     )
+
+
+@lru_cache(maxsize=512)
+def _shown_address(url: str, secrets: tuple[str, ...]) -> str:
+    """The address for the record. A client asks for the same ones again and again."""
+    place, mark, query = url.partition("?")
+    pieces = [
+        f"{name}={MASK}" if is_secret_parameter(name) and value else piece
+        for piece in query.split("&")
+        for name, _, value in [piece.partition("=")]
+    ]
+    return masked(f"{_without_user(place)}{mark}{'&'.join(pieces)}", secrets)
 
 
 def _without_user(url: str) -> str:

@@ -97,7 +97,7 @@ export interface AttachmentShown {
   size: number;
 }
 
-/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. */
+/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query. */
 export interface AttemptStartedFact {
   kind: "attempt";
   number: number;
@@ -108,6 +108,7 @@ export interface AttemptStartedFact {
   waited: number;
   model: string;
   dialect: string;
+  url: string;
 }
 
 /** An estimate: what is likely, and between what. */

@@ -23,7 +23,7 @@ from sightline.engine.own_calls import path_of
 from sightline.engine.recording.recorded import Recorded
 from sightline.engine.redaction import parameters
 from sightline.errors import Code, Fault
-from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
+from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_header, is_secret_parameter
 from sightline.wire.call import Call, Told, Variable
 from sightline.wire.document import WireDocument
 from sightline.wire.secrets import MASK
@@ -76,8 +76,19 @@ def had_credential(recorded: Recorded) -> bool:
 
 
 def call_of(recorded: Recorded, catalog: Catalog) -> Call:
-    """The call that was made, with a variable where the key stood."""
+    """The call that was made, with a variable where the key stood: to the address that is on record, whatever the
+    settings say today. Exchanges without one go to where the settings have their provider."""
     provider = _provider(recorded, catalog)
+    call = _call_to(recorded, provider, catalog)
+    headers = tuple((name, _without_secret(name, told, recorded)) for name, told in call.headers)
+    if recorded.url and provider.base_url == recorded.url:  # nobody knows here whether it wants a key
+        headers = tuple((name, replace(told, optional=True) if isinstance(told, Variable) else told)
+                        for name, told in headers)  # fmt: skip
+    # The embedded model listens elsewhere each time, so that its address of then leads nowhere.
+    return replace(call, headers=headers, url=call.url if provider.embedded else _address(recorded) or call.url)
+
+
+def _call_to(recorded: Recorded, provider: Provider, catalog: Catalog) -> Call:
     spoken: DialectName = recorded.spoken  # type: ignore[assignment] # nothing else is ever sent
     choice = Choice(
         recorded.summary.provider,
@@ -91,11 +102,27 @@ def call_of(recorded: Recorded, catalog: Catalog) -> Call:
     if spoken != recorded.received.dialect:
         call = call_to(provider, spoken, recorded.model, recorded.sent, stream=recorded.received.is_stream)
         return replace(call, headers=(*call.headers, *_agent(recorded)))
-    if spoken != provider.dialect and spoken not in provider.also:
-        raise _changed(recorded, f"no longer speaks {spoken}")
     variables = dict.fromkeys(provider.env_headers.values(), MASK)
     call = own_call(again(recorded), choice, variables, recorded.sent)
     return replace(call, headers=tuple((name, _told(value, provider)) for name, value in call.headers))
+
+
+def _address(recorded: Recorded) -> str:
+    """The address on record, without what is a credential there: that is sent in a header."""
+    place, _, query = recorded.url.partition("?")
+    kept = [piece for piece in query.split("&") if piece and not piece.endswith(f"={MASK}")]
+    return f"{place}?{'&'.join(kept)}" if kept else place
+
+
+def _without_secret(name: str, told: Told, recorded: Recorded) -> Told:
+    """A header that is a secret by its name stands in no export as it is written in the settings."""
+    if isinstance(told, Variable) or not is_secret_header(name):
+        return told
+    return Variable(_variable(f"{recorded.summary.provider}_{name}"), help=f"It is the header {name}.")
+
+
+def _variable(words: str) -> str:
+    return re.sub(r"\W", "_", words.upper())
 
 
 def _told(value: Told, provider: Provider) -> Told:
@@ -139,17 +166,36 @@ def _provider(recorded: Recorded, catalog: Catalog) -> Provider:
         hint = "Use --as wire for the body that the client sent."
         raise Fault(Code.USAGE, f"{recorded.id} was not sent to anybody", hint=hint)
     provider = catalog.providers.get(name)
-    if provider is None:
-        raise _changed(recorded, "is no longer configured", nearest(name, catalog.providers))
+    spoken: DialectName = recorded.spoken  # type: ignore[assignment] # nothing else is ever sent
+    if provider is None or (spoken != provider.dialect and spoken not in provider.also):
+        if recorded.url:
+            # These settings are not those with which it was sent; what they do not tell is on record or the caller's.
+            help_ = "It is the provider's key, if it wants one."
+            header = "" if recorded.spoken != recorded.received.dialect else _shown_header(recorded)
+            return Provider(
+                dialect=spoken,
+                base_url=recorded.url,
+                key_env=_variable(f"{name}_API_KEY"),
+                key_header=header,
+                key_help=help_,
+            )
+        if provider is None:
+            raise _changed(recorded, "is no longer configured", nearest(name, catalog.providers))
+        raise _changed(recorded, f"no longer speaks {spoken}")
     if provider.key_env or not had_credential(recorded):
         return provider
-    shown = (key.lower() for key, value in recorded.received.headers if value == MASK)
-    header = next((key for key in shown if key in CREDENTIAL_HEADERS), "")
+    header = _shown_header(recorded)
     if recorded.spoken != recorded.received.dialect or not header:
         header, _ = place_of_key(provider, recorded.spoken)
-    variable = re.sub(r"\W", "_", f"{name}_API_KEY".upper())
+    variable = _variable(f"{name}_API_KEY")
     help_ = "It is the credential that the client sent, which is not on record."
     return msgspec.structs.replace(provider, key_env=variable, key_header=header, key_help=help_)
+
+
+def _shown_header(recorded: Recorded) -> str:
+    """The header in which the client showed who it is; nothing where it used none."""
+    shown = (key.lower() for key, value in recorded.received.headers if value == MASK)
+    return next((key for key in shown if key in CREDENTIAL_HEADERS), "")
 
 
 def _changed(recorded: Recorded, what: str, hint: str = "") -> Fault:

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
 
 from sightline.engine.recording.recorded import Recorded
+from sightline.model.header_names import is_secret_header
 from sightline.model.json import Json, JsonObject
 from sightline.wire.call import Call, Told
 from sightline.wire.secrets import MASK
@@ -30,7 +31,7 @@ def har(recorded: Recorded, call: Call, version: str) -> bytes:
         "pageref": recorded.id,
         "startedDateTime": started,
         "time": _milliseconds(summary.elapsed),
-        "request": _request(call),
+        "request": _request(call, recorded.url),
         "response": _response(recorded),
         "cache": {},
         "timings": _timings(recorded),
@@ -45,9 +46,11 @@ def har(recorded: Recorded, call: Call, version: str) -> bytes:
     return json.dumps({"log": log}, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
 
 
-def _request(call: Call) -> JsonObject:
-    url = _address(call.url)
-    headers = [(name, _plain(value)) for name, value in call.headers]
+def _request(call: Call, address: str) -> JsonObject:
+    """The request, at the address that is on record; else at the one that the settings give its provider today."""
+    url = address or _address(call.url)
+    headers = [(name, MASK if is_secret_header(name) and isinstance(value, str) else _plain(value))
+               for name, value in call.headers]  # fmt: skip
     kind = next((value for name, value in headers if name.lower() == "content-type"), "application/json")
     return {
         "method": call.method,
