@@ -22,7 +22,8 @@ class Asked(msgspec.Struct, frozen=True):
     `received` is the clock's elapsed time when its head came; `origin` the exchange that this one replays; `tokens` how
     large it is thought to be, where whoever asks has thought about it. With `hold`, a person is waited for whatever the
     rules say. `budgeted` is how a chat has planned it, for the record; `exchange` is its name there, where whoever asks
-    has made one; `max_wait` is the longest wait that a provider may ask for before another attempt.
+    has made one; `max_wait` is the longest wait that a provider may ask for before another attempt. `conversation` is
+    the chat or the run that it is part of.
     """
 
     dialect: str
@@ -45,6 +46,7 @@ class Asked(msgspec.Struct, frozen=True):
     exchange: str = ""
     budgeted: tuple[JsonObject, ...] = ()
     max_wait: float = LONGEST_WAIT
+    conversation: str = ""
 
     @property
     def wants_array(self) -> bool:

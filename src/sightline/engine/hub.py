@@ -4,13 +4,18 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from sightline.errors import Fault
 from sightline.model.exchange import FrameArrived
 from sightline.model.json import JsonObject
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.store.said import Said
+
+if TYPE_CHECKING:
+    from sightline.loop.facts import RunFact
+    from sightline.loop.output import Outcome
+    from sightline.loop.steps import Call
 
 Record = Callable[[Sequence[Entry]], None]
 Hear = Callable[[Said], None]
@@ -104,6 +109,18 @@ class Unwritten(Protocol):
         ...
 
 
+class RunObserver(Protocol):
+    """Whoever follows runs from outside, such as an exporter of traces."""
+
+    def observe_run(self, run: str, facts: "Sequence[tuple[float, RunFact]]", fresh: int) -> None:
+        """The facts of a run with their times, the last `fresh` of which were just written down."""
+        ...
+
+    def observe_tool(self, run: str, call: "Call", began: float, ended: float, outcome: "Outcome") -> None:
+        """A tool of a run was run."""
+        ...
+
+
 class Hub:
     """Writes facts down by `record`, which is the store's, and tells them. `hear` is the store's too: what replies say,
     for the search. `watching` are those who are told, and stays the same list."""
@@ -115,6 +132,7 @@ class Hub:
         self._overdue: set[Unwritten] = set()
         self._is_timed = False
         self.watching: list[Watch] = []
+        self.observer: RunObserver | None = None
         self._is_closed = False
         self._owed: deque[Sequence[Entry]] = deque()
         """What could not be written down yet, in its order."""

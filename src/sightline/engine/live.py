@@ -78,6 +78,7 @@ class Live:
                 asked.is_stream,
                 caller.headers,
                 asked.origin,
+                asked.conversation,
             )
         )
         for told in asked.budgeted:

@@ -14,7 +14,7 @@ from sightline.engine.gate import Gate, carrying
 from sightline.engine.hold import Let
 from sightline.engine.holds import Holds
 from sightline.engine.homecoming import Homecoming
-from sightline.engine.hub import Hub
+from sightline.engine.hub import Hub, RunObserver
 from sightline.engine.journey import Journey
 from sightline.engine.live import Live
 from sightline.engine.memory import Memory
@@ -110,6 +110,11 @@ class Relay:
         finally:
             if not journey.is_passing:
                 self._forget(journey)
+
+    @property
+    def observer(self) -> RunObserver | None:
+        """Whoever follows runs from outside."""
+        return self._hub.observer
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -958,7 +958,7 @@ export interface Reached {
   is_unmeasured?: boolean;
 }
 
-/** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. */
+/** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of, where one of our own callers asked. */
 export interface ReceivedFact {
   kind: "received";
   dialect: string;
@@ -970,6 +970,7 @@ export interface ReceivedFact {
   is_stream: boolean;
   headers: [string, string][];
   origin: string;
+  conversation: string;
 }
 
 /** Forward again by one step that was undone. */
