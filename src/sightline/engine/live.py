@@ -132,9 +132,13 @@ class Live:
     # --- what a person does ---
 
     def held(self, held: Held) -> None:
-        """It waits for a person; whoever looks at it now finds it on record."""
+        """It waits for a person; whoever looks at it now finds it on record. A fault if it cannot be written down: it
+        would wait for someone who cannot see it."""
         self._note(held)
-        self.commit()
+        waiting = self._waiting[:]
+        if (trouble := self._written()) is not None:
+            self._postpone_writing(waiting, trouble)
+            raise _unseen(trouble)
 
     def shown(self, digest: str, data: bytes) -> None:
         """A document that was made of a reply. One that repeats a secret is not kept: its hash says what was shown."""
@@ -354,6 +358,14 @@ def _bare(usage: Usage | None) -> Usage | None:
     """The counts that can be; the provider's finer ones are in the raw reply."""
     told = possible(usage)
     return replace(told, extras={}) if told is not None and told.extras else told
+
+
+def _unseen(trouble: Exception) -> Fault:
+    why = trouble.message if isinstance(trouble, Fault) else str(trouble)
+    hint = "Make the record writable again, or let requests pass without holding them."
+    return Fault(
+        Code.CONFIG, f"the request cannot be held, because it cannot be recorded: {why}", hint=hint, status=503
+    )
 
 
 def _unrecorded(trouble: Exception) -> Fault:
