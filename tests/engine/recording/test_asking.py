@@ -168,5 +168,5 @@ def test_a_secret_of_the_settings_is_in_no_export(tmp_path: Path) -> None:
     told = asyncio.run(one(tmp_path, exchange("x_1", BODY)))
     call = call_of(told, catalog(headers={"x-session-token": "tok-0123456789"}))
     assert "tok-0123456789" not in curl(call)
-    assert "${ACME_X_SESSION_TOKEN:?}" in curl(call)
+    assert "${X_SESSION_TOKEN:?}" in curl(call)
     assert b"tok-0123456789" not in har(told, call, "9")

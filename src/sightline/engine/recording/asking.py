@@ -23,7 +23,7 @@ from sightline.engine.own_calls import path_of
 from sightline.engine.recording.recorded import Recorded
 from sightline.engine.redaction import parameters
 from sightline.errors import Code, Fault
-from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_header, is_secret_parameter
+from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
 from sightline.wire.call import Call, Told, Variable
 from sightline.wire.document import WireDocument
 from sightline.wire.secrets import MASK
@@ -80,7 +80,7 @@ def call_of(recorded: Recorded, catalog: Catalog) -> Call:
     settings say today. Exchanges without one go to where the settings have their provider."""
     provider = _provider(recorded, catalog)
     call = _call_to(recorded, provider, catalog)
-    headers = tuple((name, _without_secret(name, told, recorded)) for name, told in call.headers)
+    headers = call.headers
     if recorded.url and provider.base_url == recorded.url:  # nobody knows here whether it wants a key
         headers = tuple((name, replace(told, optional=True) if isinstance(told, Variable) else told)
                         for name, told in headers)  # fmt: skip
@@ -112,13 +112,6 @@ def _address(recorded: Recorded) -> str:
     place, _, query = recorded.url.partition("?")
     kept = [piece for piece in query.split("&") if piece and not piece.endswith(f"={MASK}")]
     return f"{place}?{'&'.join(kept)}" if kept else place
-
-
-def _without_secret(name: str, told: Told, recorded: Recorded) -> Told:
-    """A header that is a secret by its name stands in no export as it is written in the settings."""
-    if isinstance(told, Variable) or not is_secret_header(name):
-        return told
-    return Variable(_variable(f"{recorded.summary.provider}_{name}"), help=f"It is the header {name}.")
 
 
 def _variable(words: str) -> str:
