@@ -44,6 +44,7 @@ def exchange(
     end: Fact | None = None,
     path: str = "",
     headers: tuple[tuple[str, str], ...] = (),
+    url: str = "",
     **fields: str,
 ) -> list[Entry]:
     """An exchange in which a client of `asked` was answered by a provider of `spoken`, a piece every half second."""
@@ -62,7 +63,7 @@ def exchange(
     facts: list[Fact] = [received]
     if sent is not None:
         facts.append(Translated(spoken, sha256(sent), len(losses), losses))
-    facts.append(AttemptStarted(1, "acme", sha256(wire), model="m", dialect=spoken))
+    facts.append(AttemptStarted(1, "acme", sha256(wire), model="m", dialect=spoken, url=url))
     facts += [FrameArrived(frame, 0.5 * (n + 1)) for n, frame in enumerate(frames)]
     head = EVENTS if stream else (("content-type", "application/json"), ("content-encoding", "gzip"))
     whole = ExchangeFinished("stop", 200, head, sha256(b"".join(frames)), "m", USAGE, (), 0.5, 1.5)

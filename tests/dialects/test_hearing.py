@@ -150,3 +150,35 @@ def test_pieces_of_one_text_that_come_at_once_may_be_told_as_one(name: str, size
     assert fold(told) == fold(joined)
     assert single.late == joining.late
     assert (len(joined) < len(told)) == (name == "openai-chat" and size > 50)
+
+
+def test_elements_of_an_array_are_told_as_soon_as_they_are_whole() -> None:
+    part = b'{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}'
+    hearing = Hearing(dialect("gemini"))
+    assert hearing.feed(b" \n") == []
+    assert any(isinstance(event, TextReceived) for event in hearing.feed(b"[" + part))
+    assert hearing.can_add_element
+    assert hearing.feed(b"\n]") == []
+    assert not hearing.can_add_element
+    assert isinstance(hearing.close()[-1], Ended)
+
+
+def test_an_array_without_its_last_bracket_is_cut_whatever_its_elements_say() -> None:
+    part = b'{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}'
+    *_, failed, ended = heard(b"[" + part, name="gemini")
+    assert isinstance(failed, Failed)
+    assert failed.fault.message == cut().message
+    assert ended == Ended()
+
+
+def test_a_text_that_only_begins_like_an_array_is_quoted() -> None:
+    failed, _ = heard(b"[warning: the disk", b" is gone", name="gemini")
+    assert isinstance(failed, Failed)
+    assert "[warning: the disk" in failed.fault.message
+
+
+def test_an_end_without_a_finish_is_told_from_an_error_of_the_provider() -> None:
+    bare, refused = Hearing(dialect("openai-chat")), Hearing(dialect("openai-chat"))
+    bare.feed(b"data: [DONE]\n\n")
+    refused.feed(b'data: {"error": {"message": "no", "code": 500}}\n\n')
+    assert (bare.was_cut, refused.was_cut) == (True, False)

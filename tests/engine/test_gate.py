@@ -392,6 +392,23 @@ def test_a_chat_client_gets_counts_only_if_it_asked_for_them(tmp_path: Path) -> 
     play(story, tmp_path, clock=SteppingClock())
 
 
+def test_what_cannot_be_recorded_is_not_held_where_nobody_sees_it(tmp_path: Path) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        stage.hub._record = full
+        got = await stage.ask(asks("anthropic"))
+        assert got.status == 503
+        assert "cannot be held" in got.json()["error"]["message"]
+        assert got.header("x-sightline-exchange") == ""
+        assert not stage.relay.holds.waiting
+        assert not stage.upstream.seen
+
+    play(story, tmp_path)
+
+
 # --- tool calls -------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,10 @@
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from sightline.engine.hub import MOST_WAITING, Announced, Hub
-from sightline.model.exchange import Dropped, FrameArrived
+from sightline.engine.hub import MOST_OWED, MOST_WAITING, Announced, Hub
+from sightline.model.exchange import Dropped, FrameArrived, Held
 from sightline.store.entries import Entry, Kept, Noted
 
 FACT = Noted("x_1", 0, 1.0, Dropped("no"))
@@ -107,3 +108,84 @@ def test_what_is_announced_comes_between_the_facts_and_is_on_no_record() -> None
         assert kept == [FACT]
 
     asyncio.run(story())
+
+
+class Disk:
+    """A store that may be full."""
+
+    def __init__(self) -> None:
+        self.kept: list[Entry] = []
+        self.is_full = False
+        self.was_written = asyncio.Event()
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        self.kept += entries
+        if len(self.kept) == 2:
+            self.was_written.set()
+
+
+def fact(exchange: str, n: int, size: int = 0) -> Noted:
+    return Noted(exchange, n, 1.0, FrameArrived(b"x" * size) if size else Held())
+
+
+def test_what_is_owed_is_written_before_anything_else() -> None:
+    disk = Disk()
+    hub = Hub(disk.record)
+    disk.is_full = True
+    with pytest.raises(OSError, match="No space"):
+        hub.record([fact("x_1", 0)])
+    assert hub.owe([fact("x_1", 0)])
+    assert hub.is_missing("x_1")
+    with pytest.raises(OSError, match="No space"):
+        hub.record([fact("x_1", 1)])
+    disk.is_full = False
+    hub.record([fact("x_1", 1)])
+    assert disk.kept == [fact("x_1", 0), fact("x_1", 1)]
+    assert not hub.is_missing("x_1")
+
+
+def test_what_is_owed_is_written_when_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.engine.hub.TRY_AGAIN", 0.01)
+    disk = Disk()
+
+    async def story() -> None:
+        hub = Hub(disk.record)
+        disk.is_full = True
+        hub.owe([fact("x_1", 0)])
+        hub.owe([fact("x_2", 0)])
+        await asyncio.sleep(0.05)
+        assert not disk.kept
+        disk.is_full = False
+        await asyncio.wait_for(disk.was_written.wait(), 10)
+        assert disk.kept == [fact("x_1", 0), fact("x_2", 0)]
+
+    asyncio.run(story())
+
+
+def test_what_is_owed_is_tried_once_more_at_the_end() -> None:
+    disk = Disk()
+    hub = Hub(disk.record)
+    hub.owe([fact("x_1", 0)])
+    hub.close()
+    assert disk.kept == [fact("x_1", 0)]
+
+
+def test_not_everything_can_be_owed_but_an_end_can() -> None:
+    hub = Hub(Disk().record)
+    assert hub.owe([Kept("aa", b"x" * (MOST_OWED - 2000))])
+    assert not hub.owe([fact("x_1", 0, size=9000)])
+    assert hub.owe([fact("x_2", 5)])
+
+
+def test_nothing_more_is_written_of_an_exchange_that_misses_a_part() -> None:
+    disk = Disk()
+    hub = Hub(disk.record)
+    hub.lose("x_1")
+    assert hub.is_missing("x_1")
+    hub.record([fact("x_1", 3), fact("x_2", 0)])
+    assert disk.kept == [fact("x_2", 0)]
+    for number in range(10_000):
+        hub.lose(f"y_{number}")
+    assert not hub.is_missing("x_1")

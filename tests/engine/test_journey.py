@@ -3,8 +3,11 @@ import asyncio
 import pytest
 
 from sightline.engine.asked import Asked
+from sightline.engine.hub import Hub
 from sightline.engine.journey import Journey
+from sightline.engine.live import Live
 from sightline.errors import Code, Fault
+from sightline.store.entries import Entry
 from tests.fake_clock import FakeClock
 
 
@@ -18,11 +21,27 @@ def test_others_time_is_no_overhead_and_losses_are_counted() -> None:
             with journey.waiting():
                 await clock.sleep(2)
         journey.losses = 2
+        kept: list[Entry] = []
+        journey.live = Live(journey.asked, "x_1", Hub(kept.extend), clock, ())
         assert journey.own_headers() == [
             (b"x-sightline-exchange", b"x_1"),
             (b"x-sightline-overhead-ms", b"500.000"),
             (b"x-sightline-losses", b"2"),
         ]
+        assert len(kept) == 2, "what has left is on record"
+
+    asyncio.run(story())
+
+
+def test_no_id_leaves_for_what_is_not_on_record() -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def story() -> None:
+        journey = Journey(Asked("gemini", b"", (), "/"), "x_1", FakeClock(), (), lambda _: None)
+        assert [name for name, _ in journey.own_headers()] == [b"x-sightline-overhead-ms"]
+        journey.live = Live(journey.asked, "x_1", Hub(full), FakeClock(), ())
+        assert [name for name, _ in journey.own_headers()] == [b"x-sightline-overhead-ms"]
 
     asyncio.run(story())
 

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
@@ -222,3 +224,56 @@ def test_of_a_reply_that_was_not_read_nothing_is_told(counts: bool) -> None:
     live.came(b"any bytes")
     live.finished(Reply(), warning="" if counts else "it cannot be read")
     assert heard == []
+
+
+def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all() -> None:
+    kept: list[Entry] = []
+    is_full = True
+
+    def record(entries: Sequence[Entry]) -> None:
+        if is_full:
+            raise OSError(28, "No space left on device")
+        kept.extend(entries)
+
+    hub = Hub(record)
+    live = Live(Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ())
+    assert not live.ensure_recorded()
+    live.came(b"data: 1\n\n")
+    is_full = False
+    live.finished(Reply())
+    assert live.is_recorded
+    assert [each.n for each in kept if isinstance(each, Noted)] == [0, 1, 2]
+
+
+def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Entry] = []
+    monkeypatch.setattr("sightline.engine.hub.MOST_OWED", 0)
+    hub = Hub(kept.extend)
+    live = Live(Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ())
+    monkeypatch.setattr(hub, "_record", no_room)
+    live.commit()
+    monkeypatch.setattr(hub, "_record", kept.extend)
+    live.finished(Reply())
+    hub.record([Noted("x_1", 9, 1.0, Held())])
+    assert not [each for each in kept if isinstance(each, Noted)]
+
+
+def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Entry] = []
+    hub = Hub(kept.extend)
+    live = Live(Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ())
+    assert live.ensure_recorded()
+    monkeypatch.setattr("sightline.engine.hub.MOST_OWED", 3000)
+    monkeypatch.setattr(hub, "_record", no_room)
+    live.came(b"x" * 9000)
+    live.finished(Reply())
+    monkeypatch.setattr(hub, "_record", kept.extend)
+    hub.record([Noted("x_2", 0, 1.0, Held())])
+    facts = [each for each in kept if isinstance(each, Noted) and each.exchange == "x_1"]
+    assert [each.n for each in facts] == [0, 1]
+    assert isinstance(facts[1].fact, ExchangeFailed)
+    assert facts[1].fact.code == "interrupted"
+
+
+def no_room(_: object) -> None:
+    raise OSError(28, "No space left on device")

@@ -1,13 +1,14 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.engine.outbound import configured_secrets, dialect_key, end_to_end
-from tests.relay_stage import DIALECTS, KEY, Got, Stage, asks, play
+from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, play
 from tests.reply_samples import whole
 from tests.upstream import Seen, answer
 
@@ -23,6 +24,10 @@ CREDENTIALS: dict[str, dict[str, Any]] = {
     "x-api-key": {"headers": (("X-Api-Key", OWN),)},
     "x-goog-api-key": {"headers": (("x-goog-api-key", OWN),)},
     "query": {"headers": (), "query": f"alt=json&key={OWN}"},
+    "api-key": {"headers": (("api-key", OWN),)},
+    "x-auth-token": {"headers": (("X-Auth-Token", OWN),)},
+    "query of another name": {"headers": (), "query": f"alt=json&api_key={OWN}"},
+    "coded query": {"headers": (), "query": f"alt=json&%6bey={OWN}"},
 }
 
 
@@ -71,7 +76,7 @@ def test_without_a_key_the_client_s_own_credential_goes_along(
     assert seen is not None
     if client == provider:
         assert [pair for pair in seen.headers if OWN in pair[1]] == list(CREDENTIALS[how]["headers"])
-        assert (OWN in seen.target) == (how == "query")
+        assert (OWN in seen.target) == ("query" in how)
     else:
         name, prefix = PLACES[provider]
         assert seen.header(name) == f"{prefix}{OWN}"
@@ -225,6 +230,43 @@ def test_another_model_stands_in_the_path_where_the_dialect_has_it_there(tmp_pat
     assert seen is not None
     assert seen.target == "/v1beta/models/big:1:streamGenerateContent?alt=sse"
     assert seen.body == asked.body
+
+
+STRAYING = ["x/../../evil", "x/%2e%2e/%2E%2e/evil", "x%2f..%2f..%2fevil", "x\\..\\evil", "x%5c..%5cevil", "x%0d%0aevil"]
+
+
+@pytest.mark.parametrize("model", STRAYING)
+@pytest.mark.parametrize("verb", ["generateContent", "streamGenerateContent", "countTokens"])
+def test_a_path_that_leads_out_of_the_api_goes_nowhere(tmp_path: Path, model: str, verb: str) -> None:
+    is_stream = verb.startswith("stream")
+    path = f"/v1beta/models/{model}:{verb}"
+    asked = asks("gemini", path=path, model=unquote(model), is_stream=is_stream, counts=verb == "countTokens")
+    seen, got = sent(tmp_path, "gemini", asked)
+    assert seen is None
+    assert got.status == 400
+    assert is_error_of("gemini", got.status, got.body)
+
+
+@pytest.mark.parametrize("model", [unquote(each) for each in STRAYING])
+@pytest.mark.parametrize("by", ["route", "body"])
+@pytest.mark.parametrize("client", DIALECTS)
+def test_a_name_that_leads_out_of_the_api_goes_nowhere(tmp_path: Path, model: str, by: str, client: str) -> None:
+    name = "m" if by == "route" else model
+    body = json.dumps({**REQUESTS[client], "model": name}).encode()
+    routes = (Route(provider="acme", as_=model if by == "route" else ""),)
+    path = f"/v1beta/models/{quote(name, safe='')}:generateContent" if client == "gemini" else PATHS[client]
+    seen, got = sent(tmp_path, "gemini", asks(client, body=body, model=name, path=path), routes=routes)
+    assert seen is None
+    assert got.status == 400
+    assert is_error_of(client, got.status, got.body)
+
+
+@pytest.mark.parametrize("client", DIALECTS)
+def test_marks_of_an_address_in_a_name_are_escaped(tmp_path: Path, client: str) -> None:
+    routes = (Route(provider="acme", as_="odd?key=x#y z"),)
+    seen, _ = sent(tmp_path, "gemini", asks(client), routes=routes)
+    assert seen is not None
+    assert seen.target == "/v1beta/models/odd%3Fkey%3Dx%23y%20z:generateContent"
 
 
 # --- bodies -----------------------------------------------------------------------------------------

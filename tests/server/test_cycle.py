@@ -12,6 +12,7 @@ class Wire(asyncio.Transport):
     """A socket that notes each write."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.written: list[bytes] = []
         self.is_closed = False
 
@@ -28,11 +29,11 @@ class Wire(asyncio.Transport):
 class Talk:
     """One request and the socket of its client."""
 
-    def __init__(self, method: str = "POST", *, keeps: bool = True) -> None:
+    def __init__(self, method: str = "POST", *, keeps: bool = True, version: str = "1.1") -> None:
         self.wire, self.ended = Wire(), 0
         self.flow = FlowControl(self.wire)
         self.cycle = Cycle(
-            scope={"type": "http", "method": method},  # type: ignore[arg-type, typeddict-item]
+            scope={"type": "http", "method": method, "http_version": version},  # type: ignore[arg-type, typeddict-item]
             transport=self.wire,
             flow=self.flow,
             logger=logging.getLogger("test"),
@@ -127,3 +128,20 @@ def test_a_client_that_is_slow_is_waited_for() -> None:
         assert len(talk.wire.written) == 1
 
     asyncio.run(story())
+
+
+def test_a_client_of_http_1_0_gets_no_chunks() -> None:
+    talk = Talk(version="1.0")
+    head, *body = talk.say(200, [(b"content-type", b"text/event-stream")], b"one", b"", b"two", b"")
+    assert b"chunked" not in head
+    assert b"connection: close\r\n" in head
+    assert body == [b"one", b"two"]
+    assert talk.wire.is_closed
+
+
+def test_a_length_that_is_told_is_kept_for_http_1_0() -> None:
+    assert Talk(version="1.0").say(200, [(b"content-length", b"2")], b"ok")[0].endswith(b"\r\n\r\nok")
+
+
+def test_a_status_without_a_phrase_can_be_said() -> None:
+    assert Talk().say(599, [(b"content-length", b"0")], b"")[0].startswith(b"HTTP/1.1 599 \r\n")

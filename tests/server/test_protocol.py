@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sightline.errors import Code, Fault
 from sightline.server.protocol import MOST_HEAD_BYTES
 from tests.server.running import Running, Told, running
 
@@ -139,3 +140,34 @@ def test_a_word_in_a_body_is_no_offer(server: Running) -> None:
     body = b'{"model":"m","x":"\\r\\nupgrade: h2c"}'
     assert told(server.raw(head(server, "/v1/messages", "connection: close", body=body)))[0] == 200
     assert server.relay.asked[-1].body == body
+
+
+def test_trailers_are_no_headers(server: Running) -> None:
+    server.relay.answer = Told()
+    seen = len(server.relay.asked)
+    chunked = b"%x\r\n%s\r\n0\r\nauthorization: Bearer sk-trailer\r\nx-late: 1\r\n\r\n" % (len(ASK), ASK)
+    lines = ["POST /v1/messages HTTP/1.1", f"host: {server.host}", "transfer-encoding: chunked", "trailer: x-late"]
+    server.raw("\r\n".join([*lines, "connection: close", "", ""]).encode() + chunked)
+    names = {name for name, _ in server.relay.asked[seen].headers}
+    assert server.relay.asked[seen].body == ASK
+    assert not names & {"authorization", "x-late"}
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_client_of_http_1_0_reads_to_the_end_of_the_connection(server: Running, is_whole: bool) -> None:
+    pieces = [b"data: 1\n\n", b"data: 2\n\n"] if is_whole else [b"data: 1\n\n", Fault(Code.NETWORK, "gone")]
+    server.relay.answer = Told(pieces, headers=[(b"content-type", b"text/event-stream")])
+    lines = ["POST /v1/messages HTTP/1.0", f"host: {server.host}", f"content-length: {len(ASK)}", "", ""]
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as talk:
+        talk.sendall("\r\n".join(lines).encode() + ASK)
+        said = b""
+        try:
+            while data := talk.recv(65536):
+                said += data
+        except ConnectionResetError:
+            assert not is_whole
+            return
+    assert is_whole, "what broke off must not look whole"
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert b"chunked" not in head
+    assert body == b"data: 1\n\ndata: 2\n\n"

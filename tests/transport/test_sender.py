@@ -69,7 +69,14 @@ def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
         assert isinstance(found, Accepted)
         assert (found.response.status, found.attempts) == (200, 1)
         assert await found.response.read() == b'{"choices": []}'
-        started = AttemptStarted(1, "acme", sha256(BODY).hexdigest(), model="large", dialect="openai-chat")
+        started = AttemptStarted(
+            1,
+            "acme",
+            sha256(BODY).hexdigest(),
+            model="large",
+            dialect="openai-chat",
+            url=f"{desk.upstream.url}/v1/chat/completions",
+        )
         assert desk.attempts == [started]
         assert desk.upstream.seen[0].body == BODY
         assert desk.clock.waits == []
@@ -405,6 +412,26 @@ def test_a_credential_that_the_provider_repeats_is_not_spread() -> None:
         assert KEY.encode() in found.body
 
     at_the_desk(story, says(echo, 401))
+
+
+def test_the_address_of_an_attempt_is_told_without_credentials() -> None:
+    async def story(desk: Desk) -> None:
+        url = f"{desk.upstream.url}/v1/team-7-token/x?Key=query-key&alt=sse&%61pi_key=q2"
+        await desk.send(url, secrets=("team-7-token",))
+        assert desk.attempts[0].url == f"{desk.upstream.url}/v1/***/x?Key=***&alt=sse&%61pi_key=***"
+
+    at_the_desk(story, OK)
+
+
+@pytest.mark.parametrize("status", [600, 999])
+def test_a_status_that_http_does_not_have_is_no_answer_of_the_api(status: int) -> None:
+    async def story(desk: Desk) -> None:
+        with pytest.raises(Fault, match=f"status {status}, which HTTP does not have: no \\*\\*\\* here") as raised:
+            await desk.send(retries=2)
+        assert raised.value.code is Code.UPSTREAM_PROTOCOL
+        assert len(desk.attempts) == 1
+
+    at_the_desk(story, answer(status, f"no {KEY} here".encode()))
 
 
 def test_nor_is_it_in_what_is_told_of_an_attempt() -> None:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.wire.masking import MASK, SHORTEST, masked, masked_json
+from sightline.wire.masking import masked, masked_json
+from sightline.wire.secrets import MASK, SHORTEST
 
 KEY = "sk-proj-0123456789"
 SECRETS = st.lists(st.text(min_size=SHORTEST, max_size=20).filter(lambda text: MASK not in text), max_size=4)

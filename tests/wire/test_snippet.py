@@ -258,3 +258,11 @@ def test_a_call_that_only_asks_has_no_body(runner: str, listener: Listener) -> N
     method, _, headers, body = listener.last
     assert (method, body, headers["user-agent"]) == ("GET", b"", "mine")
     assert "content-length" not in headers
+
+
+def test_a_secret_that_stands_in_the_open_is_a_variable() -> None:
+    call = Call("POST", "http://127.0.0.1:9/x", (("X-Session-Token", "tok-0123456789"), ("x-team", "blue")), b"{}")
+    for printed in (curl(call), python(call)):
+        assert "tok-0123456789" not in printed
+        assert "X_SESSION_TOKEN" in printed
+        assert "blue" in printed

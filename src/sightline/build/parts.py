@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sightline.engine.hub import Hear, Hub, Record
     from sightline.engine.kept_interception import KeptInterception
     from sightline.engine.relay import Relay
+    from sightline.engine.telemetry.exporter import Exporter
     from sightline.store.entries import Entry
     from sightline.store.folding import PriceList
     from sightline.store.store import Store
@@ -126,9 +127,12 @@ async def opened_relay(
     from sightline.engine.holds import Holds
     from sightline.engine.hub import Hub
 
+    exporter: Exporter | None = None
     if is_told and loaded.settings.telemetry.otlp_endpoint:
-        record = _also(record, await _telemetry(loaded, means.client, stack))
+        exporter = await _telemetry(loaded, means.client, stack)
+        record = _also(record, exporter.took)
     hub = Hub(record)
+    hub.observer = exporter
     return relay_of(loaded, means, hub, Holds(means.memory, SystemClock.now, interception), own), hub
 
 
@@ -174,8 +178,8 @@ def nowhere(_entries: Sequence["Entry"]) -> None:
     """For what is on no record."""
 
 
-async def _telemetry(loaded: Configuration, client: HttpClient, stack: AsyncExitStack) -> "Record":
-    """What tells a collector of everything that is recorded."""
+async def _telemetry(loaded: Configuration, client: HttpClient, stack: AsyncExitStack) -> "Exporter":
+    """What tells a collector of everything that is recorded, and of runs."""
     from importlib.metadata import version
 
     from sightline.engine.telemetry.exporter import Exporter
@@ -184,7 +188,11 @@ async def _telemetry(loaded: Configuration, client: HttpClient, stack: AsyncExit
     values = {name: loaded.environment.get(variable, "").strip() for name, variable in told.env_headers.items()}
     headers = {name: value for name, value in values.items() if value}
     exporter = Exporter(
-        client, told.otlp_endpoint, version=version("sightline"), headers=headers, with_content=told.content
+        client,
+        told.otlp_endpoint,
+        version=version("sightline"),
+        headers=headers,
+        with_content=told.content,
+        now=SystemClock.now,
     )
-    await stack.enter_async_context(exporter)
-    return exporter.took
+    return await stack.enter_async_context(exporter)

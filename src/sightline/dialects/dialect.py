@@ -38,13 +38,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What the reader of a reply expects: identity where the provider gave none, and usage only if it asked."""
+    """What the reader of a reply expects: identity where the provider gave none, and usage only if it asked.
+
+    `as_array` says that a stream is to be one JSON array, in the dialect that has that form.
+    """
 
     include_usage: bool = True
     id: str = ""
     model: str = ""
     created: int = 0
     input_tokens: int = 0
+    as_array: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.wire.call import Call, Told, Variable
 from sightline.wire.jsontext import decode, encode
+from sightline.wire.url_path import can_stray
 
 _VERSION = re.compile(r"/v\d+[a-z0-9]*$")
 _JSON = ("content-type", "application/json")
@@ -60,12 +61,12 @@ def credential(provider: Provider, spoken: str) -> tuple[str, str]:
 
 
 def in_path(model: str) -> str:
-    """The model's name as a piece of a path, also where it was given with the collection that it belongs to."""
+    """The model's name as a piece of a path, also where it was given with the collection that it belongs to. A name
+    that would lead to another path is refused, because the provider's key would go there too."""
     name = model.removeprefix("models/")
-    if not name or {".", ".."} & set(name.split("/")):
-        raise Fault(
-            Code.MODEL_UNKNOWN, f"{model!r} is no name of a model", hint="Give the name that the provider uses."
-        )
+    if not name or can_stray(name):
+        hint = "Give the name that the provider uses."
+        raise Fault(Code.MODEL_UNKNOWN, f"{model!r} is no name of a model", hint=hint, status=400)
     return quote(name, safe="/:@")
 
 

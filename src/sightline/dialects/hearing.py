@@ -3,21 +3,29 @@
 from functools import cached_property
 
 from sightline.dialects.dialect import Dialect, StreamReading
-from sightline.dialects.streaming import DONE, StreamReader, no_reply
+from sightline.dialects.streaming import DONE, StreamReader, cut, no_reply
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.reply import Reply
-from sightline.wire.jsontext import BOM, decode, encode
+from sightline.wire.json_array import JsonArrayDecoder, begins_array
+from sightline.wire.jsontext import BOM, decode
 from sightline.wire.sse import Frame, SseDecoder
 
 LONGEST_FRAME = 64 << 20
 """Bytes that may come without a frame's end among them."""
 
+_HEAD = 64
+"""So many bytes tell an array from other answers; more white space than that stands before none."""
+
+_QUOTED = 300
+"""So many bytes of an answer that is no reply are quoted in its fault."""
+
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 class Hearing:
-    """One answer of one dialect. It is a stream of server-sent events, or turns out to be a whole body.
+    """One answer of one dialect. It is a stream of server-sent events, or turns out to be a whole body, or a JSON array
+    whose elements are the events.
 
     `late` are the places of frames that came after the end of the stream and told nothing. One that `joins` tells of
     several pieces of one text that came at once as of one piece.
@@ -27,6 +35,7 @@ class Hearing:
         self._dialect = dialect
         self._joins = joins
         self._unframed: bytearray | None = bytearray()
+        self._array: JsonArrayDecoder | None = None
         self._index = 0
         self._waiting = 0
         self.has_ended = False
@@ -51,26 +60,58 @@ class Hearing:
         """What these bytes tell."""
         if self.has_failed:
             return []
-        frames = self._frames.feed(data)
+        if self._array is not None or (self._unframed is not None and self._is_array(data)):
+            assert self._array is not None
+            frames = [Frame(element) for element in self._array.feed(data)]
+        else:
+            frames = self._frames.feed(data)
         self._waiting = 0 if frames else self._waiting + len(data)
         if self._waiting > LONGEST_FRAME:
             return self.fail(_endless())
-        if self._unframed is not None:
+        if self._unframed is not None and self._array is None:
             self._unframed += data
             if frames:
                 self._unframed = None
         return self._events(frames)
 
+    def _is_array(self, data: bytes) -> bool:
+        """Whether the answer turns out to be an array. It is told by its first byte, before any frame has come."""
+        if self._unframed and begins_array(bytes(self._unframed[:_HEAD])) is not None:
+            return False  # it was looked at before
+        if begins_array(bytes(self._unframed or b"") + data[:_HEAD]):
+            self._array = JsonArrayDecoder()
+            self._unframed = bytearray(data[:_QUOTED])
+            return True
+        return False
+
     def close(self) -> list[StreamEvent]:
         """The bytes have ended."""
         if self.has_failed:
             return []
+        if self._array is not None:
+            return self._close_array(self._array)
         frames = self._frames.close()
         if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
             return self._whole(bytes(self._unframed))
         # Half a frame is what a cut connection leaves, and the reader says so itself.
         last = [event for event in self._events(frames) if not isinstance(event, FrameBroken)]
         return [*last, *self._reader.close()]
+
+    def _close_array(self, array: JsonArrayDecoder) -> list[StreamEvent]:
+        """An array without its last bracket was cut off, whatever its elements say: no client can parse it."""
+        if array.is_over:
+            return self._reader.close()
+        return self.fail(cut() if self._index else no_reply(bytes(self._unframed or b"")))
+
+    @property
+    def can_add_element(self) -> bool:
+        """Whether the answer is an array that is open, so that another element can be added to it."""
+        return self._array is not None and self._array.is_between
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether the stream came to its end without a finish, and without an error of the provider's own."""
+        return isinstance(self._reader, StreamReader) and self._reader.was_cut
 
     def plain(self, data: bytes) -> Reply | None:
         """The reply of an answer that is all here, where it can be read at once; else `whole` tells what it says."""
@@ -97,10 +138,7 @@ class Hearing:
     def _whole(self, data: bytes) -> list[StreamEvent]:
         """What came is no stream: a refused request is answered by a body, and some servers send one anyway."""
         try:
-            document = decode(data)
-            if isinstance(document, list):  # the frames as one array, where nobody asked for server-sent events
-                return self._events([Frame(encode(item)) for item in document]) + self._reader.close()
-            return self._dialect.read_reply(document)
+            return self._dialect.read_reply(decode(data))
         except Fault:
             return [Failed(no_reply(data)), Ended()]
 

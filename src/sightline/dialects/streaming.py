@@ -60,6 +60,8 @@ class StreamReader:
         self._finished: dict[int, Finished] = {}
         self._has_failed = False
         self._has_ended = False
+        self.was_cut = False
+        """Whether the stream came to its end without a finish, as opposed to an error that the provider sent."""
 
     def feed(self, frame: Frame) -> list[StreamEvent]:
         """The events of one more frame."""
@@ -130,6 +132,7 @@ class StreamReader:
         if self._has_failed:
             return [*events, Ended()]
         if not self.is_complete:
+            self.was_cut = True
             return [*events, Failed(cut()), Ended()]
         return [*events, *self._finished.values(), Ended()]
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from math import ceil
 
 from sightline.dialects.registry import dialect
+from sightline.engine.asked import Asked
 from sightline.engine.outbound import HOP_BY_HOP
 from sightline.engine.redaction import Masking
 from sightline.engine.relayed import Headers, Relayed, Whole
@@ -14,6 +15,12 @@ from sightline.wire.jsontext import encode
 _FRAMING = frozenset(name.encode() for name in HOP_BY_HOP) | {b"content-length", b"proxy-connection"}
 _JSON = (b"content-type", b"application/json")
 EVENT_STREAM: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+_ARRAY: Headers = [(b"content-type", b"application/json; charset=utf-8"), (b"cache-control", b"no-cache")]
+
+
+def stream_headers(asked: Asked) -> Headers:
+    """The headers of a stream that is written here, in the form that its client reads."""
+    return _ARRAY if asked.wants_array else EVENT_STREAM
 
 
 def refusal(spoken: str, fault: Fault, own: Headers, exchange: str = "") -> Relayed:

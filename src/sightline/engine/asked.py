@@ -1,5 +1,6 @@
 """A client's request as the server understood it, before anything was decided about it."""
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -8,6 +9,8 @@ import msgspec
 
 from sightline.model.json import JsonObject
 from sightline.transport.retry import LONGEST_WAIT
+
+_SSE = re.compile(r"(?:^|&)(?:\$|%24)?alt=sse(?:&|$)", re.IGNORECASE)
 
 TextHeaders = tuple[tuple[str, str], ...]
 
@@ -19,7 +22,8 @@ class Asked(msgspec.Struct, frozen=True):
     `received` is the clock's elapsed time when its head came; `origin` the exchange that this one replays; `tokens` how
     large it is thought to be, where whoever asks has thought about it. With `hold`, a person is waited for whatever the
     rules say. `budgeted` is how a chat has planned it, for the record; `exchange` is its name there, where whoever asks
-    has made one; `max_wait` is the longest wait that a provider may ask for before another attempt.
+    has made one; `max_wait` is the longest wait that a provider may ask for before another attempt. `conversation` is
+    the chat or the run that it is part of.
     """
 
     dialect: str
@@ -42,6 +46,12 @@ class Asked(msgspec.Struct, frozen=True):
     exchange: str = ""
     budgeted: tuple[JsonObject, ...] = ()
     max_wait: float = LONGEST_WAIT
+    conversation: str = ""
+
+    @property
+    def wants_array(self) -> bool:
+        """Whether its stream is to be one JSON array: Google's are, unless server-sent events are asked for."""
+        return self.is_stream and self.dialect == "gemini" and not _SSE.search(self.query)
 
     def named(self) -> Mapping[str, str]:
         """The headers by name in lower case; of several with one name the first."""

@@ -99,13 +99,14 @@ class Engine:
         budgeted: tuple[JsonObject, ...] = (),
         exchange: str = "",
         max_wait: float = LONGEST_WAIT,
+        conversation: str = "",
     ) -> Reply:
         """Send it; `heard` gets each event as it comes, `tried` each attempt as it starts, `paused` what is waited for.
 
         With `hold` a person is waited for before it goes out. A caller that has seen to the account's limits itself
         `waits` for none. `noted` gets each fact but frames once it is on record; `budgeted` are facts of its caller's.
         `exchange` is the name that it gets on record, where the caller needs one beforehand; `max_wait` is the longest
-        wait that the provider may ask for before another attempt.
+        wait that the provider may ask for before another attempt. `conversation` is the chat or run it is part of.
 
         A request that gets no answer, or is refused, raises its fault. An answer that breaks off does not: what
         arrived is in the reply, with the fault.
@@ -123,6 +124,7 @@ class Engine:
             budgeted=budgeted,
             exchange=exchange,
             max_wait=max_wait,
+            conversation=conversation,
         )
         async with await self.relay.start(asked, _attempts(tried, noted)) as relayed:
             reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)

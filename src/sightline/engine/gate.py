@@ -148,13 +148,16 @@ class Gate:
             id=reply.id or journey.exchange,
             model=reply.model or asked.model,
             created=reply.created or int(self._clock.now()),
+            as_array=asked.wants_array,
         )
         data = said(reply, asked.dialect, client, is_stream=asked.is_stream)
         return answers.without(data, journey.secrets)
 
     def _relayed(self, journey: Journey, data: bytes) -> Relayed:
         if journey.asked.is_stream:
-            return Relayed(journey.exchange, 200, [*answers.EVENT_STREAM, *journey.own_headers()], Whole(data))
+            return Relayed(
+                journey.exchange, 200, [*answers.stream_headers(journey.asked), *journey.own_headers()], Whole(data)
+            )
         headers = [(b"content-type", b"application/json")]
         return answers.whole(journey.exchange, 200, headers, data, journey.own_headers())
 

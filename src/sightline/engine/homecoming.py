@@ -19,7 +19,7 @@ from sightline.engine.reading import Reading, Undoing
 from sightline.engine.redaction import Masking
 from sightline.engine.relayed import Relayed
 from sightline.engine.scattered import FrameMasking
-from sightline.engine.taps import Tap, Translating, Verbatim, unreadable
+from sightline.engine.taps import Translating, Verbatim, unreadable
 from sightline.errors import Fault
 from sightline.model.reply import Reply
 from sightline.model.usage import Usage
@@ -29,6 +29,7 @@ from sightline.transport.sender import Accepted, RawHeaders, Refused, without
 from sightline.wire.jsontext import encode
 
 _EVENTS = "text/event-stream"
+_NO_CONTENT = 204
 
 
 class Homecoming:
@@ -75,7 +76,8 @@ class Homecoming:
         """The provider's answer, whose body has not been read."""
         response = accepted.response
         is_same = journey.chosen.dialect == journey.asked.dialect
-        is_framed = response.header("content-type").lower().startswith(_EVENTS)
+        is_empty = response.status == _NO_CONTENT or response.header("content-length").strip() == "0"
+        is_framed = response.header("content-type").lower().startswith(_EVENTS) and not is_empty
         if journey.asked.is_stream or (is_same and is_framed):
             tap = self._tap(journey, live, response, outbound, is_framed=is_framed)
             return await self._streaming(journey, live, tap, accepted, stack)
@@ -94,10 +96,8 @@ class Homecoming:
         reading = Reading(journey.chosen.dialect)
         if came.trouble:
             reading.give_up(came.trouble)
-        if came.plain:
-            reading.whole(came.plain)
-        else:
-            reading.fail(no_reply(came.plain))
+        _refuse_empty(came)
+        reading.whole(came.plain)
         reply = reading.reply
         if reply.fault is None:
             live.finished(reply, warning=reading.warning)
@@ -106,6 +106,7 @@ class Homecoming:
         return reply, self._as_it_came(journey, response.status, response.headers, came.body, came.plain)
 
     def _counted(self, journey: Journey, live: Live, response: Response, came: "_Came") -> tuple[Reply, Relayed]:
+        _refuse_empty(came)
         count, fault = told(journey.chosen.dialect, came.plain)
         if came.trouble:
             live.finished(Reply(), warning=came.trouble)
@@ -144,13 +145,17 @@ class Homecoming:
 
     # --- as it streams ---
 
-    def _tap(self, journey: Journey, live: Live, response: Response, outbound: Outbound, *, is_framed: bool) -> Tap:
+    def _tap(
+        self, journey: Journey, live: Live, response: Response, outbound: Outbound, *, is_framed: bool
+    ) -> Verbatim | Translating:
         choice, asked = journey.chosen, journey.asked
         coding = response.header("content-encoding")
         undoing = None if coding.strip().lower() in ("", "identity") else Undoing(coding)
         if choice.dialect == asked.dialect:
             masking = FrameMasking(journey.secrets) if is_framed else Masking(journey.secrets)
-            return Verbatim(live, choice.dialect, masking=masking, undoing=undoing, is_framed=is_framed)
+            # Who asked for no stream looks for no error in one.
+            is_read = is_framed and asked.is_stream
+            return Verbatim(live, choice.dialect, masking=masking, undoing=undoing, is_framed=is_read)
         assert outbound.client is not None
         tokens = self._counter.at_once(choice, outbound.client, len(asked.body))
         translation = StreamTranslation(
@@ -163,7 +168,7 @@ class Homecoming:
         return Translating(live, translation, target=asked.dialect, masking=masking, undoing=undoing)
 
     async def _streaming(
-        self, journey: Journey, live: Live, tap: Tap, accepted: Accepted, stack: AsyncExitStack
+        self, journey: Journey, live: Live, tap: Verbatim | Translating, accepted: Accepted, stack: AsyncExitStack
     ) -> Relayed:
         held = stack.pop_all()
 
@@ -179,7 +184,7 @@ class Homecoming:
         journey.passes(passing)
         headers = answers.passed_back(accepted.response.headers, journey.secrets)
         relayed = Relayed(journey.exchange, accepted.response.status, headers, passing)
-        if isinstance(tap, Translating):
+        if isinstance(tap, Translating) or not tap.can_tell_errors:
             # Its first words are awaited, so that an error which comes in place of them can still have a status.
             try:
                 with journey.waiting():
@@ -187,7 +192,8 @@ class Homecoming:
             except BaseException:
                 await passing.leave()
                 raise
-            relayed.status, relayed.headers = 200, answers.EVENT_STREAM
+        if isinstance(tap, Translating):
+            relayed.status, relayed.headers = 200, answers.stream_headers(journey.asked)
             fault = tap.reply.fault
             if fault is not None and not any(choice.parts for choice in tap.reply.choices):
                 await passing.leave()
@@ -204,6 +210,7 @@ class Homecoming:
             model=journey.asked.model,
             created=int(self._clock.now()),
             input_tokens=tokens,
+            as_array=journey.asked.wants_array,
         )
 
     def _settle(self, sent: Sent, reply: Reply) -> None:
@@ -245,6 +252,12 @@ async def _read(response: Response, live: Live) -> _Came:
             raise unreadable(f"it has more than {READ_LIMIT} bytes")
     body = b"".join(pieces)
     return _Came(body, body, "") if undoing is None else _Came(body, b"".join(plain), undoing.trouble)
+
+
+def _refuse_empty(came: _Came) -> None:
+    """Client libraries take an answer without a body for a success, so it becomes an error of their dialect."""
+    if not came.plain.strip() and not came.trouble:
+        raise no_reply(b"")
 
 
 def _plain(body: bytes, headers: RawHeaders) -> bytes:

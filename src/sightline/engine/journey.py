@@ -94,14 +94,13 @@ class Journey:
             self._waited += self._clock.elapsed() - self._since
 
     def own_headers(self) -> Headers:
-        """The headers that every answer of an exchange gets from us."""
+        """The headers that every answer of an exchange gets from us; its id only if it is on record."""
         now = self._clock.elapsed()
         waiting = now - self._since if self._depth else 0.0
         overhead = max(0.0, now - self.asked.received - self._waited - waiting) * 1000
-        headers: Headers = [
-            (b"x-sightline-exchange", self.exchange.encode()),
-            (b"x-sightline-overhead-ms", f"{overhead:.3f}".encode()),
-        ]
+        headers: Headers = [(b"x-sightline-overhead-ms", f"{overhead:.3f}".encode())]
+        if self.live is not None and self.live.ensure_recorded():
+            headers.insert(0, (b"x-sightline-exchange", self.exchange.encode()))
         if self.losses:
             headers.append((b"x-sightline-losses", str(self.losses).encode()))
         return headers

@@ -37,6 +37,7 @@ from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
 
 _LOG = logging.getLogger(__name__)
+_MAKE_ROOM = "Make the record writable again; the log says what was wrong with it."
 
 
 class Live:
@@ -49,6 +50,9 @@ class Live:
         caller = introduced(asked.headers, asked.path, asked.query, secrets)
         self.redaction = caller.redaction
         self.is_over = False
+        self.is_recorded = False
+        """Whether the store has taken it, so that its id means something to whoever asks for it."""
+        self._is_lost = False
         self._hub = hub
         self._clock = clock
         self._waiting: list[Entry] = []
@@ -74,6 +78,7 @@ class Live:
                 asked.is_stream,
                 caller.headers,
                 asked.origin,
+                asked.conversation,
             )
         )
         for told in asked.budgeted:
@@ -127,9 +132,13 @@ class Live:
     # --- what a person does ---
 
     def held(self, held: Held) -> None:
-        """It waits for a person; whoever looks at it now finds it on record."""
+        """It waits for a person; whoever looks at it now finds it on record. A fault if it cannot be written down: it
+        would wait for someone who cannot see it."""
         self._note(held)
-        self.commit()
+        waiting = self._waiting[:]
+        if (trouble := self._written()) is not None:
+            self._postpone_writing(waiting, trouble)
+            raise _unseen(trouble)
 
     def shown(self, digest: str, data: bytes) -> None:
         """A document that was made of a reply. One that repeats a secret is not kept: its hash says what was shown."""
@@ -288,16 +297,44 @@ class Live:
 
     def commit(self) -> None:
         """Write down all that waits. A record that cannot be written is told in the log and disturbs nobody."""
-        self._written()
+        waiting = self._waiting[:]
+        if (trouble := self._written()) is not None:
+            self._postpone_writing(waiting, trouble)
+
+    def ensure_recorded(self) -> bool:
+        """Whether the exchange is on record, after an attempt to write down how it began: its id leaves only then."""
+        if not self.is_recorded:
+            frames = (n for n, each in enumerate(self._waiting) if isinstance(each, Noted) and _is_frame(each))
+            first = next(frames, len(self._waiting))
+            # What came may still have to be hidden, and is written down once it is settled.
+            later, self._waiting = self._waiting[first:], self._waiting[:first]
+            self.commit()
+            self._waiting += later
+        return self.is_recorded
+
+    def _postpone_writing(self, entries: list[Entry], trouble: Exception) -> None:
+        """Have what could not be written down written later, all of the exchange or nothing."""
+        # What the store cannot take for a reason of its own will not be taken later either.
+        is_passing = isinstance(trouble, Fault | OSError)
+        if self._is_lost or (is_passing and self._hub.owe(entries)):
+            return
+        self._is_lost = True
+        numbers = [each.n for each in entries if isinstance(each, Noted)]
+        if not self.is_recorded:
+            self._hub.lose(self.exchange)
+        elif numbers:  # its id is known, so that it needs an end
+            end = ExchangeFailed("interrupted", "the rest of this exchange could not be recorded", _MAKE_ROOM)
+            self._hub.owe([Noted(self.exchange, numbers[0], self._clock.now(), end)])
 
     def _written(self) -> Exception | None:
         """Write down all that waits; what kept it from being written, if anything did."""
         entries, self._waiting = self._waiting, []
         self._hub.written(self)
-        if not entries:
+        if not entries or self._is_lost:
             return None
         try:
             self._hub.record(entries)
+            self.is_recorded = True
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, the client is served
             _LOG.error("exchange %s could not be recorded: %r", self.exchange, error)
             return error
@@ -313,10 +350,22 @@ class Live:
         return self._clock.elapsed() - self.asked.received
 
 
+def _is_frame(noted: Noted) -> bool:
+    return isinstance(noted.fact, FrameArrived)
+
+
 def _bare(usage: Usage | None) -> Usage | None:
     """The counts that can be; the provider's finer ones are in the raw reply."""
     told = possible(usage)
     return replace(told, extras={}) if told is not None and told.extras else told
+
+
+def _unseen(trouble: Exception) -> Fault:
+    why = trouble.message if isinstance(trouble, Fault) else str(trouble)
+    hint = "Make the record writable again, or let requests pass without holding them."
+    return Fault(
+        Code.CONFIG, f"the request cannot be held, because it cannot be recorded: {why}", hint=hint, status=503
+    )
 
 
 def _unrecorded(trouble: Exception) -> Fault:

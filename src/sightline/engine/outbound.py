@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from urllib.parse import unquote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -15,15 +15,17 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.translate import translate_request, write_request
 from sightline.engine.asked import Asked, TextHeaders
 from sightline.engine.preparing import target_of
-from sightline.engine.redaction import CREDENTIAL_HEADERS, is_secret, parameters
+from sightline.engine.redaction import parameters
 from sightline.engine.routing import credential
 from sightline.errors import Code, Fault
+from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.call import Call, HttpRequest, Told, Variable
 from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
+from sightline.wire.url_path import can_stray
 
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}
@@ -123,8 +125,9 @@ def dialect_key(spoken: str) -> str:
 def configured_secrets(provider: Provider, variables: Mapping[str, str]) -> tuple[str, ...]:
     """The values that a provider's settings bring along and that nobody else may see."""
     named = (variables.get(name, "").strip() for name in (provider.key_env, *provider.env_headers.values()) if name)
-    written = (value for name, value in (*provider.headers.items(), *provider.query.items()) if is_secret(name))
-    return tuple(value for value in (*named, *written) if value)
+    headers = (value for name, value in provider.headers.items() if is_secret_header(name))
+    query = (value for name, value in provider.query.items() if is_secret_parameter(name) or is_secret_header(name))
+    return tuple(value for value in (*named, *headers, *query) if value)
 
 
 # --- the same dialect -------------------------------------------------------------------------------
@@ -147,7 +150,10 @@ def _tail(asked: Asked, choice: Choice) -> tuple[str, str]:
     found = _PATH.fullmatch(asked.path)
     version, path = (found[1], found[2]) if found else ("", asked.path.lstrip("/"))
     if choice.model != asked.model and dialect(asked.dialect).model_in_path:
-        path = _MODEL_IN_PATH.sub(f"models/{in_path(choice.model)}", path, count=1)
+        path = _MODEL_IN_PATH.sub(lambda _: f"models/{in_path(choice.model)}", path, count=1)
+    if can_stray(path):
+        hint = "Send the path without dot segments, backslashes and control characters."
+        raise Fault(Code.INVALID_REQUEST, "the path leads out of the provider's API", hint=hint, status=400)
     pieces = [piece for name, piece in parameters(asked.query) if not _is_ours(name, choice.provider)]
     if choice.provider.query:
         pieces.append(urlencode(choice.provider.query))
@@ -157,8 +163,8 @@ def _tail(asked: Asked, choice: Choice) -> tuple[str, str]:
 
 def _is_ours(parameter: str, provider: Provider) -> bool:
     """Whether what a client says in its query gives way to what is configured."""
-    name = unquote(parameter)
-    return name in {each.lower() for each in provider.query} or (bool(provider.key_env) and name == "key")
+    is_configured = parameter in {each.lower() for each in provider.query}
+    return is_configured or (bool(provider.key_env) and is_secret_parameter(parameter))
 
 
 def _headers(
@@ -170,7 +176,8 @@ def _headers(
     gone = {name.lower() for name, _ in ours}
     if provider.key_env:
         name, prefix = place_of_key(provider, spoken)
-        gone |= {name.lower(), *CREDENTIAL_HEADERS}
+        # Whatever else shows who the client is was meant for another: the provider gets the configured key alone.
+        gone |= {name.lower(), *(each.lower() for each, _ in asked.headers if is_secret_header(each))}
         if name.lower() not in {each.lower() for each in provider.headers}:
             ours.append((name, Variable(provider.key_env, prefix, help=provider.key_help)))
     if not is_untouched:

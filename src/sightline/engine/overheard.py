@@ -31,6 +31,14 @@ class Overheard(Hub):
                 if isinstance(entry, Noted) and not isinstance(entry.fact, FrameArrived):
                     self._tell(entry)
 
+    def owe(self, entries: Sequence[Entry]) -> bool:
+        """Write these down later."""
+        return self._hub.owe(entries)
+
+    def lose(self, exchange: str) -> None:
+        """Write nothing more of an exchange."""
+        self._hub.lose(exchange)
+
     def expect(self, unwritten: Unwritten) -> None:
         """Somebody listens, so it is written down at once."""
         unwritten.commit()

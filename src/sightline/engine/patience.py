@@ -37,7 +37,7 @@ _EVENT = b'event: keepalive\ndata: {"type":"keepalive"}\n\n'
 
 def can_tick(asked: Asked) -> bool:
     """Whether its client reads server-sent events; Google's streams are a JSON list unless events are asked for."""
-    return asked.is_stream and (asked.dialect != "gemini" or "alt=sse" in asked.query)
+    return asked.is_stream and not asked.wants_array
 
 
 def sign_of_life(asked: Asked) -> bytes:

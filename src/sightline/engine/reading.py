@@ -3,7 +3,7 @@
 from sightline.dialects.hearing import Hearing
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
-from sightline.model.events import Failed, FrameBroken, StreamEvent
+from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
 from sightline.wire.coding import READABLE, Decoding
@@ -14,7 +14,7 @@ _MOST_WARNINGS = 3
 class Reading:
     """Reads along. Whatever goes wrong with that is a warning and disturbs nobody.
 
-    `has_failed` says that the answer is an error or broke off.
+    `has_failed` says that the answer is an error or broke off, `has_begun` that it has said anything of a reply.
     """
 
     def __init__(self, spoken: str) -> None:
@@ -23,6 +23,7 @@ class Reading:
         self._plain: Reply | None = None
         self._is_lost = False
         self.has_failed = False
+        self._has_begun = False
         self._warnings: list[str] = []
 
     def feed(self, data: bytes) -> None:
@@ -62,6 +63,21 @@ class Reading:
         return self._hearing.has_ended
 
     @property
+    def has_begun(self) -> bool:
+        """Whether anything of a reply has come; an answer that cannot be read is taken for one."""
+        return self._has_begun or self._is_lost
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether the stream said its end without a finish, and without an error of the provider's own."""
+        return self._hearing.was_cut
+
+    @property
+    def can_add_element(self) -> bool:
+        """Whether the answer is a JSON array that is still open, between two of its elements."""
+        return self._hearing.can_add_element
+
+    @property
     def reply(self) -> Reply:
         """What has been read so far."""
         return Reply() if self._is_lost else self._plain or self._fold.reply
@@ -79,6 +95,8 @@ class Reading:
                 self.has_failed = True
             elif isinstance(event, FrameBroken):
                 self._warnings.append(f"a frame cannot be read ({event.at}): {event.message}")
+            elif not isinstance(event, Ended):
+                self._has_begun = True
 
     def _lose(self, error: Exception) -> None:
         self._is_lost = True

@@ -14,7 +14,7 @@ from sightline.engine.gate import Gate, carrying
 from sightline.engine.hold import Let
 from sightline.engine.holds import Holds
 from sightline.engine.homecoming import Homecoming
-from sightline.engine.hub import Hub
+from sightline.engine.hub import Hub, RunObserver
 from sightline.engine.journey import Journey
 from sightline.engine.live import Live
 from sightline.engine.memory import Memory
@@ -112,9 +112,18 @@ class Relay:
                 self._forget(journey)
 
     @property
+    def observer(self) -> RunObserver | None:
+        """Whoever follows runs from outside."""
+        return self._hub.observer
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """The configured keys, which nothing that is kept may repeat."""
         return self._secrets
+
+    def is_missing(self, exchange: str) -> bool:
+        """Whether an exchange went out and could not be written down."""
+        return self._hub.is_missing(exchange)
 
     def unwritten(self, exchange: str) -> list[Noted]:
         """Facts of an exchange under way that are not on record yet."""

@@ -105,6 +105,9 @@ class Resending:
         await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
         if not begun.done():
             await task  # it never began, and says why
+        if self._relay.is_missing(begun.result()):
+            hint = "Make room for the record. The request was sent all the same."
+            raise Fault(Code.CONFIG, "the replay could not be recorded", hint=hint, status=503)
         return begun.result()
 
     async def close(self, grace: float) -> None:

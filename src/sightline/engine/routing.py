@@ -12,8 +12,10 @@ from sightline.catalog.choose import Choice, choose
 from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.provider import DialectName, Provider
 from sightline.engine.asked import Asked, TextHeaders
-from sightline.engine.redaction import CREDENTIAL_HEADERS, parameters, without_scheme
+from sightline.engine.redaction import parameters
 from sightline.errors import Code, Fault
+from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
+from sightline.wire.secrets import without_scheme
 
 HasKey = Callable[[Provider], bool]
 
@@ -50,7 +52,7 @@ def credential(asked: Asked, first: str = "") -> str:
     for name in (first, *CREDENTIAL_HEADERS):
         if (value := without_scheme(named.get(name, ""))) and value != PLACEHOLDER:
             return value
-    keys = (unquote(piece.partition("=")[2]) for name, piece in parameters(asked.query) if name == "key")
+    keys = (unquote(piece.partition("=")[2]) for name, piece in parameters(asked.query) if is_secret_parameter(name))
     return next((key for key in keys if key != PLACEHOLDER), "")
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from sightline.engine.redaction import Masking, spellings
-from sightline.wire.masking import MASK, SHORTEST
+from sightline.wire.secrets import MASK, SHORTEST
 
 _SURE: Final = 8
 """So many letters of a key are looked for one by one; behind them, whatever stands there is looked at closely."""

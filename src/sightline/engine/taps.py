@@ -13,11 +13,14 @@ from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply
 from sightline.model.report import Report
+from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder, encode_frame
 
 _NUMBER = re.compile(rb'"sequence_number":\s*(\d+)')
 _KEPT_FOR_NUMBERS = 1 << 16
 _WORTH_READING = 1 << 13
+_MOST_EARLY = 1 << 20
+_FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 
 
 class Tap(Protocol):
@@ -64,6 +67,9 @@ class Verbatim:
 
     `masking` takes configured keys out of what the client gets; `undoing` is there where the bytes are coded;
     `is_framed` says that they are server-sent events, to which an error can be added.
+
+    Until the reply begins, bytes are held back that would make a failure look like a success: client libraries take an
+    empty stream, a bare `[DONE]` and any body that is no stream for a reply without content. Comments and pings pass.
     """
 
     has_ended = False
@@ -78,7 +84,14 @@ class Verbatim:
         self._reading = Reading(spoken)
         self._unread: list[bytes] = []
         self._unread_size = 0
+        self._early: bytearray | None = bytearray()
+        """What is held back until the reply begins; None from then on."""
         self._last = b""
+
+    @property
+    def can_tell_errors(self) -> bool:
+        """Whether an error can be told inside the answer, so that its head need not wait for its first bytes."""
+        return self._is_framed
 
     @property
     def reply(self) -> Reply:
@@ -94,6 +107,8 @@ class Verbatim:
         self._unread.append(data)
         self._unread_size += len(data)
         shown = self._masking.feed(data)
+        if self._early is not None:
+            shown = self._hold_early(self._early, shown)
         if shown:
             self._last = shown
         return shown
@@ -110,7 +125,23 @@ class Verbatim:
         self._masking.feed(plain)
         if self._masking.has_found:
             raise _repeated()
-        return data
+        return data if self._early is None else self._hold_early(self._early, data)
+
+    def _hold_early(self, early: bytearray, shown: bytes) -> bytes:
+        """What can be passed on although nothing of a reply may have come yet."""
+        early += shown
+        self._read()
+        reading = self._reading
+        is_refused = reading.has_failed and not reading.was_cut and self._is_framed
+        if reading.has_begun or is_refused or len(early) > _MOST_EARLY:
+            self._early = None
+            return bytes(early)
+        if not self._is_framed or reading.was_cut:
+            return b""
+        ends = [early.rfind(end) + len(end) for end in _FRAME_ENDS if early.rfind(end) >= 0]
+        passed = bytes(early[: max(ends, default=0)])
+        del early[: len(passed)]
+        return passed
 
     def catch_up(self) -> None:
         """Read what was passed on, once that is worth the while: many small pieces are read quicker as one."""
@@ -127,20 +158,31 @@ class Verbatim:
     def end(self) -> bytes:
         """What was held back; and where the stream ended without its end, the error that says so."""
         self._read()
-        held = self._masking.close()
-        ended_before = self._reading.has_failed
+        was_told = self._reading.has_failed
         self._reading.close()
         reply = self._reading.reply
         if reply.fault is None:
             self._live.finished(reply, warning=self._reading.warning)
-            return b"" if self._undoing is not None else held
+            return self._held_back()
+        is_empty = self._early is not None
+        can_tell = self._is_framed or self._reading.can_add_element
+        if (is_empty and not can_tell) or (self._undoing is not None and not was_told):
+            # Nothing was said yet, or what was said has no room for an error: the caller tells it in another way.
+            self._live.failed(reply.fault, dialect(self._spoken).write_error(reply.fault)[0], reply.usage)
+            raise reply.fault
         self._live.failed(reply.fault, usage=reply.usage)
-        if self._undoing is not None:
-            return b""
+        if is_empty and self._reading.was_cut:
+            self._early = None  # an end without anything before it, behind which no client would look for an error
+            return self._error(reply.fault)
+        held = self._held_back()
+        return held + self._error(reply.fault) if can_tell and (is_empty or not was_told) else held
+
+    def _held_back(self) -> bytes:
+        """What the client has not been given yet."""
+        held = self._masking.close()
+        early, self._early = bytes(self._early or b""), None
+        held = early if self._undoing is not None else early + held
         self._last = held or self._last
-        was_begun = bool(reply.id or reply.model or any(choice.parts for choice in reply.choices))
-        if self._is_framed and was_begun and not ended_before:
-            return held + self._error(reply.fault)
         return held
 
     def fail(self, fault: Fault) -> bytes:
@@ -149,13 +191,12 @@ class Verbatim:
         is_spoilt = self._undoing is not None and self._masking.has_found
         if self._reading.has_ended and not is_spoilt:
             return self.end()
+        can_tell = self._is_framed or (self._undoing is None and self._reading.can_add_element)
         self._reading.fail(fault)
         self._live.failed(fault, usage=self._reading.reply.usage)
-        if not self._is_framed:
+        if not can_tell:
             raise fault
-        held = self._masking.close()
-        self._last = held or self._last
-        return held + self._error(fault)
+        return self._held_back() + self._error(fault)
 
     def leave(self) -> None:
         """A client that leaves behind the legal end, or behind the provider's own error, has had everything."""
@@ -172,7 +213,10 @@ class Verbatim:
 
     def _error(self, fault: Fault) -> bytes:
         last = self._last
-        gap = b"" if not last or last.endswith((b"\n\n", b"\r\r", b"\r\n\r\n")) else b"\n\n"
+        if not self._is_framed:
+            gap = b"" if last.rstrip().endswith((b"[", b",")) else b",\n"
+            return gap + encode(dialect(self._spoken).write_error(fault)[1]) + b"]"
+        gap = b"" if not last or last.endswith(_FRAME_ENDS) else b"\n\n"
         return gap + broken_off(self._spoken, fault, self._reading.reply, last)
 
 

@@ -15,7 +15,8 @@ class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
     """A client, or one of our own callers, asked. `sha256` is that of the body after content decoding.
 
     `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one
-    replays. `headers` are the client's without credentials.
+    replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of,
+    where one of our own callers asked.
     """
 
     dialect: str
@@ -27,6 +28,7 @@ class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
     is_stream: bool = False
     headers: tuple[tuple[str, str], ...] = ()
     origin: str = ""
+    conversation: str = ""
 
 
 class Translated(msgspec.Struct, frozen=True, tag_field="kind", tag="translated"):
@@ -83,7 +85,7 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
     """The body was written to a provider; every attempt has the same bytes.
 
     Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and
-    `waited` the seconds in between.
+    `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query.
     """
 
     number: int
@@ -94,6 +96,7 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
     waited: float = 0.0
     model: str = ""
     dialect: str = ""
+    url: str = ""
 
 
 class FrameArrived(msgspec.Struct, frozen=True, tag_field="kind", tag="frame"):

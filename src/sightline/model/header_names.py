@@ -1,17 +1,44 @@
 """Headers and query parameters that mean something to more than one part of the program, by their lower-case names."""
 
 import re
+from functools import lru_cache
+from urllib.parse import unquote
 
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """What the name of a header, or a method, may consist of."""
 
-CREDENTIALS = frozenset(
-    {"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token", "x-goog-api-key"}
-)
-"""Headers whose value shows who is asking."""
+CREDENTIAL_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "x-auth-token")
+"""Headers in which a client shows a provider who it is, in the order in which they are looked at."""
 
-QUERY_CREDENTIALS = frozenset({"access_token", "api-key", "api_key", "apikey", "key", "subscription-key"})
+CREDENTIALS = frozenset({*CREDENTIAL_HEADERS, "cookie", "proxy-authorization"})
+"""Headers whose value shows who is asking, a provider or anyone else."""
+
+QUERY_CREDENTIALS = frozenset(
+    {
+        *CREDENTIAL_HEADERS, "access_token", "api_key", "apikey", "auth", "key", "password", "secret", "sig",
+        "signature", "subscription-key", "token",
+    }
+)  # fmt: skip
 """Query parameters that do the same."""
+
+_SECRET_NAME = re.compile(
+    r"(?:^|[-_])(?:api-?key|auth|authorization|bearer|cookie2?|credentials?|jwt|passwd|password|secret|"
+    r"(?:access|auth|id|refresh|security|session|user)?-?token)(?:$|[-_])"
+    r"|(?<!idempotency)(?<!cache)(?<!sec-websocket)-key$",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=1024)
+def is_secret_header(name: str) -> bool:
+    """Whether the value of a header of this name is a secret: the known ones, and those that are called like one."""
+    return name.lower() in CREDENTIALS or _SECRET_NAME.search(name) is not None
+
+
+def is_secret_parameter(name: str) -> bool:
+    """Whether the value of a query parameter of this name, which may be percent-encoded, is a secret."""
+    return unquote(name).lower() in QUERY_CREDENTIALS
+
 
 OF_A_CONNECTION = frozenset(
     {

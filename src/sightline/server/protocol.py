@@ -59,6 +59,12 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
         self.scope["extensions"] = {RUNNING: self._running}  # type: ignore[dict-item]
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer behind a chunked body. Trailers come this way too and are left out: a header that
+        follows the body could change who is asking, or for what, after that was decided."""
+        if self._hears_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Its head is whole."""
         self._hears_head = False

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import lru_cache
 from hashlib import sha256
 from typing import TypeAlias
 from urllib.parse import parse_qsl, urlsplit
@@ -20,7 +21,7 @@ from sightline.budget.rate_headers import allowances, reset_wait
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
-from sightline.model.header_names import CREDENTIALS, QUERY_CREDENTIALS
+from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.json import Json
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
@@ -31,10 +32,12 @@ from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, spoken
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
 from sightline.wire.masking import masked, masked_json
+from sightline.wire.secrets import MASK
 
 LONGEST_ERROR = 1 << 20
 _LONGEST_TEXT = 4000
 _LONGEST_DETAIL = 200
+_LAST_STATUS = 599
 _REFUSED_HERE = frozenset({Code.CONFIG, Code.INVALID_REQUEST, Code.CANCELLED})
 _NOT_CONNECTED = frozenset({"dns", "refused", "unreachable", "tls", "proxy", "connect_timeout"})
 
@@ -105,7 +108,8 @@ class Sender:
         """The provider's answer, or, where there is none, the last attempt's fault."""
         policy = RetryPolicy(outgoing.retries, outgoing.max_wait)
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
-        attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect)
+        url = _shown_address(outgoing.request.url, outgoing.secrets)
+        attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, url)
         while True:
             on_attempt(attempt)
             outcome = await self._attempt(outgoing, attempt.number)
@@ -128,6 +132,7 @@ class Sender:
                 wait,
                 outgoing.model,
                 outgoing.dialect,
+                url,
             )
 
     async def _attempt(self, outgoing: Outgoing, number: int) -> Accepted | Refused | Fault:
@@ -161,6 +166,8 @@ class Sender:
         if response.status < 400:
             return _redirected(response, _secrets_of(outgoing))
         body, is_whole = await _error_body(response, outgoing.timeouts)
+        if response.status > _LAST_STATUS:
+            return _nonstandard(outgoing, response.status, headers, body)
         told = _classified(outgoing, response.status, headers, body, now)
         return Refused(response.status, response.headers, body, is_whole, told, number)
 
@@ -221,6 +228,29 @@ def _redirected(response: Response, secrets: tuple[str, ...]) -> Fault:
     )
 
 
+def _nonstandard(outgoing: Outgoing, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
+    """HTTP ends at 599 and asks a client to read anything above as a server error, so that is what it becomes."""
+    # Masked while it is whole: a secret that is cut in two would not be found.
+    words = " ".join(masked(str(_told(body, headers)), _secrets_of(outgoing)).split())[:_LONGEST_DETAIL]
+    return Fault(
+        Code.UPSTREAM_PROTOCOL,
+        f"the provider answers with status {status}, which HTTP does not have{f': {words}' if words else ''}",
+        hint="Something other than the provider's API answered, a proxy or a firewall; check the base URL.",
+    )
+
+
+@lru_cache(maxsize=512)
+def _shown_address(url: str, secrets: tuple[str, ...]) -> str:
+    """The address for the record. A client asks for the same ones again and again."""
+    place, mark, query = url.partition("?")
+    pieces = [
+        f"{name}={MASK}" if is_secret_parameter(name) and value else piece
+        for piece in query.split("&")
+        for name, _, value in [piece.partition("=")]
+    ]
+    return masked(f"{_without_user(place)}{mark}{'&'.join(pieces)}", secrets)
+
+
 def _without_user(url: str) -> str:
     scheme, mark, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
@@ -251,9 +281,9 @@ def without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
 
 def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
     """What was handed in as such, and every credential of the request without the word that stands before it."""
-    headers = [value for name, value in outgoing.request.headers if name.lower() in CREDENTIALS]
+    headers = [value for name, value in outgoing.request.headers if is_secret_header(name)]
     query = parse_qsl(urlsplit(outgoing.request.url).query)
-    keys = (value for name, value in query if name.lower() in QUERY_CREDENTIALS)
+    keys = (value for name, value in query if is_secret_parameter(name))
     return (*outgoing.secrets, *(value.rpartition(" ")[2] for value in headers), *keys)
 
 

@@ -97,7 +97,7 @@ export interface AttachmentShown {
   size: number;
 }
 
-/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. */
+/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query. */
 export interface AttemptStartedFact {
   kind: "attempt";
   number: number;
@@ -108,6 +108,7 @@ export interface AttemptStartedFact {
   waited: number;
   model: string;
   dialect: string;
+  url: string;
 }
 
 /** An estimate: what is likely, and between what. */
@@ -957,7 +958,7 @@ export interface Reached {
   is_unmeasured?: boolean;
 }
 
-/** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. */
+/** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of, where one of our own callers asked. */
 export interface ReceivedFact {
   kind: "received";
   dialect: string;
@@ -969,6 +970,7 @@ export interface ReceivedFact {
   is_stream: boolean;
   headers: [string, string][];
   origin: string;
+  conversation: string;
 }
 
 /** Forward again by one step that was undone. */

@@ -6,7 +6,8 @@ nothing but Python.
 
 import re
 
-from sightline.wire.call import Call, Told
+from sightline.model.header_names import is_secret_header
+from sightline.wire.call import Call, Told, Variable
 
 LONGEST_ARGUMENT = 100_000
 """Systems refuse to start a command with a longer argument; what the shell itself prints may be any length."""
@@ -61,7 +62,7 @@ except (OSError, http.client.HTTPException) as error:
 def curl(call: Call) -> str:
     """A shell command that sends it. A variable that is needed and not set ends it with a message."""
     before, url = _shell_url(call.url)
-    lines = [f"{_CURL} -X {call.method} {url}", *(_shell_header(name, told) for name, told in call.headers)]
+    lines = [f"{_CURL} -X {call.method} {url}", *(_shell_header(name, told) for name, told in _shareable(call))]
     if _has_body(call):
         text = _printable(call.body)
         if text is None:
@@ -77,7 +78,7 @@ def curl(call: Call) -> str:
 
 def python(call: Call) -> str:
     """A Python script that sends it and prints the answer line by line as it comes."""
-    headers = [f"    {name!r}: {_python(told)},\n" for name, told in call.headers]
+    headers = [f"    {name!r}: {_python(told)},\n" for name, told in _shareable(call)]
     if all(name.lower() != "user-agent" for name, _ in call.headers):
         # Several providers turn away the one that Python sends by itself.
         headers.append("    'user-agent': 'sightline',\n")
@@ -89,6 +90,17 @@ def python(call: Call) -> str:
         body=body if _has_body(call) else None,
         method=repr(call.method),
     )
+
+
+def _shareable(call: Call) -> list[tuple[str, Told]]:
+    """The headers with a variable in place of each value that is a secret by the name of its header: what is printed is
+    pasted elsewhere, and settings may hold one in the open."""
+    return [(name, _hidden(name) if isinstance(told, str) and is_secret_header(name) else told)
+            for name, told in call.headers]  # fmt: skip
+
+
+def _hidden(name: str) -> Variable:
+    return Variable(re.sub(r"\W", "_", name.upper()), help=f"It is the value of the header {name}.")
 
 
 def _has_body(call: Call) -> bool:

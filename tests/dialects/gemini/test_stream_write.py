@@ -242,3 +242,25 @@ def test_the_client_names_a_reply_that_nobody_else_has_named_and_no_call_id_is_i
     frames, _ = write(*events, client=Client(id="c1"))
     assert {frame["responseId"] for frame in frames} == {"c1"}
     assert parts_of(frames)[0] == [[{"functionCall": {"name": "f", "args": {}}}]]
+
+
+def test_without_server_sent_events_a_stream_is_one_array():
+    writer = StreamWriter(Client(as_array=True), Report())
+    pieces = [writer.feed(event) for event in (TextReceived(0, "a"), TextReceived(0, "b"), Finished("stop"), Ended())]
+    first, second, _, last = pieces
+    assert first.startswith(b"[{")
+    assert second.startswith(b",\n{")
+    assert last.endswith(b"]")
+    assert [each["candidates"][0]["content"]["parts"] for each in json.loads(b"".join(pieces))] == [
+        [{"text": "a"}],
+        [{"text": "b"}],
+        [],
+    ]
+
+
+def test_an_array_that_fails_ends_with_the_error():
+    writer = StreamWriter(Client(as_array=True), Report())
+    written = b"".join(writer.feed(e) for e in (TextReceived(0, "a"), Failed(Fault(Code.NETWORK, "gone")), Ended()))
+    assert json.loads(written)[-1]["error"]["message"] == "gone"
+    alone = StreamWriter(Client(as_array=True), Report())
+    assert [*json.loads(alone.feed(Failed(Fault(Code.NETWORK, "gone"))))[0]] == ["error"]

@@ -57,7 +57,7 @@ def test_4_a_question_is_sent_with_what_is_visible_and_its_answer_completes_the_
         assert pair.answer.seconds is not None
         received = stage.relays.facts("x_1")[0]
         assert isinstance(received, Received)
-        assert received.session == "chat"
+        assert (received.session, received.conversation) == ("chat", "chat")
         assert stage.stages("x_1") == ["attempt", "success"], "on record, each with its exchange"
 
     play(story, tmp_path)

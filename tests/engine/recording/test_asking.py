@@ -7,10 +7,12 @@ import pytest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.engine.recording.asking import again, call_of, elsewhere, had_credential
+from sightline.engine.recording.har import har
 from sightline.errors import Code, Fault
 from sightline.model.exchange import ExchangeCancelled, Fact, Received
 from sightline.store.entries import Kept
 from sightline.wire.call import Variable
+from sightline.wire.snippet import curl
 from tests.recordings import exchange, one
 from tests.store.traffic import chat_body, chat_stream, noted, sha256
 
@@ -119,3 +121,52 @@ def test_what_was_never_sent_has_no_call_but_can_be_asked(tmp_path: Path) -> Non
     assert again(told).provider == ""
     with pytest.raises(Fault, match="not sent to anybody"):
         call_of(told, catalog())
+
+
+THERE = "https://api.acme.example/v1/chat/completions?v=1&key=***"
+
+
+@pytest.mark.parametrize(
+    "today",
+    [
+        catalog(),
+        catalog(base_url="https://moved.example/v2", query={"v": "3"}),
+        catalog(base_url="${ACME_URL}"),
+        catalog(dialect="anthropic"),
+        Catalog(),
+    ],
+)
+def test_the_call_goes_to_the_address_that_was_used_whatever_is_configured_today(
+    tmp_path: Path, today: Catalog
+) -> None:
+    told = asyncio.run(one(tmp_path, exchange("x_1", BODY, headers=HEADERS, url=THERE)))
+    call = call_of(told, today)
+    assert call.url == "https://api.acme.example/v1/chat/completions?v=1"
+    assert isinstance(dict(call.headers)["authorization"], Variable)
+    assert json.loads(har(told, call, "9"))["log"]["entries"][0]["request"]["url"] == THERE
+    assert "https://api.acme.example/v1/chat/completions?v=1" in curl(call)
+    translated = exchange("x_1", ANTHROPIC, asked="anthropic", sent=BODY, headers=HEADERS, url=THERE)
+    call = call_of(asyncio.run(one(tmp_path / "b", translated)), today)
+    assert call.url == "https://api.acme.example/v1/chat/completions?v=1"
+
+
+def test_a_key_is_not_demanded_where_nobody_knows_whether_one_was_sent(tmp_path: Path) -> None:
+    told = asyncio.run(one(tmp_path, exchange("x_1", BODY, headers=(("api-key", "***"),), url=THERE)))
+    (key,) = call_of(told, Catalog()).headers
+    assert key[0] == "api-key"
+    assert isinstance(key[1], Variable)
+    assert (key[1].name, key[1].optional) == ("ACME_API_KEY", True)
+
+
+def test_the_embedded_model_is_not_looked_for_where_it_was(tmp_path: Path) -> None:
+    told = asyncio.run(one(tmp_path, exchange("x_1", BODY, url="http://127.0.0.1:5001/v1/chat/completions")))
+    call = call_of(told, catalog(embedded=True, base_url="${SIGHTLINE_LOCAL_URL}/v1"))
+    assert isinstance(call.url, Variable)
+
+
+def test_a_secret_of_the_settings_is_in_no_export(tmp_path: Path) -> None:
+    told = asyncio.run(one(tmp_path, exchange("x_1", BODY)))
+    call = call_of(told, catalog(headers={"x-session-token": "tok-0123456789"}))
+    assert "tok-0123456789" not in curl(call)
+    assert "${X_SESSION_TOKEN:?}" in curl(call)
+    assert b"tok-0123456789" not in har(told, call, "9")

@@ -175,3 +175,31 @@ def test_what_a_chat_has_planned_is_not_waited_for_after_the_end() -> None:
         assert len(spans(upstream.seen[0].body)) == 1
 
     play(story)
+
+
+@pytest.mark.parametrize(("status", "reports"), [(200, 2), (404, 1), (503, 2)])
+def test_metrics_go_along_and_a_collector_that_takes_none_is_left_alone(status: int, reports: int) -> None:
+    async def story(upstream: Upstream, client: HttpClient) -> None:
+        upstream.script = [answer(200, b"{}"), answer(status, b"{}"), answer(200, b"{}"), answer(200, b"{}")]
+        exporter = Exporter(client, f"{upstream.url}/v1/traces", version="9", pause=0.01, now=lambda: 1.0)
+        async with exporter:
+            exporter.took(entries(1))
+            await upstream.arrived(2)
+            exporter.took(entries(2))
+        targets = [seen.target for seen in upstream.seen]
+        assert targets.count("/v1/traces") == 2
+        assert targets.count("/v1/metrics") == reports
+
+    play(story)
+
+
+def test_a_collector_that_is_gone_costs_nothing_but_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
+    async def story(upstream: Upstream, client: HttpClient) -> None:
+        exporter = Exporter(client, "http://127.0.0.1:9", version="9", pause=0.01, now=lambda: 1.0)
+        async with exporter:
+            exporter.took(entries(1))
+        assert "metrics did not reach" in caplog.text
+
+    play(story)

@@ -121,3 +121,21 @@ def test_values_are_written_as_otlp_has_them() -> None:
         {"key": "d", "value": {"arrayValue": {"values": [{"stringValue": "x"}]}}},
         {"key": "e", "value": {"stringValue": "y"}},
     ]
+
+
+def test_the_server_and_the_conversation_are_told() -> None:
+    attempt = AttemptStarted(1, "acme", "aa", dialect="openai-chat", url="http://10.0.0.7:8080/v1/x?key=***")
+    shown = values(span(told(RECEIVED, attempt, FINISHED), {}))
+    assert (shown["server.address"], shown["server.port"]) == ("10.0.0.7", 8080)
+    headers = (("X-Claude-Code-Session-Id", "s-9"),)
+    for received, conversation in (
+        (Received("anthropic", "m", "aa", headers=headers), "s-9"),
+        (Received("anthropic", "m", "aa", session="label", headers=headers), "label"),
+        (Received("anthropic", "m", "aa", session="chat", conversation="chat:t_1"), "chat:t_1"),
+    ):
+        assert values(span(told(received, FINISHED), {}))["gen_ai.conversation.id"] == conversation
+
+
+def test_an_exchange_of_a_run_is_below_it() -> None:
+    shown = span(told(RECEIVED, ATTEMPT, FINISHED), {}, ("a" * 32, "b" * 16))
+    assert (shown["traceId"], shown["parentSpanId"]) == ("a" * 32, "b" * 16)

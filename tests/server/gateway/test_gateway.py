@@ -212,3 +212,20 @@ def test_a_model_or_provider_that_is_not_there_is_not_found(server: Running) -> 
     status, _, told = server.ask("GET", "/p/nobody/v1/models")
     assert status == 404
     assert "acme, local" in json.loads(told)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1beta/models/x/../../evil:generateContent",
+        "/v1beta/models/x/%2e%2e/%2e%2e/evil:generateContent",
+        "/p/acme/v1beta/models/x%5c..%5cevil:streamGenerateContent",
+        "/v1beta/models/..%252fevil:countTokens",
+    ],
+)
+def test_a_path_that_leads_out_of_the_api_is_refused(server: Running, path: str) -> None:
+    before = len(server.relay.asked)
+    status, _, body = server.ask("POST", path, b"{}")
+    assert status == 400
+    assert json.loads(body)["error"]["status"] == "INVALID_ARGUMENT"
+    assert len(server.relay.asked) == before

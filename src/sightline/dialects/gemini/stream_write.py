@@ -95,6 +95,7 @@ class StreamWriter:
         self._known = Fold()
         self._identity = identity(client.id, client.model, client.created)
         self._is_over = False
+        self._separator = b"["
 
     def feed(self, event: StreamEvent) -> bytes:  # noqa: C901 - one flat case per event is the readable form
         """The bytes that can leave now."""
@@ -222,7 +223,6 @@ class StreamWriter:
         return self._seal(event.choice) + self._release(event.choice)
 
     def _fail(self, fault: Fault) -> bytes:
-        self._is_over = True
         said = b""
         for number, choice in self._choices.items():
             for call in choice.calls.values():
@@ -230,7 +230,8 @@ class StreamWriter:
                     self._report.lose(call.begun.at, "an unfinished call", "gemini has whole calls only", "content")
             choice.waiting = [one for one in choice.waiting if not isinstance(one, _Call) or one.is_complete]
             said += self._release(number) + self._seal(number)
-        return said + encode_frame(Frame(encode(write_error(fault)[1])))
+        self._is_over = True
+        return said + self._frame(write_error(fault)[1])
 
     def _end(self) -> bytes:
         if not any(choice.finished for choice in self._choices.values()):
@@ -242,7 +243,7 @@ class StreamWriter:
         body: JsonObject = {"candidates": list[Json](candidates)}
         if usage is not None:
             body["usageMetadata"] = write_usage(usage, self._report)
-        return sealed + encode_frame(Frame(encode(body | self._identity)))
+        return sealed + self._frame(body | self._identity)
 
     def _last(self, number: int, choice: _Choice) -> JsonObject:
         candidate: JsonObject = {"content": {"parts": [], "role": "model"}, "index": number}
@@ -254,4 +255,11 @@ class StreamWriter:
 
     def _content(self, number: int, parts: list[Json]) -> bytes:
         candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": number}
-        return encode_frame(Frame(encode({"candidates": [candidate], **self._identity})))
+        return self._frame({"candidates": [candidate], **self._identity})
+
+    def _frame(self, body: JsonObject) -> bytes:
+        """One piece of the stream. Without `alt=sse` Google sends one JSON array, whose elements arrive one by one."""
+        if not self._client.as_array:
+            return encode_frame(Frame(encode(body)))
+        opening, self._separator = self._separator, b",\n"
+        return opening + encode(body) + (b"]" if self._is_over else b"")

@@ -21,6 +21,11 @@ SESSION = "chat"
 """How the chat's exchanges are labelled."""
 
 
+def conversation_in(topic: str) -> str:
+    """The name of a chat for those who follow it from outside: each topic is a conversation of its own."""
+    return f"{SESSION}:{topic}" if topic else SESSION
+
+
 Going: TypeAlias = Callable[[tuple[Message, ...]], None]
 """Is told all that a run has come to, whenever that is more than words: calls, and what tools say."""
 
@@ -33,7 +38,7 @@ async def _unnoticed(_run: str) -> None:
 class Wanted:
     """One attempt of the pair `pair`. With `toolsets` the model may call those tools, and with `step` a person looks at
     each round; `budgeted` is what the record shall know of how it was planned. `began` is told of a run for it before
-    that begins, `went` of how far it has come."""
+    that begins, `went` of how far it has come. `conversation` names the chat that it is part of."""
 
     pair: str
     prepared: Prepared
@@ -43,6 +48,7 @@ class Wanted:
     budgeted: tuple[JsonObject, ...] = ()
     began: Callable[[str], Awaitable[None]] = _unnoticed
     went: Going = lambda _messages: None
+    conversation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,7 @@ class Asking:
             waits=False,
             noted=noted,
             budgeted=wanted.budgeted,
+            conversation=wanted.conversation,
         )
         return Given(reply)
 

@@ -7,7 +7,7 @@ from sightline.chat.compaction import INSTRUCTION, Compaction, compacted, compar
 from sightline.chat.facts import CompactionUndone
 from sightline.chat.history import History
 from sightline.chat.pair import MessagePair, answer_of
-from sightline.engine.chatting.answering import SESSION
+from sightline.engine.chatting.answering import SESSION, conversation_in
 from sightline.engine.chatting.chat import Chat
 from sightline.engine.chatting.views import Views
 from sightline.engine.engine import Engine
@@ -50,6 +50,7 @@ class Compacting:
             paused=_unheard,
             session=SESSION,
             noted=noted,
+            conversation=conversation_in(looking.view.topic),
         )
         if reply.fault is not None:
             raise reply.fault

@@ -51,6 +51,7 @@ class Tracing:
                     self._hub.record([budgeted])
                 except Fault as fault:  # the answer is worth more than what is told of it
                     _LOG.error("telemetry of %s could not be recorded: %s", self.exchange, fault.message)
+                    self._hub.owe([budgeted])
 
     def _plain(self, told: Telemetry) -> JsonObject:
         """As JSON. The messages stand with the attempt that they are of, and not again with what came of it."""

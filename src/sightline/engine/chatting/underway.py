@@ -15,7 +15,7 @@ from sightline.chat.plan import Plan
 from sightline.chat.quota import Quota, quota_of
 from sightline.chat.sending import Attempt, Cancelled, Delivered, Ending, Outcome, Pause, Refused, Resumed, Step
 from sightline.chat.trouble import TRIMMED_FOR, trouble_of
-from sightline.engine.chatting.answering import Answering, Given, Wanted
+from sightline.engine.chatting.answering import Answering, Given, Wanted, conversation_in
 from sightline.engine.chatting.breaking import Breaking, BrokenOff
 from sightline.engine.chatting.chat import Chat
 from sightline.engine.chatting.deltas import Deltas
@@ -149,7 +149,18 @@ class Underway:
         ready = order.first if attempt.number == 1 else prepared(attempt.prompt, order.choice)
         self._live = LiveAnswer(ready.dialect, self._deltas)
         self._predicted = self._engine.estimate(ready).tokens
-        wanted = Wanted(self.pair, ready, order.hold, order.step, order.toolsets, budgeted, self._begin_run, self._went)
+        conversation = conversation_in(self._chat.history.get(self.pair).topic)
+        wanted = Wanted(
+            self.pair,
+            ready,
+            order.hold,
+            order.step,
+            order.toolsets,
+            budgeted,
+            self._begin_run,
+            self._went,
+            conversation,
+        )
         return await self._breaking.done(self._answering.answer(wanted, self._heard, self._tracing.noted))
 
     async def _begin_run(self, run: str) -> None:

@@ -149,7 +149,12 @@ class WithTools:
             noted=noted,
             is_stepping=wanted.step,
             opening=Opening(hold=wanted.hold, waits=False, budgeted=wanted.budgeted),
-            origin={"kind": "chat", "pair": wanted.pair, "toolsets": list(wanted.toolsets)},
+            origin={
+                "kind": "chat",
+                "pair": wanted.pair,
+                "toolsets": list(wanted.toolsets),
+                "conversation": wanted.conversation,
+            },
             told=lambda fact: self._told(run, fact, wanted.went),
         )
 

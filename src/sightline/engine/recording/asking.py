@@ -21,11 +21,12 @@ from sightline.engine.asked import Asked
 from sightline.engine.outbound import end_to_end, own_call
 from sightline.engine.own_calls import path_of
 from sightline.engine.recording.recorded import Recorded
-from sightline.engine.redaction import CREDENTIAL_HEADERS, parameters
+from sightline.engine.redaction import parameters
 from sightline.errors import Code, Fault
+from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
 from sightline.wire.call import Call, Told, Variable
 from sightline.wire.document import WireDocument
-from sightline.wire.masking import MASK
+from sightline.wire.secrets import MASK
 
 _MODEL_IN_PATH = re.compile(r"(?<=models/).+?(?=:\w+$)")
 _LEFT_OUT = frozenset({"accept-encoding", "content-encoding", *CREDENTIAL_HEADERS})
@@ -69,12 +70,25 @@ def elsewhere(recorded: Recorded, model: str) -> Asked:
 def had_credential(recorded: Recorded) -> bool:
     """Whether the client showed who it is, in a way that is not on record."""
     named = {name.lower() for name, value in recorded.received.headers if value == MASK}
-    return bool(named.intersection(CREDENTIAL_HEADERS)) or f"key={MASK}" in recorded.received.path
+    query = parameters(recorded.received.path.partition("?")[2])
+    is_in_query = any(is_secret_parameter(name) and piece.endswith(f"={MASK}") for name, piece in query)
+    return bool(named.intersection(CREDENTIAL_HEADERS)) or is_in_query
 
 
 def call_of(recorded: Recorded, catalog: Catalog) -> Call:
-    """The call that was made, with a variable where the key stood."""
+    """The call that was made, with a variable where the key stood: to the address that is on record, whatever the
+    settings say today. Exchanges without one go to where the settings have their provider."""
     provider = _provider(recorded, catalog)
+    call = _call_to(recorded, provider, catalog)
+    headers = call.headers
+    if recorded.url and provider.base_url == recorded.url:  # nobody knows here whether it wants a key
+        headers = tuple((name, replace(told, optional=True) if isinstance(told, Variable) else told)
+                        for name, told in headers)  # fmt: skip
+    # The embedded model listens elsewhere each time, so that its address of then leads nowhere.
+    return replace(call, headers=headers, url=call.url if provider.embedded else _address(recorded) or call.url)
+
+
+def _call_to(recorded: Recorded, provider: Provider, catalog: Catalog) -> Call:
     spoken: DialectName = recorded.spoken  # type: ignore[assignment] # nothing else is ever sent
     choice = Choice(
         recorded.summary.provider,
@@ -88,11 +102,20 @@ def call_of(recorded: Recorded, catalog: Catalog) -> Call:
     if spoken != recorded.received.dialect:
         call = call_to(provider, spoken, recorded.model, recorded.sent, stream=recorded.received.is_stream)
         return replace(call, headers=(*call.headers, *_agent(recorded)))
-    if spoken != provider.dialect and spoken not in provider.also:
-        raise _changed(recorded, f"no longer speaks {spoken}")
     variables = dict.fromkeys(provider.env_headers.values(), MASK)
     call = own_call(again(recorded), choice, variables, recorded.sent)
     return replace(call, headers=tuple((name, _told(value, provider)) for name, value in call.headers))
+
+
+def _address(recorded: Recorded) -> str:
+    """The address on record, without what is a credential there: that is sent in a header."""
+    place, _, query = recorded.url.partition("?")
+    kept = [piece for piece in query.split("&") if piece and not piece.endswith(f"={MASK}")]
+    return f"{place}?{'&'.join(kept)}" if kept else place
+
+
+def _variable(words: str) -> str:
+    return re.sub(r"\W", "_", words.upper())
 
 
 def _told(value: Told, provider: Provider) -> Told:
@@ -136,17 +159,36 @@ def _provider(recorded: Recorded, catalog: Catalog) -> Provider:
         hint = "Use --as wire for the body that the client sent."
         raise Fault(Code.USAGE, f"{recorded.id} was not sent to anybody", hint=hint)
     provider = catalog.providers.get(name)
-    if provider is None:
-        raise _changed(recorded, "is no longer configured", nearest(name, catalog.providers))
+    spoken: DialectName = recorded.spoken  # type: ignore[assignment] # nothing else is ever sent
+    if provider is None or (spoken != provider.dialect and spoken not in provider.also):
+        if recorded.url:
+            # These settings are not those with which it was sent; what they do not tell is on record or the caller's.
+            help_ = "It is the provider's key, if it wants one."
+            header = "" if recorded.spoken != recorded.received.dialect else _shown_header(recorded)
+            return Provider(
+                dialect=spoken,
+                base_url=recorded.url,
+                key_env=_variable(f"{name}_API_KEY"),
+                key_header=header,
+                key_help=help_,
+            )
+        if provider is None:
+            raise _changed(recorded, "is no longer configured", nearest(name, catalog.providers))
+        raise _changed(recorded, f"no longer speaks {spoken}")
     if provider.key_env or not had_credential(recorded):
         return provider
-    shown = (key.lower() for key, value in recorded.received.headers if value == MASK)
-    header = next((key for key in shown if key in CREDENTIAL_HEADERS), "")
+    header = _shown_header(recorded)
     if recorded.spoken != recorded.received.dialect or not header:
         header, _ = place_of_key(provider, recorded.spoken)
-    variable = re.sub(r"\W", "_", f"{name}_API_KEY".upper())
+    variable = _variable(f"{name}_API_KEY")
     help_ = "It is the credential that the client sent, which is not on record."
     return msgspec.structs.replace(provider, key_env=variable, key_header=header, key_help=help_)
+
+
+def _shown_header(recorded: Recorded) -> str:
+    """The header in which the client showed who it is; nothing where it used none."""
+    shown = (key.lower() for key, value in recorded.received.headers if value == MASK)
+    return next((key for key in shown if key in CREDENTIAL_HEADERS), "")
 
 
 def _changed(recorded: Recorded, what: str, hint: str = "") -> Fault:

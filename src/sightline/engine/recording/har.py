@@ -8,9 +8,10 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
 
 from sightline.engine.recording.recorded import Recorded
+from sightline.model.header_names import is_secret_header
 from sightline.model.json import Json, JsonObject
 from sightline.wire.call import Call, Told
-from sightline.wire.masking import MASK
+from sightline.wire.secrets import MASK
 
 _VERSION = "1.2"
 _PROTOCOL = "HTTP/1.1"
@@ -43,7 +44,7 @@ def _entry(recorded: Recorded, call: Call) -> Json:
         "pageref": recorded.id,
         "startedDateTime": _started(recorded),
         "time": _milliseconds(summary.elapsed),
-        "request": _request(call),
+        "request": _request(call, recorded.url),
         "response": _response(recorded),
         "cache": {},
         "timings": _timings(recorded),
@@ -63,9 +64,11 @@ def _started(recorded: Recorded) -> str:
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _request(call: Call) -> JsonObject:
-    url = _address(call.url)
-    headers = [(name, _plain(value)) for name, value in call.headers]
+def _request(call: Call, address: str) -> JsonObject:
+    """The request, at the address that is on record; else at the one that the settings give its provider today."""
+    url = address or _address(call.url)
+    headers = [(name, MASK if is_secret_header(name) and isinstance(value, str) else _plain(value))
+               for name, value in call.headers]  # fmt: skip
     kind = next((value for name, value in headers if name.lower() == "content-type"), "application/json")
     return {
         "method": call.method,

@@ -17,6 +17,7 @@ from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.report import Report
 from sightline.model.request import Request
+from sightline.wire.json_array import begins_array
 from sightline.wire.jsontext import encode
 
 Wait = Callable[[float], Awaitable[None]]
@@ -44,11 +45,12 @@ async def played(recorded: Recorded, asked: Asked, request: Request, wait: Wait,
         return await _whole_as_it_came(recorded, asked, wait, own)
     if not asked.is_stream:
         return await _folded(recorded, asked, request, wait, own)
-    if is_same and recorded.received.is_stream:
+    is_array = begins_array(recorded.reply_body) is True
+    if is_same and recorded.received.is_stream and is_array == asked.wants_array:
         status, headers = recorded.summary.status or 200, _headers(recorded)
         return Relayed(recorded.id, status, [*headers, *own], Played(_frames(recorded, wait)))
     events = Played(_written(recorded, asked, request, wait))
-    return Relayed(recorded.id, 200, [*answers.EVENT_STREAM, *own], events)
+    return Relayed(recorded.id, 200, [*answers.stream_headers(asked), *own], events)
 
 
 async def _whole_as_it_came(recorded: Recorded, asked: Asked, wait: Wait, own: Headers) -> Relayed:
@@ -81,6 +83,9 @@ async def _frames(recorded: Recorded, wait: Wait) -> AsyncIterator[bytes]:
         fold.add(event)
     if recorded.fault is not None and not hearing.has_ended:
         last = recorded.frames[-1].data
+        if hearing.can_add_element:
+            yield b",\n" + encode(dialect(recorded.spoken).write_error(recorded.fault)[1]) + b"]"
+            return
         gap = b"" if last.endswith((b"\n\n", b"\r\n\r\n")) else b"\n\n"
         yield gap + broken_off(recorded.spoken, recorded.fault, fold.reply, last)
 
@@ -133,6 +138,7 @@ def _client(recorded: Recorded, asked: Asked, request: Request) -> Client:
         model=asked.model,
         created=int(recorded.summary.at),
         input_tokens=recorded.summary.input_tokens or 0,
+        as_array=asked.wants_array,
     )
 
 

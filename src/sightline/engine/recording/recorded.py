@@ -61,6 +61,11 @@ class Recorded:
         tried = [noted.fact for noted in self.facts if isinstance(noted.fact, AttemptStarted)]
         return tried[-1] if tried else None
 
+    @property
+    def url(self) -> str:
+        """Where it went, with a mask in place of a credential; nothing where that is not on record."""
+        return "" if self.attempt is None else self.attempt.url
+
     @cached_property
     def end(self) -> ExchangeFinished | ExchangeFailed | None:
         """How its answer ended, where one came or should have."""

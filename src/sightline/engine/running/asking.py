@@ -74,6 +74,7 @@ class Asking:
     paused: Callable[[Wait | None], None]
     noted: Telling | None = None
     gate: Gate | None = None
+    conversation: str = ""
     _events: list[StreamEvent] = field(default_factory=list)
 
     def prepared(self, request: Request) -> Prepared:
@@ -102,6 +103,7 @@ class Asking:
                 budgeted=opening.budgeted,
                 exchange=exchange,
                 max_wait=gate.max_wait,
+                conversation=self.conversation,
             )
         except Fault as fault:
             return Replied(Reply(fault=way.dropped or fault, dialect=self.choice.dialect), sent=way.sent)

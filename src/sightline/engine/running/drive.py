@@ -21,7 +21,7 @@ from sightline.engine.running.moments import Moments, refused
 from sightline.engine.running.offered import Offered
 from sightline.engine.running.people import Approver, Watcher
 from sightline.engine.running.recall import recalled
-from sightline.engine.running.run_log import RunLog
+from sightline.engine.running.run_log import RunLog, conversation_of
 from sightline.engine.running.shapes import RunPaused
 from sightline.engine.running.using import Using
 from sightline.errors import Code, Fault
@@ -131,6 +131,7 @@ class Drive:
             self._pause,
             company.noted,
             company.gate,
+            conversation_of(self.began, self.log.run),
         )
         self._approving = Approving(self._moments.before_tool, self._decided, plan.policy)
         self._using = Using(

@@ -6,10 +6,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from sightline.engine.hub import RunObserver
 from sightline.engine.redaction import Redaction
 from sightline.errors import Code, Fault
-from sightline.loop.facts import RunFact, read, write
+from sightline.loop.facts import RunBegan, RunFact, read, write
 from sightline.loop.output import Outcome
+from sightline.loop.steps import Call
 from sightline.store.logbook import Line, Logbook
 from sightline.wire.jsontext import decode, encode
 
@@ -43,6 +45,7 @@ class RunLog:
         told: Sequence[Told] = (),
         changed: Callable[[], None] = lambda: None,
         tell: Telling | None = None,
+        observer: RunObserver | None = None,
     ) -> None:
         self.run = run
         self.told = list(told)
@@ -51,6 +54,7 @@ class RunLog:
         self._redaction = Redaction(secrets)
         self._changed = changed
         self._tell = tell
+        self._observer = observer
         self._lock = asyncio.Lock()
 
     @property
@@ -62,10 +66,24 @@ class RunLog:
         """Write these down. Who is cancelled meanwhile is so once they are there, or are known not to be."""
         async with self._lock:
             await _whole(self._append(facts))
+        if self._observer is not None:
+            self._observer.observe_run(self.run, [(each.at, each.fact) for each in self.told], len(facts))
         self._changed()
         if self._tell is not None:
             for fact in facts:
                 self._tell(fact)
+
+    def now(self) -> float:
+        """The time of day."""
+        return self._now()
+
+    def observe_tool(self, call: Call, began: float, outcome: Outcome) -> None:
+        """A tool has just been run, from that time of day on."""
+        if self._observer is not None:
+            masking = self._redaction.masking()
+            shown = masking.feed(encode(msgspec.to_builtins(call))) + masking.close()
+            call = msgspec.convert(decode(shown), Call) if masking.has_found else call
+            self._observer.observe_tool(self.run, call, began, self._now(), outcome)
 
     async def _append(self, facts: Sequence[RunFact]) -> None:
         at = self._now()
@@ -89,6 +107,12 @@ class RunLog:
     def _kept(self, fact: RunFact) -> bytes:
         masking = self._redaction.masking()
         return masking.feed(write(fact)) + masking.close()
+
+
+def conversation_of(began: RunBegan, run: str) -> str:
+    """The conversation that a run belongs to: that of the chat which began it, or one of its own."""
+    named = began.origin.get("conversation")
+    return named if isinstance(named, str) and named else run
 
 
 def told_in(lines: Sequence[Line]) -> list[Told]:

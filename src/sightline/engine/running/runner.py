@@ -240,7 +240,15 @@ class Runner:
 
     def _log(self, run: str, tell: FactTelling | None) -> RunLog:
         clock, secrets = self.engine.clock, self.engine.relay.secrets
-        return RunLog(self.logbook, run, now=clock.now, secrets=secrets, changed=lambda: self._changed(run), tell=tell)
+        return RunLog(
+            self.logbook,
+            run,
+            now=clock.now,
+            secrets=secrets,
+            changed=lambda: self._changed(run),
+            tell=tell,
+            observer=self.engine.relay.observer,
+        )
 
     def _choice(self, began: RunBegan) -> Choice:
         """Where the requests of a run went and how, with the provider as it is configured now."""

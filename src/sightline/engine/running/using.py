@@ -74,7 +74,9 @@ class Using:
 
     async def _run(self, number: int, call: Call) -> None:
         await self.log.note(ToolStarted(call.key))
+        began = self.log.now()
         outcome = self.log.masked(await self.tools.use(call, lambda words: self.progress(call.key, words)))
+        self.log.observe_tool(call, began, outcome)
         outcome = self.outcomes[call.key] = capped(_perceptible(outcome, self.facts), self.cap)
         verdict = await self.after(number, call, outcome)
         told = [self.contexts.get(call.key, "")]

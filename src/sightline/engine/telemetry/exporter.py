@@ -3,13 +3,18 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Self
 
+from sightline.engine.telemetry.metrics import Metrics
+from sightline.engine.telemetry.runs import place_of, run_span, tool_span
 from sightline.engine.telemetry.spans import ENDS, attributes, span
 from sightline.errors import Fault
-from sightline.model.exchange import Budgeted, FrameArrived
-from sightline.model.json import Json
+from sightline.loop.facts import RequestStarted, RunFact
+from sightline.loop.output import Outcome
+from sightline.loop.steps import Call
+from sightline.model.exchange import Budgeted, FrameArrived, Received
+from sightline.model.json import Json, JsonObject
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.timeouts import Timeouts
@@ -18,6 +23,7 @@ from sightline.wire.jsontext import encode
 
 _LOG = logging.getLogger("sightline.telemetry")
 _PATH = "/v1/traces"
+_METRICS_PATH = "/v1/metrics"
 _MOST_WAITING = 2048
 _MOST_AT_ONCE = 256
 _PAUSE = 5.0
@@ -25,13 +31,31 @@ _LAST_WORDS = 2.0
 _TIMEOUTS = Timeouts(connect=5.0, first_byte=10.0, idle=10.0)
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
-Ended = tuple[tuple[Noted, ...], dict[str, bytes]]
+_MOST_RUNS = 4096
+_NO_METRICS = frozenset({404, 405, 501})
+
+
+class Ended(NamedTuple):
+    """An exchange that has ended, what is told of its contents, and the run that it is part of."""
+
+    facts: tuple[Noted, ...]
+    bodies: dict[str, bytes]
+    run: str = ""
+
+
+_RESOURCE: Json = {"attributes": attributes({"service.name": "sightline"})}
+
+
+def _span(ended: Ended) -> JsonObject:
+    return span(ended.facts, ended.bodies, place_of(ended.run) if ended.run else None, ended.run)
 
 
 class Exporter:
-    """Give it what is recorded, by `took`. `with_content` sends what was said too; `headers` are the collector's.
+    """Give it what is recorded, by `took`, and what runs do, as a `RunObserver`. `with_content` sends what was said
+    too; `headers` are the collector's. Spans go to `/v1/traces` and metrics to `/v1/metrics` of the endpoint.
 
-    `pause` is the longest that a span waits for others. It belongs to the loop in which it is entered.
+    `pause` is the longest that a span waits for others; `now` is the time of day, without which nothing is counted. It
+    belongs to the loop in which it is entered.
     """
 
     def __init__(
@@ -43,15 +67,21 @@ class Exporter:
         headers: Mapping[str, str] | None = None,
         with_content: bool = False,
         pause: float = _PAUSE,
+        now: Callable[[], float] | None = None,
     ) -> None:
         self._client = client
-        self._url = endpoint if endpoint.endswith(_PATH) else endpoint.rstrip("/") + _PATH
+        root = endpoint.rstrip("/").removesuffix(_PATH)
+        self._url, self._metrics_url = root + _PATH, root + _METRICS_PATH
+        self._now = now
+        self._metrics = None if now is None else Metrics(now())
+        self._runs: dict[str, str] = {}
+        """The run of each request that is under way."""
         self._version = version
         self._headers = (("content-type", "application/json"), *(headers or {}).items())
         self._with_content = with_content
         self._pause = pause
         self._open: dict[str, tuple[list[Noted], dict[str, bytes]]] = {}
-        self._ready: deque[Ended] = deque()
+        self._ready: deque[Ended | JsonObject] = deque()
         self._news = asyncio.Event()
         self._is_full = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -76,9 +106,26 @@ class Exporter:
                     kept.update(bodies)
                 if isinstance(entry.fact, ENDS):
                     del self._open[entry.exchange]
-                    self._end((tuple(facts), kept))
+                    ended = Ended(tuple(facts), kept, self._runs.pop(entry.exchange, ""))
+                    if self._metrics is not None and any(isinstance(each.fact, Received) for each in facts):
+                        self._metrics.count(ended.facts)
+                    self._end(ended)
 
-    def _end(self, ended: Ended) -> None:
+    def observe_run(self, run: str, facts: Sequence[tuple[float, RunFact]], fresh: int) -> None:
+        """A run went on: its requests belong to its trace, and its end is the span above them."""
+        for _, fact in facts[len(facts) - fresh :]:
+            if isinstance(fact, RequestStarted):
+                self._runs[fact.exchange] = run
+                if len(self._runs) > _MOST_RUNS:
+                    del self._runs[next(iter(self._runs))]
+        if fresh and (shown := run_span(run, facts)) is not None:
+            self._end(shown)
+
+    def observe_tool(self, run: str, call: Call, began: float, ended: float, outcome: Outcome) -> None:
+        """A tool of a run was run."""
+        self._end(tool_span(run, call, began, ended, outcome, with_content=self._with_content))
+
+    def _end(self, ended: Ended | JsonObject) -> None:
         if len(self._ready) >= _MOST_WAITING:
             self._ready.popleft()
             self._dropped += 1
@@ -115,9 +162,11 @@ class Exporter:
                 pass
             self._news.clear()
             self._is_full.clear()
+            is_last = self._is_closing  # what comes while this is sent is sent in another turn
             while self._ready and await self._send():
                 pass
-            if self._is_closing:
+            await self._send_metrics()
+            if is_last:
                 return
 
     async def _send(self) -> bool:
@@ -136,6 +185,28 @@ class Exporter:
             self._news.set()
         return is_taken
 
+    async def _send_metrics(self) -> None:
+        """What was counted so far. Counts only grow: what does not arrive now is in the next report."""
+        told = None if self._metrics is None or self._now is None else self._metrics.taken(self._now())
+        if told is None:
+            return
+        scope: Json = {"scope": self._scope, "metrics": told}
+        body = encode({"resourceMetrics": [{"resource": _RESOURCE, "scopeMetrics": [scope]}]})
+        request = HttpRequest("POST", self._metrics_url, self._headers, body)
+        try:
+            async with await self._client.send(request, _TIMEOUTS) as response:
+                await response.read()
+        except Fault as fault:
+            _LOG.info("metrics did not reach %s: %s", self._metrics_url, fault.message)
+            return
+        if response.status in _NO_METRICS:
+            _LOG.info("the collector at %s takes no metrics: status %d", self._metrics_url, response.status)
+            self._metrics = None
+
+    @property
+    def _scope(self) -> Json:
+        return {"name": "sightline", "version": self._version}
+
     async def _post(self, body: bytes) -> bool:
         request = HttpRequest("POST", self._url, self._headers, body)
         async with await self._client.send(request, _TIMEOUTS) as response:
@@ -149,20 +220,9 @@ class Exporter:
             self._is_silent = False
         return True
 
-    def _document(self, batch: Sequence[Ended]) -> Json:
-        return {
-            "resourceSpans": [
-                {
-                    "resource": {"attributes": attributes({"service.name": "sightline"})},
-                    "scopeSpans": [
-                        {
-                            "scope": {"name": "sightline", "version": self._version},
-                            "spans": [span(facts, bodies) for facts, bodies in batch],
-                        }
-                    ],
-                }
-            ]
-        }
+    def _document(self, batch: Sequence[Ended | JsonObject]) -> Json:
+        spans: list[Json] = [_span(each) if isinstance(each, Ended) else each for each in batch]
+        return {"resourceSpans": [{"resource": _RESOURCE, "scopeSpans": [{"scope": self._scope, "spans": spans}]}]}
 
     def _tell(self, why: str) -> None:
         """Once for each time that it goes wrong, and not for every batch."""

@@ -3,11 +3,13 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 import msgspec
 
 from sightline.dialects.hearing import Hearing
 from sightline.dialects.registry import dialect
+from sightline.engine.caller import SESSIONS
 from sightline.engine.telemetry.content import input_messages, output_message, system_parts
 from sightline.errors import Fault
 from sightline.model.exchange import (
@@ -35,6 +37,7 @@ _PROVIDERS: Mapping[str, str] = {
     "mistral": "mistral_ai", "xai": "x_ai",
 }  # fmt: skip
 """What the conventions call them, where that is not our name."""
+_PORTS: Mapping[str, int] = {"http": 80, "https": 443}
 _OPTIONS: Mapping[str, str] = {
     "max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "seed": "seed",
     "stop": "stop_sequences", "presence_penalty": "presence_penalty", "frequency_penalty": "frequency_penalty",
@@ -42,18 +45,20 @@ _OPTIONS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def span(facts: Sequence[Noted], bodies: Mapping[str, bytes]) -> JsonObject:
-    """The span of an exchange that has ended. With bodies it tells what was said, and with none it does not."""
+def span(
+    facts: Sequence[Noted], bodies: Mapping[str, bytes], place: tuple[str, str] | None = None, conversation: str = ""
+) -> JsonObject:
+    """The span of an exchange that has ended. With bodies it tells what was said, and with none it does not.
+
+    `place` is the trace and the span that it is below, and `conversation` whose it is, where a run knows.
+    """
     received = next(noted.fact for noted in facts if isinstance(noted.fact, Received))
     attempt = next((noted.fact for noted in reversed(facts) if isinstance(noted.fact, AttemptStarted)), None)
     end = facts[-1].fact
-    trace, parent = _place(received, facts[0].exchange)
-    operation = "generate_content" if (attempt or received).dialect == "gemini" else "chat"
+    trace, parent = place or _place(received, facts[0].exchange)
     told: dict[str, Json] = {
-        "gen_ai.operation.name": operation,
-        "gen_ai.provider.name": "" if attempt is None else _PROVIDERS.get(attempt.provider, attempt.provider),
-        "gen_ai.request.model": (attempt.model if attempt else "") or received.model,
-        "gen_ai.conversation.id": received.session,
+        **identity(facts),
+        "gen_ai.conversation.id": received.conversation or conversation or received.session or _named(received),
         "user_agent.original": received.client,
         "sightline.exchange": facts[0].exchange,
         "sightline.dialect": received.dialect,
@@ -64,11 +69,11 @@ def span(facts: Sequence[Noted], bodies: Mapping[str, bytes]) -> JsonObject:
         told |= _content(received, attempt, facts, bodies)
     shown: JsonObject = {
         "traceId": trace,
-        "spanId": _hash(facts[0].exchange)[32:48],
-        "name": f"{operation} {told['gen_ai.request.model']}".strip(),
+        "spanId": hash_of(facts[0].exchange)[32:48],
+        "name": f"{told['gen_ai.operation.name']} {told['gen_ai.request.model']}".strip(),
         "kind": _CLIENT,
-        "startTimeUnixNano": _nanoseconds(facts[0].at),
-        "endTimeUnixNano": _nanoseconds(facts[-1].at),
+        "startTimeUnixNano": nanoseconds(facts[0].at),
+        "endTimeUnixNano": nanoseconds(facts[-1].at),
         "attributes": attributes(told),
     }
     if parent:
@@ -76,6 +81,37 @@ def span(facts: Sequence[Noted], bodies: Mapping[str, bytes]) -> JsonObject:
     if isinstance(end, ExchangeFailed | Dropped):
         shown["status"] = {"code": _ERROR, "message": end.message if isinstance(end, ExchangeFailed) else end.reason}
     return shown
+
+
+def identity(facts: Sequence[Noted]) -> dict[str, Json]:
+    """What was done, and by whom: the attributes that spans and metrics share."""
+    received = next(noted.fact for noted in facts if isinstance(noted.fact, Received))
+    attempt = next((noted.fact for noted in reversed(facts) if isinstance(noted.fact, AttemptStarted)), None)
+    address, port = ("", None) if attempt is None else _server(attempt.url)
+    return {
+        "gen_ai.operation.name": "generate_content" if (attempt or received).dialect == "gemini" else "chat",
+        "gen_ai.provider.name": "" if attempt is None else provider_name(attempt.provider),
+        "gen_ai.request.model": (attempt.model if attempt else "") or received.model,
+        "server.address": address,
+        "server.port": port,
+    }
+
+
+def provider_name(name: str) -> str:
+    """A provider as the conventions call it."""
+    return _PROVIDERS.get(name, name)
+
+
+def _server(url: str) -> tuple[str, int | None]:
+    """The host and the port of an address; nothing of one that is not on record."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+
+
+def _named(received: Received) -> str:
+    """The conversation as the client itself names it."""
+    named = {name.lower(): value for name, value in received.headers}
+    return next((named[name] for name in SESSIONS if named.get(name)), "")
 
 
 def attributes(told: Mapping[str, Json]) -> list[Json]:
@@ -156,14 +192,16 @@ def _place(received: Received, exchange: str) -> tuple[str, str]:
     found = _PARENT.fullmatch(next(headers, "").strip().lower())
     if found is not None and int(found[1], 16) and int(found[2], 16):
         return found[1], found[2]
-    return _hash(exchange)[:32], ""
+    return hash_of(exchange)[:32], ""
 
 
-def _hash(exchange: str) -> str:
+def hash_of(exchange: str) -> str:
+    """Where the ids of spans and traces come from: the same name gives the same ones in every process."""
     return hashlib.sha256(exchange.encode()).hexdigest()
 
 
-def _nanoseconds(at: float) -> str:
+def nanoseconds(at: float) -> str:
+    """A time of day as OTLP writes it."""
     return str(int(at * 1_000_000) * 1000)
 
 

@@ -13,6 +13,7 @@ from sightline.server.gateway.nesting import is_too_deep
 from sightline.server.gateway.paths import Place
 from sightline.wire.coding import decoded
 from sightline.wire.jsontext import decode
+from sightline.wire.url_path import can_stray
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 _MOST_UNREAD: Final = 16 * MOST_BYTES
@@ -39,6 +40,9 @@ _READER = msgspec.json.Decoder(_Typed)
 
 async def asked(scope: Scope, receive: Receive, place: Place, received: float) -> Asked:
     """The request as the relay takes it; a fault for what no dialect can mean."""
+    if can_stray(place.path):
+        hint = "Send the path without dot segments, backslashes and control characters."
+        raise _bad("the path leads out of the provider's API", hint)
     headers = scope["headers"]
     coding, strict, told = _told(tuple([each for each in headers if each[0] != b"content-length"]))
     came = await _body(receive, headers)

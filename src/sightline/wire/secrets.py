@@ -1,0 +1,205 @@
+"""The spellings of a secret, and where they stand in a text or in bytes that are still coming.
+
+A provider that repeats a credential may repeat it in JSON, where any character can be written as `\\u0073` and some
+must be escaped, in JSON inside JSON, or in an address, percent-encoded. All of these are the secret. Which headers and
+query parameters hold one is told by `model.header_names`.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, unquote_to_bytes
+
+MASK = "***"
+SHORTEST = 4
+"""Shorter values are no secrets, and taking them out would only spoil the text."""
+
+_SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+_RUNS = re.compile(r"\\+|[^\\]", re.DOTALL)
+_ESCAPED = re.compile(r"\\u00|%[2-7]")
+_ESCAPED_WIDELY = re.compile(r"\\u|%[0-9a-fA-F]")
+_TOKEN = re.compile(rb'\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|\\+["/bfnrt]|\\+|[^\\%]|%', re.DOTALL)
+_HALF = re.compile(rb"(?:\\+(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?)\Z")
+_CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
+_LONGEST_ESCAPE = 8
+"""Bytes that one byte of a secret may take, with a backslash or two for JSON inside JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretForms:
+    """What is looked for because of some secrets, made ready: secrets are few, and each piece of a stream asks.
+
+    `literal` are the usual spellings, the longest first, which are found quickly. `_pattern` finds every spelling and
+    is tried only where the text has an escape that could hide one.
+    """
+
+    literal: tuple[str, ...]
+    _pattern: re.Pattern[str]
+    _escaped: re.Pattern[str]
+
+    def mask(self, text: str) -> str:
+        """The text without the secrets."""
+        return self._pattern.sub(MASK, text) if self._may_be_in(text) else text
+
+    def _may_be_in(self, text: str) -> bool:
+        # One text after the other is looked for in a fraction of the time of a pattern; as a rule none is there.
+        return any(form in text for form in self.literal) or self._escaped.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SecretBytes:
+    """The same for bytes, and for their end, where a secret may have begun."""
+
+    literal: tuple[bytes, ...]
+    _plain: tuple[bytes, ...]
+    _pattern: re.Pattern[bytes]
+    _escaped: re.Pattern[bytes]
+    _ends: frozenset[int]
+    """The bytes with which a piece of a secret may end."""
+
+    def mask(self, data: bytes) -> tuple[bytes, bool]:
+        """The bytes without the secrets, and whether there was one."""
+        for form in self.literal:
+            # `in` takes bytes for a number first, and fails over that each time.
+            if data.find(form) >= 0:
+                return self._pattern.sub(MASK.encode(), data), True
+        if self._escaped.search(data) is None:
+            return data, False
+        shown, count = self._pattern.subn(MASK.encode(), data)
+        return shown, count > 0
+
+    def begins_at(self, data: bytes) -> int:
+        """Where a secret may have begun at the end of these bytes; their length where none has."""
+        if not data or data[-1] not in self._ends:
+            return len(data)  # as at the end of a frame: no secret has a line break in it
+        window = max(0, len(data) - _LONGEST_ESCAPE * max(map(len, self._plain)))
+        tail = data[window:]
+        half = _HALF.search(tail)
+        end = len(tail) if half is None else half.start()
+        said = tail[:end]
+        starts: Sequence[int] = range(end)
+        if b"\\" in said or b"%" in said:
+            said, starts = _decoded(said)
+        places = [end] if half is not None else []
+        places += [starts[at] for secret in self._plain if (at := _prefix_at(said, secret)) is not None]
+        return window + min(places, default=len(tail))
+
+
+@lru_cache(maxsize=256)
+def forms_of(secrets: tuple[str, ...]) -> SecretForms | None:
+    """What finds these secrets in a text; None where there is nothing to find."""
+    kept = _kept(secrets)
+    if not kept:
+        return None
+    return SecretForms(_literal(kept), re.compile(_pattern_of(kept)), _escapes_in(kept))
+
+
+@lru_cache(maxsize=256)
+def bytes_of(secrets: tuple[str, ...]) -> SecretBytes | None:
+    """What finds these secrets in bytes; None where there is nothing to find."""
+    kept = _kept(secrets)
+    if not kept:
+        return None
+    literal = tuple(map(_encoded, _literal(kept)))
+    pattern = re.compile(_encoded(_pattern_of(kept)))
+    ends = frozenset(b"".join(literal) + b"\\%u0123456789abcdefABCDEF")
+    plain = tuple(map(_encoded, kept))
+    return SecretBytes(literal, plain, pattern, re.compile(_encoded(_escapes_in(kept).pattern)), ends)
+
+
+def without_scheme(value: str) -> str:
+    """A credential without the word that stands before it."""
+    return value.strip().rpartition(" ")[2]
+
+
+def _kept(secrets: Iterable[str]) -> tuple[str, ...]:
+    """The secrets that are long enough, the longest first, so that no end of one stays behind where another one is its
+    beginning."""
+    return tuple(sorted({secret for secret in secrets if len(secret) >= SHORTEST}, key=len, reverse=True))
+
+
+def _encoded(text: str) -> bytes:
+    # Variables may hold bytes that are no text, which Python writes as halves of surrogate pairs.
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _literal(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    forms = {form for secret in secrets for form in _spellings(secret)}
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """The ways in which a secret is usually written: as it is, in an address and in JSON."""
+    yield secret
+    if secret.isprintable():
+        yield quote(secret, safe="")
+        yield quote(secret)
+    for is_ascii in (True, False):
+        inside = json.dumps(secret, ensure_ascii=is_ascii)[1:-1]
+        yield inside
+        yield inside.replace("/", r"\/")
+
+
+def _escapes_in(secrets: tuple[str, ...]) -> re.Pattern[str]:
+    """What a text must have for a spelling that is not usual. Most keys are printable ASCII, which few texts escape."""
+    return _ESCAPED if all(each.isascii() and each.isprintable() for each in secrets) else _ESCAPED_WIDELY
+
+
+def _pattern_of(secrets: tuple[str, ...]) -> str:
+    return "|".join("".join(_unit(run) for run in _RUNS.findall(secret)) for secret in secrets)
+
+
+def _unit(run: str) -> str:
+    """One character, or a run of backslashes, in any spelling."""
+    if run[0] == "\\":
+        count = f"{{{len(run)}}}"
+        return rf"(?:\\{{{len(run)},}}|(?:\\+u005[cC]){count}|(?:%5[cC]){count})"
+    literal = re.escape(run)
+    if run in '"/':
+        literal = rf"\\*{literal}"
+    elif run in _SHORT_ESCAPES:
+        literal = rf"(?:{literal}|\\+{_SHORT_ESCAPES[run]})"
+    halves = run.encode("utf-16-be", "surrogatepass").hex()
+    escaped = "".join(rf"\\+u{_any_case(halves[at : at + 4])}" for at in range(0, len(halves), 4))
+    coded = "".join(f"%{_any_case(f'{octet:02x}')}" for octet in _encoded(run))
+    return f"(?:{literal}|{escaped}|{coded})"
+
+
+def _any_case(digits: str) -> str:
+    return "".join(digit if digit.isdigit() else f"[{digit}{digit.upper()}]" for digit in digits)
+
+
+def _decoded(data: bytes) -> tuple[bytes, Sequence[int]]:
+    """The bytes with their escapes undone, and where each of the result stood."""
+    said, starts = bytearray(), list[int]()
+    for token in _TOKEN.finditer(data):
+        plain = _undone(token[0])
+        said += plain
+        starts += [token.start()] * len(plain)
+    return bytes(said), starts
+
+
+def _undone(token: bytes) -> bytes:
+    if token[:1] == b"%":
+        return unquote_to_bytes(token)
+    mark = token.lstrip(b"\\")
+    if len(mark) == len(token):
+        return token
+    if mark[:1] == b"u":
+        return chr(int(mark[1:], 16)).encode("utf-8", "surrogatepass")
+    return _CONTROLS.get(mark) or mark or b"\\" * ((len(token) + 1) // 2)
+
+
+def _prefix_at(said: bytes, secret: bytes) -> int | None:
+    """The first place at the end of these bytes from which on they are the beginning of the secret."""
+    at = said.find(secret[:1], max(0, len(said) - len(secret) + 1))
+    while at >= 0:
+        if secret.startswith(said[at:]):
+            return at
+        at = said.find(secret[:1], at + 1)
+    return None

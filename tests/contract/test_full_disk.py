@@ -1,0 +1,118 @@
+"""A disk that fills up under the running program: clients are served, and no id leaves that nobody can look up."""
+
+import errno
+import json
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.dialects.dialect import Client
+from sightline.dialects.registry import dialect
+from sightline.store import journal
+from tests.contract.loopback import speaking
+from tests.gateway_server import Served, served
+from tests.reply_samples import SAYS
+
+Disk = tuple[Path, Callable[[], None], Callable[[], None]]
+
+
+@contextmanager
+def real_disk(folder: Path, _patch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    """A file system of a few megabytes, and ways to fill it and to make room."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
+    if os.name != "posix" or os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small file system")
+    filler = folder / "filler"
+
+    def fill() -> None:
+        with filler.open("wb", buffering=0) as file:
+            for size in (1 << 16, 1):
+                try:
+                    while file.write(b"x" * size):
+                        pass
+                except OSError:
+                    continue
+
+    try:
+        yield folder, fill, lambda: filler.unlink()
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@contextmanager
+def failing_writes(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    """A journal whose writes fail as on a full disk."""
+
+    class Full:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(os, name)
+
+        def write(self, _file: int, _data: bytes) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    yield folder, lambda: patch.setattr(journal, "os", Full()), lambda: patch.setattr(journal, "os", os)
+
+
+def ask(gateway: Served, number: int, *, stream: bool) -> tuple[str, bytes]:
+    body = {"model": "m", "messages": [{"role": "user", "content": f"{number} " * 3000}], "stream": stream}
+    request = urllib.request.Request(
+        f"{gateway.url}/p/acme/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 200
+        return answer.headers.get("x-sightline-exchange", ""), answer.read()
+
+
+def listed(gateway: Served) -> list[Any]:
+    """The record, as soon as it can be read: the database may have met the full disk itself."""
+    for _ in range(100):
+        try:
+            found: list[Any] = gateway.api("/api/exchanges?limit=100")["exchanges"]
+        except urllib.error.HTTPError:
+            time.sleep(0.1)
+        else:
+            return found
+    raise AssertionError("the record does not recover")
+
+
+@pytest.mark.parametrize("disk", [real_disk, failing_writes])
+def test_no_id_leaves_for_what_is_not_on_record_and_nothing_stays_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: Callable[[Path, pytest.MonkeyPatch], Any]
+) -> None:
+    with (
+        disk(tmp_path, monkeypatch) as (folder, fill, make_room),
+        speaking(dialect("openai-chat"), Client(id="c", model="m")) as upstream,
+    ):
+        upstream.events = SAYS
+        config = f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{upstream.url}/v1"\n'
+        with served(folder, config) as gateway:
+            first, _ = ask(gateway, 0, stream=False)
+            assert first
+            assert [each["id"] for each in listed(gateway)] == [first]
+            fill()
+            given = [ask(gateway, n, stream=n % 2 == 1) for n in range(1, 7)]
+            assert all(b"there." in body for _, body in given), "the client is served all the same"
+            make_room()
+            last, _ = ask(gateway, 7, stream=True)
+            assert last
+            ids = [id_ for id_, _ in given if id_]
+            assert len(ids) < len(given), "the disk was full"
+            found = {each["id"]: each for each in listed(gateway)}
+            assert {first, last, *ids} <= found.keys()
+            for id_, each in found.items():
+                assert each["at"] > 0, each
+                assert each["state"] == "finished"
+                view = gateway.api(f"/api/exchanges/{id_}")
+                kinds = [fact["kind"] for fact in view["facts"]]
+                assert kinds[0] == "received"
+                assert kinds[-1] == "finished"
+                assert len(gateway.body(id_, "received")) > 1000
+            assert len(found) == 8, "what waited in memory is written down once there is room"
