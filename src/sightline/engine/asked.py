@@ -20,6 +20,8 @@ class Asked(msgspec.Struct, frozen=True):
     large it is thought to be, where whoever asks has thought about it. With `hold`, a person is waited for whatever the
     rules say. `budgeted` is how a chat has planned it, for the record; `exchange` is its name there, where whoever asks
     has made one; `max_wait` is the longest wait that a provider may ask for before another attempt.
+    `is_own` says that it is a request of Sightline's own and not a client's; `retries` is how often it is sent again,
+    where whoever asks has decided that.
     """
 
     dialect: str
@@ -42,6 +44,8 @@ class Asked(msgspec.Struct, frozen=True):
     exchange: str = ""
     budgeted: tuple[JsonObject, ...] = ()
     max_wait: float = LONGEST_WAIT
+    is_own: bool = False
+    retries: int | None = None
 
     def named(self) -> Mapping[str, str]:
         """The headers by name in lower case; of several with one name the first."""

@@ -40,6 +40,8 @@ def question(
         exchange=exchange,
         budgeted=budgeted,
         max_wait=max_wait,
+        is_own=True,
+        retries=None if prepared.choice.route is None else prepared.choice.route.retries,
     )
 
 
@@ -59,6 +61,7 @@ def count(prepared: Prepared, *, session: str, received: float) -> Asked:
         session=session,
         counts=True,
         received=received,
+        is_own=True,
     )
 
 

@@ -53,6 +53,7 @@ def again(recorded: Recorded) -> Asked:
         provider=provider,
         session=recorded.received.session,
         origin=recorded.id,
+        is_own=True,
     )
 
 
@@ -122,6 +123,7 @@ def _as_received(recorded: Recorded) -> Asked:
         session=received.session,
         counts=recorded.is_count,
         origin=recorded.id,
+        is_own=True,
     )
 
 
