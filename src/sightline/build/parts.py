@@ -4,7 +4,7 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import lru_cache
@@ -120,16 +120,19 @@ async def opened_relay(
     own: frozenset[tuple[str, int]] = frozenset(),
     is_told: bool = False,
     interception: "KeptInterception | None" = None,
+    unattended: "Callable[[], None] | None" = None,
 ) -> tuple["Relay", "Hub"]:
     """A relay to the providers, and the hub that tells what it does; what `is_told` goes to the collector too. The
-    rules and masks of `interception` hold where somebody can release what they stop."""
+    rules and masks of `interception` apply; with `unattended` nobody can release what a rule would hold, and it is
+    called for each such request instead."""
     from sightline.engine.holds import Holds
     from sightline.engine.hub import Hub
 
     if is_told and loaded.settings.telemetry.otlp_endpoint:
         record = _also(record, await _telemetry(loaded, means.client, stack))
     hub = Hub(record)
-    return relay_of(loaded, means, hub, Holds(means.memory, SystemClock.now, interception), own), hub
+    holds = Holds(means.memory, SystemClock.now, interception, unattended)
+    return relay_of(loaded, means, hub, holds, own), hub
 
 
 def relay_of(

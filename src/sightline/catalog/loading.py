@@ -69,10 +69,16 @@ def load(
 def variables_of(catalog: Catalog) -> Iterator[str]:
     """Every variable of the environment that a provider names."""
     for provider in catalog.providers.values():
-        yield provider.key_env
-        yield from provider.env_headers.values()
-        for url in (provider.base_url, *provider.also.values()):
-            yield from LEADING_VARIABLE.findall(url)
+        yield from variables_in(provider)
+
+
+def variables_in(provider: Provider) -> Iterator[str]:
+    """Every variable of the environment that this provider names; the one of its key comes first, empty where it
+    takes none."""
+    yield provider.key_env
+    yield from provider.env_headers.values()
+    for url in (provider.base_url, *provider.also.values()):
+        yield from LEADING_VARIABLE.findall(url)
 
 
 def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem]]:

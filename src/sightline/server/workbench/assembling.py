@@ -21,6 +21,7 @@ from sightline.server.workbench.deciding import Deciding
 from sightline.server.workbench.evaluating.calls import Evals, eval_calls
 from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.interceptions import Interceptions
+from sightline.server.workbench.relaying import CommandCalls
 from sightline.server.workbench.replays import Replays
 from sightline.server.workbench.runs import Runs, run_calls
 from sightline.server.workbench.shapes import Place
@@ -32,8 +33,8 @@ from sightline.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a workbench is made of. `relay`, `resending`, `chat`, `runs` and `evals` are absent where the server answers
-    from the record: then nothing is held and nothing is sent."""
+    """What a workbench is made of. `relay`, `resending`, `chat`, `runs`, `evals` and `commands` are absent where the
+    server answers from the record: then nothing is held and nothing is sent."""
 
     access: Access
     hub: Hub
@@ -49,6 +50,7 @@ class Parts:
     chat: ChatParts | None = None
     runs: Runs | None = None
     evals: Evals | None = None
+    commands: CommandCalls | None = None
     toolsets: Sequence[str] = ()
 
 
@@ -80,7 +82,7 @@ def assembled(parts: Parts) -> Workbench:
             **({} if parts.evals is None else eval_calls(parts.evals)),
         },
     )
-    return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble)
+    return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands)
 
 
 def _places(parts: Parts) -> tuple[Place, ...]:
