@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Prices
 from sightline.catalog.lookup import facts_of
 from sightline.engine.memory import Memory
+from sightline.errors import Code, Fault
 from sightline.transport.embedded.diagnosis import Finding, diagnose
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
@@ -80,6 +82,9 @@ async def opened_store(loaded: Configuration, folder: Path, url: str, clock: Sys
         from sightline.store.sqlite import open_store
 
         return await open_store(folder, prices=prices, now=clock.now)
+    if find_spec("asyncpg") is None:
+        hint = "Install it: pip install 'sightline[postgresql]' (or asyncpg alone)."
+        raise Fault(Code.CONFIG, "a record in PostgreSQL needs the driver asyncpg, which is not installed", hint=hint)
     from sightline.store.postgres import open_postgres
 
     return await open_postgres(url, folder, prices=prices, now=clock.now)
