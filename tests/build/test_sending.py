@@ -70,7 +70,7 @@ def test_without_a_server_a_hold_is_said_once_and_rules_that_drop_still_do(tmp_p
         asyncio.run(asked("hi"))
         assert lines == ["note: hold is on, but no server is running to decide; sent"]
         assert kept.read()[0].mode == mode, "it waits for a server that can hold"
-        kept.write(Interception(rules=rules), ())
+        kept.write(Interception().with_rules(rules), ())
         with pytest.raises(Fault, match="dropped in Sightline") as caught:
             asyncio.run(asked("a secret"))
         assert caught.value.code is Code.INVALID_REQUEST

@@ -52,7 +52,7 @@ def test_only_what_the_filter_takes_and_what_has_an_answer_is_a_recording(tmp_pa
 
 
 def claude(text: str, limit: int) -> bytes:
-    said = {"model": "m", "max_tokens": limit, "messages": [{"role": "user", "content": text}]}
+    said = {"model": "large", "max_tokens": limit, "messages": [{"role": "user", "content": text}]}
     return json.dumps(said).encode()
 
 
