@@ -25,6 +25,7 @@ from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
 from sightline.transport.http.timeouts import Timeouts
 from sightline.transport.http.trust import Trust
+from sightline.transport.probing import probe
 from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
 
@@ -49,6 +50,26 @@ def embedded_model(loaded: Configuration) -> EmbeddedModel:
         url=local.url,
         make_key=lambda: secrets.token_urlsafe(24),
     )
+
+
+def is_installed() -> bool:
+    """Whether the embedded model can be started: its engine and its weights are there."""
+    from sightline.transport.embedded.child import ENGINE
+    from sightline.transport.embedded.weights import find_weights
+
+    return find_spec(ENGINE) is not None and find_weights() is not None
+
+
+async def why_no_embedded_model(model: EmbeddedModel, client: HttpClient) -> str:
+    """Why the embedded model does not answer at this moment; nothing where it does."""
+    if model.elsewhere is not None:
+        headers = (("authorization", f"Bearer {model.elsewhere.key}"),)
+        return await probe(client, HttpRequest("GET", f"{model.elsewhere.url}/v1/models", headers, b""))
+    if model.is_up:
+        return ""
+    if is_installed():
+        return "It starts with its first request."
+    return "It is not installed. `sightline doctor` says what is missing."
 
 
 async def diagnosed(loaded: Configuration) -> list[Finding]:

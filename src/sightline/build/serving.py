@@ -12,9 +12,19 @@ import msgspec
 
 from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import SystemClock
-from sightline.build.parts import hearing, means_of, nowhere, opened_relay, opened_store, price_list, relay_of
+from sightline.build.parts import (
+    hearing,
+    means_of,
+    nowhere,
+    opened_relay,
+    opened_store,
+    price_list,
+    relay_of,
+    why_no_embedded_model,
+)
 from sightline.build.running_server import announce, withdraw
 from sightline.engine.memory import Memory
+from sightline.transport.probing import probe
 
 if TYPE_CHECKING:
     from sightline.build.parts import Means as SendingMeans
@@ -28,6 +38,7 @@ if TYPE_CHECKING:
     from sightline.server.listening import Listening
     from sightline.server.workbench.chatting.calls import ChatParts
     from sightline.server.workbench.evaluating.calls import Evals
+    from sightline.server.workbench.providers import Providers
     from sightline.server.workbench.relaying import CommandRelays
     from sightline.server.workbench.runs import Runs
     from sightline.store.store import Store
@@ -87,6 +98,7 @@ async def open_server(
                 runs=behind.runs,
                 evals=behind.evals,
                 commands=None if behind.commands is None else CommandCalls(behind.commands),
+                providers=behind.providers,
                 toolsets=tuple(loaded.settings.tools),
             )
         )
@@ -134,6 +146,7 @@ class _Behind:
     runs: "Runs | None" = None
     evals: "Evals | None" = None
     commands: "CommandRelays | None" = None
+    providers: "Providers | None" = None
 
     async def close_commands(self, grace: float) -> None:
         """Let requests of commands end within so many seconds."""
@@ -200,7 +213,21 @@ async def _live(
     chat.service.chat.warm()
     runs = Runs(runner, toolsets, chat.service.sends.take_up, Approvals(rules))
     commands = _command_relays(loaded, means, relay, hub, aside)
-    return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals, commands)
+    providers = _providers(loaded, means)
+    return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals, commands, providers)
+
+
+def _providers(loaded: Configuration, means: "SendingMeans") -> "Providers":
+    """What says which providers answer."""
+    from sightline.server.workbench.providers import Providers
+
+    return Providers(
+        loaded.catalog,
+        loaded.has_key,
+        loaded.environment,
+        probe=lambda request: probe(means.client, request),
+        embedded=lambda: why_no_embedded_model(means.embedded, means.client),
+    )
 
 
 def _command_relays(
