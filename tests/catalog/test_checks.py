@@ -207,7 +207,9 @@ def test_one_alias_is_one_model() -> None:
     models = {"a": Model(aliases=("x", "b")), "b": Model(aliases=("x",)), "c": Model(aliases=("c",))}
     assert [problem.message for problem in problems_of(Catalog(models=models))] == [
         'models.a.aliases has "b", which means "b" already',
+        'models.b and "a" both have the name "b"',
         'models.b.aliases has "x", which means "a" already',
+        'models.a and "b" both have the name "x"',
     ]
 
 

@@ -196,6 +196,60 @@ def test_what_a_detection_says_wrongly_is_told_once() -> None:
     ]
 
 
+# --- what the user does to a built-in provider ----------------------------------------------------
+
+
+SEVERAL = TomlText(
+    "providers.toml",
+    """
+[providers.several]
+dialect = "gemini"
+base_url = "https://several.example"
+also = { openai-chat = "https://several.example/openai", anthropic = "" }
+[models.m]
+providers = ["several"]
+aliases = ["n"]
+""",
+    builtin=True,
+)
+
+
+def several(users: str) -> Loaded[Settings]:
+    return load([SEVERAL, DETECTIONS, TomlText("sightline.toml", users)], {}, Settings)
+
+
+def test_another_dialect_of_a_built_in_provider_can_be_chosen_and_has_its_own_address() -> None:
+    chosen = several('[providers.several]\ndialect = "openai-chat"\n').sound().catalog.providers["several"]
+    assert (chosen.dialect, chosen.base_url) == ("openai-chat", "https://several.example/openai")
+    assert chosen.also == {"anthropic": "", "gemini": "https://several.example"}
+    chosen = several('[providers.several]\ndialect = "anthropic"\n').sound().catalog.providers["several"]
+    assert (chosen.dialect, chosen.base_url) == ("anthropic", "https://several.example")
+    assert chosen.also == {"openai-chat": "https://several.example/openai", "gemini": ""}
+
+
+def test_an_address_of_the_users_stays() -> None:
+    users = '[providers.several]\ndialect = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    chosen = several(users).sound().catalog.providers["several"]
+    assert (chosen.base_url, chosen.also) == ("http://127.0.0.1:9/v1", {"anthropic": "", "gemini": ""})
+
+
+def test_a_dialect_that_the_user_names_twice_is_their_mistake() -> None:
+    users = '[providers.several]\ndialect = "openai-chat"\nalso = { openai-chat = "http://x/v1" }\n'
+    [problem] = several(users).problems
+    assert problem.text == "sightline.toml:3: providers.several.also.openai-chat is what the provider speaks anyway"
+
+
+@pytest.mark.parametrize(
+    ("users", "text"),
+    [
+        ("providers.several = 3\n", "sightline.toml:1: providers.several must be a table, not 3"),
+        ("[models.n]\nrpm = 1\n", 'sightline.toml:1: models.n and "m" both have the name "n"'),
+    ],
+)
+def test_what_only_follows_from_the_users_mistake_is_not_blamed_on_our_own_tables(users: str, text: str) -> None:
+    assert [problem.text for problem in several(users).problems] == [text]
+
+
 # --- variables ------------------------------------------------------------------------------------
 
 

@@ -32,6 +32,9 @@ class Typed:
         self.prompts.append(prompt)
         return self.lines.pop(0) if self.lines else None
 
+    async def key(self, prompt: str) -> str | None:
+        return await self.line(prompt)
+
     async def edited(self, text: str, suffix: str) -> str | None:
         self.prompts.append(f"{suffix}: {text}")
         return self.editor

@@ -62,6 +62,26 @@ def test_every_problem_is_named_by_file_and_line_with_the_nearest_key(
     assert "sightline.toml:6: " in captured.err
     assert "SIGHTLINE_SERVER_HSOT" in captured.err
     assert "Traceback" not in captured.err
+    lines = captured.err.splitlines()
+    assert all(line.startswith(("error[config]: ", "hint: ")) for line in lines)
+    assert sum(line.startswith("error[config]: ") for line in lines) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[providers]\nopenai = 3\n", "sightline.toml:2: providers.openai must be a table, not 3"),
+        ("[providers.openai]\nbase_url = 'no'\n", "sightline.toml:2: providers.openai.base_url must be an http(s) URL"),
+    ],
+)
+def test_what_is_wrong_with_a_provider_that_is_built_in_is_said_of_the_users_file_alone(
+    tmp_path: Path, capsys: Captured, text: str, line: str
+) -> None:
+    (tmp_path / "sightline.toml").write_text(text)
+    assert main(["config", "check"]) == 2
+    said = [each for each in capsys.readouterr().err.splitlines() if each.startswith("error")]
+    assert len(said) == 1
+    assert said[0].startswith(f"error[config]: {line}")
 
 
 def test_other_commands_refuse_such_a_configuration(tmp_path: Path, capsys: Captured) -> None:
@@ -74,8 +94,8 @@ def test_a_toolset_from_two_places_is_named_by_its_line(tmp_path: Path, capsys: 
     (tmp_path / "sightline.toml").write_text('[tools.mine]\npython = "a.py"\nfolder = "."\n')
     assert main(["config", "check"]) == 2
     problem, hint = capsys.readouterr().err.splitlines()
-    assert problem == "sightline.toml:1: [tools.mine] names python and folder"
-    assert hint.startswith("  hint: Name one:")
+    assert problem == "error[config]: sightline.toml:1: [tools.mine] names python and folder"
+    assert hint.startswith("hint: Name one:")
 
 
 def test_what_is_no_toml_is_told_by_its_line(tmp_path: Path, capsys: Captured) -> None:

@@ -1,7 +1,9 @@
 import json
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from sightline.cli.holding import held_session
 from sightline.errors import Fault
 from sightline.filter.predicate import Known
 from sightline.intercept.rules import Rules
+from tests.gateway_server import served
+from tests.person import Person
 
 
 class Api:
@@ -151,3 +155,37 @@ def test_a_server_that_is_gone_at_the_end_does_not_change_how_the_command_ended(
         holding.__enter__()
     holding.__exit__(None, None, None)
     assert "is still there" in capsys.readouterr().err
+
+
+def test_the_link_of_each_held_request_of_the_session_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    asking: list[threading.Thread] = []
+
+    def ask(session: str) -> None:
+        request = urllib.request.Request(f"{server.url}/p/acme/s/{session}/v1/chat/completions", body)
+        with suppress(urllib.error.URLError):
+            urllib.request.urlopen(request, timeout=60).close()
+
+    with served(tmp_path, '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n') as server:
+        person = Person(server)
+        with held_session(server.url, server.token, "mine", tmp_path / "data"):
+            rules = person.get("/api/rules")
+            person.put("/api/rules", [*rules, {"filter": "session:other", "action": "hold", "phase": "request"}])
+            with person.listening() as facts:
+                for session in ("other", "mine"):
+                    asking.append(threading.Thread(target=ask, args=(session,)))
+                    asking[-1].start()
+                    while facts.get(timeout=60)["kind"] != "held":
+                        pass
+            first, second = person.get("/api/holds")
+            told = ""
+            while second not in told:
+                told += capsys.readouterr().err
+            for each in (first, second):
+                assert person.ask("POST", f"/api/exchanges/{each}/drop", {})[0] == 200
+        for thread in asking:
+            thread.join(60)
+    assert f"note: held until you decide: {server.url}/?token={server.token}#/x/{second}\n" in told
+    assert first not in told

@@ -2,6 +2,7 @@ import asyncio
 import os
 import pty
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -61,6 +62,61 @@ def test_who_stops_waiting_leaves_the_line_to_the_next(terminal: tuple[int, int]
         assert await typing.line("> ") == "later"
 
     asyncio.run(story())
+
+
+def test_a_key_needs_no_enter_and_what_is_typed_with_it_is_not_lost(
+    terminal: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, theirs = terminal
+    before = termios.tcgetattr(theirs)
+
+    async def story() -> list[str | None]:
+        typing = Keyboard(theirs)
+        waiting = asyncio.ensure_future(typing.key("run? "))
+        await asyncio.sleep(0)
+        assert not termios.tcgetattr(theirs)[3] & termios.ICANON
+        os.write(ours, b"y")
+        keys = [await waiting]
+        os.write(ours, b"n\nbecause\n")
+        keys += [await typing.key("run? "), await typing.line("why? ")]
+        os.write(ours, "\n ü".encode())
+        keys.append(await typing.key("run? "))
+        os.write(ours, b"ab")
+        return [*keys, await typing.key("run? "), await typing.key("run? ")]
+
+    assert asyncio.run(story()) == ["y", "n", "because", "ü", "a", "b"]
+    assert termios.tcgetattr(theirs) == before
+    assert "run? y\nrun? n\n" in capsys.readouterr().err
+
+
+def test_arrows_and_noise_are_no_keys_and_the_end_is_the_end(terminal: tuple[int, int]) -> None:
+    ours, theirs = terminal
+
+    async def story() -> None:
+        typing = Keyboard(theirs)
+        for noise in (b"\x1b[A", b"\x1b[1;5C", b"\x1bOP", b"\x1b", b"\xff\xff\xff\xff\xff", b""):
+            waiting = asyncio.ensure_future(typing.key("> "))
+            await asyncio.sleep(0)
+            os.write(ours, noise + b"q")
+            assert await asyncio.wait_for(waiting, 60) == "q"
+        waiting = asyncio.ensure_future(typing.key("> "))
+        await asyncio.sleep(0)
+        os.write(ours, b"\x04")
+        assert await waiting is None
+
+    asyncio.run(story())
+
+
+def test_where_keys_cannot_be_had_one_by_one_it_is_a_line() -> None:
+    ours, theirs = os.pipe()
+
+    async def story() -> str | None:
+        return await Keyboard(ours).key("> ")
+
+    os.write(theirs, b"yes\n")
+    assert asyncio.run(story()) == "yes"
+    os.close(ours)
+    os.close(theirs)
 
 
 def edited(editor: str, capsys: pytest.CaptureFixture[str]) -> tuple[str | None, str]:

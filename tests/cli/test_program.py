@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.cli.program import main
+from sightline.cli.program import main, parser
 from sightline.dialects.registry import NAMES
 
 
@@ -98,3 +98,26 @@ def test_help_names_every_dialect(capsys: pytest.CaptureFixture[str]) -> None:
         main(["translate", "--help"])
     told = capsys.readouterr().out
     assert [name for name in NAMES if name not in told] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["traffic", "model:x", "--limit", "5"], "filter", ["model:x"]),
+        (["traffic", "--limit", "5", "model:x"], "filter", ["model:x"]),
+        (["traffic", "model:x", "--limit", "5", "&", "status:ok", "--json"], "filter", ["model:x", "&", "status:ok"]),
+        (["eval", "run", "a.yaml", "--workers", "2", "b.yaml"], "suites", ["a.yaml", "b.yaml"]),
+        (["eval", "show", "RUN", "--json", "CASE"], "case", "CASE"),
+        (["ask", "--quiet", "hi"], "prompt", "hi"),
+        (["run", "--session", "s", "--", "claude", "--json", "x"], "words", ["--", "claude", "--json", "x"]),
+    ],
+)
+def test_options_and_words_come_in_any_order(words: list[str], name: str, value: object) -> None:
+    arguments = parser().parse_args(words)
+    assert getattr(arguments, name) == value
+    assert getattr(arguments, "limit", 5) in (5, 20)
+
+
+def test_a_word_too_many_is_still_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "x_1", "x_2"]) == 2
+    assert "unrecognized arguments: x_2" in capsys.readouterr().err

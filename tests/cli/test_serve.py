@@ -119,3 +119,18 @@ def test_another_host_is_warned_of(tmp_path: Path) -> None:
         child.kill()
         _, err = child.communicate(timeout=60)
     assert err.startswith("warning: 0.0.0.0 can be reached by other machines")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["serve", "--port", "0", "--no-open", "--store"], ["traffic", "--store"], ["runs", "--store"]],
+)
+def test_a_record_in_postgresql_without_its_driver_is_one_line(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
+    assert main([*words, "postgresql://127.0.0.1/none"]) == 2
+    error, hint = capfd.readouterr().err.splitlines()
+    assert error == "error[config]: a record in PostgreSQL needs the driver asyncpg, which is not installed"
+    assert "pip install 'sightline[postgresql]'" in hint

@@ -448,4 +448,4 @@ def test_a_count_that_nobody_can_mean_breaks_nothing(tmp_path: Path) -> None:
 
 def test_the_embedded_model_is_not_asked_again_and_again_where_it_died() -> None:
     local = configuration(None).catalog.providers["local"]
-    assert (local.request_max_retries, local.stream_max_retries) == (1, 1)
+    assert [local.retries(is_stream=each, is_own=True) for each in (False, True)] == [1, 1]

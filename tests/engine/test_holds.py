@@ -27,7 +27,7 @@ def holds_in(folder: Path) -> Holds:
 
 def test_mode_rules_and_masks_survive_a_restart(tmp_path: Path) -> None:
     holds = holds_in(tmp_path)
-    assert (holds.mode, holds.rules, holds.masks, holds.is_idle) == ("rules", (), (), True)
+    assert (holds.mode, holds.rules, holds.masks, holds.is_idle) == ("off", (), (), True)
     holds.set_rules([{"filter": "model:m", "timeout_s": 5}])
     holds.set_mode("off")
     assert holds.is_idle
@@ -58,7 +58,7 @@ def test_a_change_that_cannot_be_kept_is_not_made(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file in its place")
     with pytest.raises(Fault):
         holds.set_mode("every")
-    assert (holds.mode, holds.is_idle) == ("rules", True)
+    assert (holds.mode, holds.is_idle) == ("off", True)
 
 
 # --- what a person does -----------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def test_a_disk_that_is_full_keeps_nobody_from_being_held_once(
         holds._kept = KeptInterception(tmp_path / "full")
         async with asking(stage, asks("openai-chat")) as _:
             await held(stage)
-            assert holds.mode == "rules"
+            assert holds.mode == "off"
             holds.drop("x_1")
 
     play(story, tmp_path)

@@ -264,7 +264,30 @@ def test_each_attempt_is_a_fact_with_the_same_bytes(tmp_path: Path) -> None:
         assert len({seen.body for seen in stage.upstream.seen}) == 1
         assert float(got.header("x-sightline-overhead-ms")) < 1, "waiting for the provider is no overhead"
 
-    play(story, tmp_path, "anthropic")
+    play(story, tmp_path, "anthropic", request_max_retries=4)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_client_is_asked_for_once_and_retries_itself(tmp_path: Path, is_stream: bool) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says({}, 503)] * 7
+        got = await stage.ask(asks("openai-chat", stream=is_stream))
+        assert (got.status, len(stage.upstream.seen)) == (503, 1)
+        await stage.ask(asks("openai-chat", stream=is_stream, is_own=True))
+        assert len(stage.upstream.seen) == 1 + (6 if is_stream else 5), "requests of our own have a budget"
+
+    play(story, tmp_path)
+
+
+def test_a_route_may_say_how_often_its_requests_are_sent_again(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [says({}, 503)] * 6
+        await stage.ask(asks("openai-chat"))
+        assert len(stage.upstream.seen) == 3
+        await stage.ask(asks("openai-chat", provider="acme", is_own=True, retries=1))
+        assert len(stage.upstream.seen) == 5, "a request of our own carries what its route said"
+
+    play(story, tmp_path, routes=(Route(provider="acme", retries=2),), request_max_retries=9)
 
 
 def test_a_caller_of_our_own_hears_of_each_fact_and_gets_the_fault_itself(tmp_path: Path) -> None:

@@ -146,6 +146,9 @@ def test_the_connection_panel_shows_how_each_client_is_pointed_here(free: PageSt
         has_copied(page, "sightline run -- claude")
         dialog.get_by_role("tab", name="OpenAI").first.click()
         expect(dialog.get_by_text(f"OPENAI_BASE_URL={free.desk.server.url}")).to_be_visible()
+        providers = dialog.get_by_role("region", name="Providers")
+        expect(providers.get_by_role("listitem").filter(has_text="anthropic")).to_contain_text("ANTHROPIC_API_KEY")
+        expect(providers.get_by_role("listitem").filter(has_text="local")).not_to_contain_text("ready")
         dialog.get_by_role("button", name="Close").first.click()
         expect(dialog).to_have_count(0)
 

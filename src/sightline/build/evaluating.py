@@ -1,5 +1,6 @@
 """Runs of suites, put together from an engine, a logbook and the configuration."""
 
+import logging
 import re
 import secrets
 import time
@@ -9,10 +10,10 @@ from pathlib import Path
 
 from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import Ids, SystemClock, chance, is_alive, process_name
-from sightline.build.parts import means_of, nowhere, opened_relay, opened_store, price_list
+from sightline.build.parts import means_of, opened_store, price_list
 from sightline.build.running import runner_of, tool_surroundings, toolsets_of
+from sightline.build.sending import Notice, engine_here, engine_through, running_server
 from sightline.catalog.loading import variables_of
-from sightline.engine.counting import Counter
 from sightline.engine.engine import Engine
 from sightline.engine.evaluating.cluster.fleet import Elsewhere, Fleet, Needs
 from sightline.engine.evaluating.evaluation import Evaluation
@@ -25,6 +26,7 @@ from sightline.store.store import Store
 from sightline.transport.embedded.process import KEY_VARIABLE
 from sightline.transport.http.client import HttpClient
 
+_LOG = logging.getLogger("sightline")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 
 
@@ -66,20 +68,32 @@ def evaluation_of(
 
 @asynccontextmanager
 async def open_evaluation(
-    loaded: Configuration, data: str | None, root: Path, *, store: str = "", cluster: str = ""
+    loaded: Configuration,
+    data: str | None,
+    root: Path,
+    *,
+    store: str = "",
+    cluster: str = "",
+    apart: bool = False,
+    notice: Notice = _LOG.warning,
 ) -> AsyncIterator[Evaluation]:
-    """The same without a server. Its record must open: a run that nobody could go on with is not begun. `cluster` is
-    the address of the one that runs the cases."""
+    """The same for a command. A server that runs with this data folder sends its requests, unless they are to be sent
+    `apart`. Its record must open: a run that nobody could go on with is not begun. `cluster` is the address of the one
+    that runs the cases; its machines send by themselves, for they cannot reach a server that listens on this one
+    alone."""
     fleet = _fleet(cluster)
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
         record = await opened_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
-        aside, _ = await opened_relay(loaded, means, nowhere, stack)
-        relay, hub = await opened_relay(loaded, means, record.record, stack, is_told=True)
-        engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
-        there = None if fleet is None else elsewhere(loaded, fleet, hub.record, root)
+        server = None if fleet is not None else await running_server(folder, stack, apart=apart)
+        there: Elsewhere | None = None
+        if server is not None:
+            engine = engine_through(server, loaded, means, stack, notice=notice)
+        else:
+            engine, hub = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
+            there = None if fleet is None else elsewhere(loaded, fleet, hub.record, root)
         toolsets = toolsets_of(loaded)
         stack.push_async_callback(toolsets.close)
         runner = runner_of(loaded, engine, record.logbook, store=record)

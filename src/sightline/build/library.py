@@ -68,6 +68,7 @@ def run(
     timeout: float = 60.0,
     config: str | None = None,
     data: str | None = None,
+    apart: bool = False,
 ) -> RunResult:
     """Ask a model that may use tools, and wait for its answer. In a program with an event loop, await `run_async`."""
     _refuse_running_loop()
@@ -85,6 +86,7 @@ def run(
             timeout=timeout,
             config=config,
             data=data,
+            apart=apart,
         )
     )
 
@@ -103,12 +105,13 @@ async def run_async(
     timeout: float = 60.0,  # noqa: ASYNC109 - each call of a function has it, and this one none
     config: str | None = None,
     data: str | None = None,
+    apart: bool = False,
 ) -> RunResult:
     """Ask a model that may use tools.
 
     `approve` decides about calls that no toolset allows: "yes", or a function of the call. `heard` gets each event of
-    the model's answers. `timeout` is for one call of a function in `tools`. `config` and `data` are as on the command
-    line. A provider that fails raises its Fault; a run that ends by a limit does not.
+    the model's answers. `timeout` is for one call of a function in `tools`. `config`, `data` and `apart` are as on
+    the command line. A provider that fails raises its Fault; a run that ends by a limit does not.
     """
     loaded = configuration(config)
     choice = loaded.choice(model)
@@ -116,7 +119,7 @@ async def run_async(
         equipment, rules = await _equipment(tools, loaded, timeout, stack)
         _refuse_unapproved(equipment, rules, approve)
         asked = await _hooks(hooks, equipment, loaded, stack)
-        runner = await stack.enter_async_context(open_runner(loaded, data))
+        runner = await stack.enter_async_context(open_runner(loaded, data, apart=apart))
         name = runner.make_id()
         ended = await runner.run(
             prompt if isinstance(prompt, Request) else _prompt(prompt, system, max_tokens, loaded),

@@ -1,6 +1,6 @@
 """What a command opens to send or to read: an engine, the record, or a relay without a server."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -18,20 +18,39 @@ if TYPE_CHECKING:
     from sightline.store.store import Store
 
 
+def _say_nothing(_line: str) -> None:
+    """For callers that have nobody to tell."""
+
+
 def counter(data: str | None) -> Counter:
     """What estimates how many tokens a request has, with what was learned so far."""
     return Counter(Memory(data_folder(data), SystemClock().now))
 
 
 @asynccontextmanager
-async def open_engine(loaded: Configuration, data: str | None, *, is_recorded: bool = True) -> AsyncIterator["Engine"]:
-    """An engine that is ready to send, and is closed with all that it started. A record that cannot be opened keeps
-    nobody from an answer: the engine says what is wrong with it."""
-    from sightline.engine.engine import Engine
+async def open_engine(
+    loaded: Configuration,
+    data: str | None,
+    *,
+    is_recorded: bool = True,
+    apart: bool = False,
+    notice: Callable[[str], None] = _say_nothing,
+) -> AsyncIterator["Engine"]:
+    """An engine that is ready to send, and is closed with all that it started. A server that runs with this data folder
+    sends for it, unless it is to send `apart`. A record that cannot be opened keeps nobody from an answer: the engine
+    says what is wrong with it. `notice` takes lines for the person at the command."""
+    from dataclasses import replace
+
+    from sightline.build.sending import engine_here, engine_through, running_server
 
     clock, folder = SystemClock(), data_folder(data)
     unrecorded: Fault | None = None
     async with AsyncExitStack() as stack:
+        server = await running_server(folder, stack, apart=apart)
+        if server is not None:
+            means = means_of(loaded, folder, stack)
+            yield engine_through(server, loaded, means, stack, notice=notice, is_recorded=is_recorded)
+            return
         record: Record = nowhere
         if is_recorded:
             try:
@@ -42,9 +61,8 @@ async def open_engine(loaded: Configuration, data: str | None, *, is_recorded: b
                 stack.push_async_callback(store.close)
                 record = store.record
         means = means_of(loaded, folder, stack)
-        aside, _ = await opened_relay(loaded, means, nowhere, stack)
-        relay, _ = await opened_relay(loaded, means, record, stack, is_told=is_recorded)
-        yield Engine(relay, aside, Counter(means.memory), means.memory, clock, unrecorded)
+        engine, _ = await engine_here(loaded, folder, means, record, stack, notice=notice, is_told=is_recorded)
+        yield replace(engine, unrecorded=unrecorded)
 
 
 @asynccontextmanager

@@ -4,10 +4,11 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,14 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Prices
 from sightline.catalog.lookup import facts_of
 from sightline.engine.memory import Memory
+from sightline.errors import Code, Fault
 from sightline.transport.embedded.diagnosis import Finding, diagnose
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
 from sightline.transport.http.timeouts import Timeouts
 from sightline.transport.http.trust import Trust
+from sightline.transport.probing import probe
 from sightline.transport.sender import Sender
 from sightline.wire.call import HttpRequest
 
@@ -48,6 +51,26 @@ def embedded_model(loaded: Configuration) -> EmbeddedModel:
         url=local.url,
         make_key=lambda: secrets.token_urlsafe(24),
     )
+
+
+def is_installed() -> bool:
+    """Whether the embedded model can be started: its engine and its weights are there."""
+    from sightline.transport.embedded.child import ENGINE
+    from sightline.transport.embedded.weights import find_weights
+
+    return find_spec(ENGINE) is not None and find_weights() is not None
+
+
+async def why_no_embedded_model(model: EmbeddedModel, client: HttpClient) -> str:
+    """Why the embedded model does not answer at this moment; nothing where it does."""
+    if model.elsewhere is not None:
+        headers = (("authorization", f"Bearer {model.elsewhere.key}"),)
+        return await probe(client, HttpRequest("GET", f"{model.elsewhere.url}/v1/models", headers, b""))
+    if model.is_up:
+        return ""
+    if is_installed():
+        return "It starts with its first request."
+    return "It is not installed. `sightline doctor` says what is missing."
 
 
 async def diagnosed(loaded: Configuration) -> list[Finding]:
@@ -81,6 +104,9 @@ async def opened_store(loaded: Configuration, folder: Path, url: str, clock: Sys
         from sightline.store.sqlite import open_store
 
         return await open_store(folder, prices=prices, now=clock.now)
+    if find_spec("asyncpg") is None:
+        hint = "Install it: pip install 'sightline[postgresql]' (or asyncpg alone)."
+        raise Fault(Code.CONFIG, "a record in PostgreSQL needs the driver asyncpg, which is not installed", hint=hint)
     from sightline.store.postgres import open_postgres
 
     return await open_postgres(url, folder, prices=prices, now=clock.now)
@@ -121,9 +147,11 @@ async def opened_relay(
     own: frozenset[tuple[str, int]] = frozenset(),
     is_told: bool = False,
     interception: "KeptInterception | None" = None,
+    unattended: "Callable[[], None] | None" = None,
 ) -> tuple["Relay", "Hub"]:
     """A relay to the providers, and the hub that tells what it does; what `is_told` goes to the collector too. The
-    rules and masks of `interception` hold where somebody can release what they stop."""
+    rules and masks of `interception` apply; with `unattended` nobody can release what a rule would hold, and it is
+    called for each such request instead."""
     from sightline.engine.holds import Holds
     from sightline.engine.hub import Hub
 
@@ -133,7 +161,8 @@ async def opened_relay(
         record = _also(record, exporter.took)
     hub = Hub(record)
     hub.observer = exporter
-    return relay_of(loaded, means, hub, Holds(means.memory, SystemClock.now, interception), own), hub
+    holds = Holds(means.memory, SystemClock.now, interception, unattended)
+    return relay_of(loaded, means, hub, holds, own), hub
 
 
 def relay_of(

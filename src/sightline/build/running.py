@@ -1,5 +1,6 @@
 """Runs with tools, put together from an engine, a logbook and the configuration."""
 
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -7,9 +8,9 @@ from pathlib import Path
 
 from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import Ids, SystemClock, chance, is_alive, process_name
-from sightline.build.parts import means_of, nowhere, opened_relay, opened_store
+from sightline.build.parts import means_of, opened_store
+from sightline.build.sending import Notice, engine_here, engine_through, running_server
 from sightline.catalog.loading import variables_of
-from sightline.engine.counting import Counter
 from sightline.engine.engine import Engine
 from sightline.engine.hub import Hub
 from sightline.engine.running.runner import Runner, Surroundings
@@ -24,6 +25,8 @@ from sightline.transport.http.proxies import Proxies
 from sightline.transport.http.target import target
 from sightline.transport.http.trust import Trust
 
+_LOG = logging.getLogger("sightline")
+
 
 def runner_of(
     loaded: Configuration, engine: Engine, logbook: Logbook, *, store: Store | None = None, hub: Hub | None = None
@@ -35,16 +38,26 @@ def runner_of(
 
 
 @asynccontextmanager
-async def open_runner(loaded: Configuration, data: str | None, *, store: str = "") -> AsyncIterator[Runner]:
-    """A runner without a server. Its record must open: a run that nobody could take up is not begun."""
+async def open_runner(
+    loaded: Configuration,
+    data: str | None,
+    *,
+    store: str = "",
+    apart: bool = False,
+    notice: Notice = _LOG.warning,
+) -> AsyncIterator[Runner]:
+    """A runner beside a server, whose requests that server sends unless they are to be sent `apart`, or without one.
+    Its record must open: a run that nobody could take up is not begun."""
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
+        server = await running_server(folder, stack, apart=apart)
         record = await opened_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
-        aside, _ = await opened_relay(loaded, means, nowhere, stack)
-        relay, _ = await opened_relay(loaded, means, record.record, stack, is_told=True)
-        engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
+        if server is not None:
+            engine = engine_through(server, loaded, means, stack, notice=notice)
+        else:
+            engine, _ = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
         yield runner_of(loaded, engine, record.logbook, store=record)
 
 

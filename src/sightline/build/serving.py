@@ -2,18 +2,33 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import SystemClock
-from sightline.build.parts import hearing, means_of, nowhere, opened_relay, opened_store, price_list, relay_of
+from sightline.build.parts import (
+    hearing,
+    means_of,
+    nowhere,
+    opened_relay,
+    opened_store,
+    price_list,
+    relay_of,
+    why_no_embedded_model,
+)
+from sightline.build.running_server import announce, withdraw
 from sightline.engine.memory import Memory
+from sightline.transport.probing import probe
 
 if TYPE_CHECKING:
+    from sightline.build.parts import Means as SendingMeans
+    from sightline.catalog.provider import Provider
     from sightline.engine.hub import Hub
     from sightline.engine.relay import Relay
     from sightline.engine.relayed import Relaying
@@ -23,6 +38,8 @@ if TYPE_CHECKING:
     from sightline.server.listening import Listening
     from sightline.server.workbench.chatting.calls import ChatParts
     from sightline.server.workbench.evaluating.calls import Evals
+    from sightline.server.workbench.providers import Providers
+    from sightline.server.workbench.relaying import CommandRelays
     from sightline.server.workbench.runs import Runs
     from sightline.store.store import Store
 
@@ -49,6 +66,7 @@ async def open_server(
     from sightline.server.token import kept_token
     from sightline.server.workbench.access import Access
     from sightline.server.workbench.assembling import Parts, assembled
+    from sightline.server.workbench.relaying import CommandCalls
 
     clock, folder = SystemClock(), data_folder(data)
     token = kept_token(folder, lambda: secrets.token_urlsafe(24))
@@ -79,14 +97,17 @@ async def open_server(
                 chat=behind.chat,
                 runs=behind.runs,
                 evals=behind.evals,
+                commands=None if behind.commands is None else CommandCalls(behind.commands),
+                providers=behind.providers,
                 toolsets=tuple(loaded.settings.tools),
             )
         )
 
         async def ending() -> None:
+            withdraw(folder, address)  # no command begins now that would be cut off
             behind.hub.close()  # listeners never end by themselves
             await behind.leave_runs()
-            await behind.relay.close(GRACE)
+            await asyncio.gather(behind.relay.close(GRACE), behind.close_commands(GRACE))
 
         app = App(guard, Gateway(behind.relay, loaded.catalog, loaded.has_key, clock.elapsed), workbench)
         # The relay tells each client that it has to end; only who does not hear it is cut off.
@@ -96,6 +117,9 @@ async def open_server(
             await behind.close(0 if listening.force_exit else GRACE)
 
         stack.push_async_callback(ended)
+        if replay is None:  # one that answers from the record sends nothing for a command
+            announce(folder, address)
+            stack.callback(withdraw, folder, address)
         yield listening, f"{address}/?token={token}"
 
 
@@ -121,6 +145,13 @@ class _Behind:
     chat: "ChatParts | None" = None
     runs: "Runs | None" = None
     evals: "Evals | None" = None
+    commands: "CommandRelays | None" = None
+    providers: "Providers | None" = None
+
+    async def close_commands(self, grace: float) -> None:
+        """Let requests of commands end within so many seconds."""
+        if self.commands is not None:
+            await self.commands.close(grace)
 
     async def close(self, grace: float) -> None:
         """End what no client waits for, which is not among the server's requests."""
@@ -181,7 +212,48 @@ async def _live(
     )
     chat.service.chat.warm()
     runs = Runs(runner, toolsets, chat.service.sends.take_up, Approvals(rules))
-    return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals)
+    commands = _command_relays(loaded, means, relay, hub, aside)
+    providers = _providers(loaded, means)
+    return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals, commands, providers)
+
+
+def _providers(loaded: Configuration, means: "SendingMeans") -> "Providers":
+    """What says which providers answer."""
+    from sightline.server.workbench.providers import Providers
+
+    return Providers(
+        loaded.catalog,
+        loaded.has_key,
+        loaded.environment,
+        probe=lambda request: probe(means.client, request),
+        embedded=lambda: why_no_embedded_model(means.embedded, means.client),
+    )
+
+
+def _command_relays(
+    loaded: Configuration, means: "SendingMeans", relay: "Relay", hub: "Hub", aside: "Relay"
+) -> "CommandRelays":
+    """What sends for commands that run beside this server."""
+    from sightline.engine.hub import Hub
+    from sightline.server.workbench.relaying import CommandRelays
+
+    unrecorded = Hub(nowhere)
+
+    def make_relay(name: str, provider: "Provider", environment: Mapping[str, str], *, is_recorded: bool) -> "Relay":
+        catalog = msgspec.structs.replace(loaded.catalog, providers={**loaded.catalog.providers, name: provider})
+        other = replace(loaded, catalog=catalog, environment=environment)
+        holds = relay.holds if is_recorded else aside.holds
+        return relay_of(other, means, hub if is_recorded else unrecorded, holds, relay.own)
+
+    return CommandRelays(
+        relay,
+        aside,
+        catalog=loaded.catalog,
+        environment=loaded.environment,
+        make_relay=make_relay,
+        ledger=means.memory.ledger,
+        clock=SystemClock(),
+    )
 
 
 async def _replaying(folder: Path, record: "Store", wanted: "Expression", clock: SystemClock, *, fast: bool) -> _Behind:

@@ -157,3 +157,5 @@ def _aliases(catalog: Catalog) -> Iterator[Mistake]:
             if owner != name:
                 message = f"has {quoted(alias)}, which means {quoted(owner)} already"
                 yield ("models", name, "aliases"), message, "Take it out of one of them."
+                # The other side may be the user's, and is what they can change.
+                yield ("models", owner), f"and {quoted(name)} both have the name {quoted(alias)}", ""

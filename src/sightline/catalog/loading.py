@@ -12,11 +12,11 @@ from sightline.catalog.checks import check
 from sightline.catalog.environment import settings_in
 from sightline.catalog.overlay import Overlay
 from sightline.catalog.problem import Mistake, Problem, fault_of, nearest, problem_at, quoted, shown
-from sightline.catalog.provider import LEADING_VARIABLE, Provider
+from sightline.catalog.provider import LEADING_VARIABLE, DialectName, Provider
 from sightline.catalog.reading import fields_of, found, read, type_of
 from sightline.catalog.synonyms import own_names
 from sightline.catalog.toml import TomlText, parse_toml
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def load(
 ) -> Loaded[T]:
     """The documents laid over each other in their order, and the environment over them. `mistakes_in` tells what is
     wrong with settings whose values have the right types."""
-    overlay, problems = _laid(documents)
+    overlay, problems, built_in = _laid(documents)
     schema = {**_kinds(Catalog), **_kinds(settings_type)}
     settings, unknown = settings_in(environment, schema, overlay.tree)
     for setting in settings:
@@ -57,27 +57,36 @@ def load(
     chosen, more = read(_part(tree, settings_type), settings_type, overlay.place)
     # A struct whose keys are known and optional can always be made; both are.
     catalog, chosen = _detected(cast(Catalog, catalog), overlay), cast(T, chosen)
+    catalog = _with_other_dialects(catalog, overlay, built_in)
     named = set(variables_of(catalog))
     problems += [problem for problem in unknown if problem.path not in named]
     problems += [*mistakes, *more, *check(catalog, tree, overlay.place)]
     problems += [problem_at(overlay.place(path), path, message, hint) for path, message, hint in mistakes_in(chosen)]
     order = {source.file: index for index, source in enumerate(documents)}
     problems.sort(key=lambda problem: (order.get(problem.file, len(order)), problem.line))
-    return Loaded(catalog, chosen, tuple(problems))
+    return Loaded(catalog, chosen, tuple(_caused_by_the_user(problems, documents)))
 
 
 def variables_of(catalog: Catalog) -> Iterator[str]:
     """Every variable of the environment that a provider names."""
     for provider in catalog.providers.values():
-        yield provider.key_env
-        yield from provider.env_headers.values()
-        for url in (provider.base_url, *provider.also.values()):
-            yield from LEADING_VARIABLE.findall(url)
+        yield from variables_in(provider)
 
 
-def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem]]:
+def variables_in(provider: Provider) -> Iterator[str]:
+    """Every variable of the environment that this provider names; the one of its key comes first, empty where it
+    takes none."""
+    yield provider.key_env
+    yield from provider.env_headers.values()
+    for url in (provider.base_url, *provider.also.values()):
+        yield from LEADING_VARIABLE.findall(url)
+
+
+def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem], dict[str, Json]]:
+    """The documents over each other, what is wrong with them, and what each built-in provider speaks by itself."""
     overlay = Overlay()
     problems: list[Problem] = []
+    dialects: dict[str, Json] = {}
     for source in documents:
         document = parse_toml(source)
         if isinstance(document, Problem):
@@ -92,7 +101,33 @@ def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem]]:
                 message = f"{shown((name,))} must be a table, not {found(value)}"
                 problems.append(problem_at(document.place((name,)), (name,), message))
         overlay.lay(tree, document)
-    return overlay, problems
+        providers = tree.get("providers")
+        if source.builtin and isinstance(providers, dict):
+            dialects |= {name: table.get("dialect") for name, table in providers.items() if isinstance(table, dict)}
+    return overlay, problems, dialects
+
+
+def _caused_by_the_user(problems: list[Problem], documents: Sequence[TomlText]) -> list[Problem]:
+    """What the user can mend. Sightline's own tables are sound by themselves: what is wrong there, too, only follows
+    from what is wrong with the user's."""
+    own = {source.file for source in documents if source.builtin}
+    return [problem for problem in problems if problem.file not in own] or problems
+
+
+def _with_other_dialects(catalog: Catalog, overlay: Overlay, built_in: Mapping[str, Json]) -> Catalog:
+    """The catalogue, where the user may choose another of the dialects that a built-in provider understands: the two
+    change places, each with its address."""
+    providers = dict(catalog.providers)
+    for name, provider in catalog.providers.items():
+        path, spoken, before = ("providers", name), provider.dialect, built_in.get(name)
+        if spoken not in provider.also or overlay.is_users((*path, "also", spoken)) or before is None:
+            continue
+        is_moved = bool(provider.also[spoken]) and not overlay.is_users((*path, "base_url"))
+        also = {each: url for each, url in provider.also.items() if each != spoken}
+        also.setdefault(cast(DialectName, before), provider.base_url if is_moved else "")
+        url = provider.also[spoken] if is_moved else provider.base_url
+        providers[name] = msgspec.structs.replace(provider, also=also, base_url=url)
+    return msgspec.structs.replace(catalog, providers=providers)
 
 
 def _kinds(struct: type) -> dict[str, inspect.Type]:

@@ -10,6 +10,9 @@ LEADING_VARIABLE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 DialectName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100)]
+OWN_REQUEST_RETRIES, OWN_STREAM_RETRIES = 4, 5
+"""How often requests of Sightline's own are sent again where nothing else is set."""
+
 Milliseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -45,6 +48,9 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     where it is not the dialect's. `headers` are sent as they stand; `env_headers` name variables that hold the values
     and are left out where those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects
     whose clients speak to this provider where nobody says otherwise, with a credential of their own if no key is set.
+
+    `request_max_retries` and `stream_max_retries` are set by the user alone: a built-in table that knows better than
+    the usual numbers sets `own_retries`, which is for requests of Sightline's own and never for a client's.
     """
 
     title: str = ""
@@ -57,8 +63,9 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     headers: dict[str, str] = {}
     env_headers: dict[str, str] = {}
     query: dict[str, str] = {}
-    request_max_retries: Retries = 4
-    stream_max_retries: Retries = 5
+    request_max_retries: Retries | None = None
+    stream_max_retries: Retries | None = None
+    own_retries: Retries | None = None
     connect_timeout_ms: Milliseconds = 10_000
     first_byte_timeout_ms: Milliseconds = 600_000
     stream_idle_timeout_ms: Milliseconds = 300_000
@@ -67,3 +74,15 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     embedded: bool = False
     home: tuple[DialectName, ...] = ()
     quirks: Quirks = Quirks()
+
+    def retries(self, *, is_stream: bool, is_own: bool) -> int:
+        """How often a request is sent again. A client's is not unless the user says so, because clients retry
+        themselves, and two budgets on one request multiply."""
+        wanted = self.stream_max_retries if is_stream else self.request_max_retries
+        if wanted is not None:
+            return wanted
+        if not is_own:
+            return 0
+        if self.own_retries is not None:
+            return self.own_retries
+        return OWN_STREAM_RETRIES if is_stream else OWN_REQUEST_RETRIES

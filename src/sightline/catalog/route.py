@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from sightline.catalog.provider import DialectName
+from sightline.catalog.provider import DialectName, Retries
 
 
 class Route(
@@ -12,7 +12,8 @@ class Route(
 ):
     """`model` is a glob over the model that was asked for, `dialect` narrows it to requests that arrive in that one.
 
-    `as` is the name to send instead; `system` says where system messages go; `strict` refuses a loss.
+    `as` is the name to send instead; `system` says where system messages go; `strict` refuses a loss;
+    `retries` is how often its requests are sent again, whoever sends them.
     """
 
     model: str = "*"
@@ -21,3 +22,4 @@ class Route(
     as_: str = ""
     system: Literal["in_place", "merge_leading", "merge_all"] = "in_place"
     strict: bool = False
+    retries: Retries | None = None

@@ -95,7 +95,7 @@ class TerminalPerson:
         say(_indented(clipped(_shown(call.arguments), _MOST_SHOWN)))
         decision: Decision | None = None
         while decision is None:
-            decision = await self._answered(call, await self._line(f"[{_KEYS}] "))
+            decision = await self._answered(call, await self._key(f"[{_KEYS}] "))
         return decision
 
     async def _answered(self, call: Call, key: str) -> Decision | None:
@@ -180,6 +180,12 @@ class TerminalPerson:
 
     async def _is_yes(self, question: str) -> bool:
         return (await self._line(f"{question} [y/N] ")).lower() in ("y", "yes")
+
+    async def _key(self, prompt: str) -> str:
+        pressed = await self._typing.key(prompt)
+        if pressed is None:
+            await self._stop()
+        return pressed
 
     async def _line(self, prompt: str) -> str:
         typed = await self._typing.line(prompt)

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared, count, number
+from sightline.cli.options import add_apart, add_shared, count, number
 from sightline.cli.terminal import read, say, write
 from sightline.cli.tool_options import add_tool_options, has_tools, refuse_without_tools
 from sightline.errors import Code, Fault
@@ -46,6 +46,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     command.add_argument("--quiet", action="store_true", help="no usage, cost and time at the end")
     add_tool_options(command)
+    add_apart(command)
     add_shared(command)
     command.add_argument("prompt", metavar="PROMPT", help="the question; - reads it from stdin")
     command.set_defaults(run=run)
@@ -171,7 +172,7 @@ def _counted(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configur
     from sightline.cli.answer import AnswerView
 
     async def counted() -> "Estimate":
-        async with open_engine(loaded, arguments.data, is_recorded=False) as engine:
+        async with open_engine(loaded, arguments.data, is_recorded=False, apart=arguments.apart, notice=say) as engine:
             return await engine.counted(ready, tried=AnswerView().tried)
 
     return asyncio.run(counted())
@@ -183,7 +184,7 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
     from sightline.build.opening import open_engine
 
     async def ask() -> "Reply":
-        async with open_engine(loaded, arguments.data) as engine:
+        async with open_engine(loaded, arguments.data, apart=arguments.apart, notice=say) as engine:
             if engine.unrecorded is not None:
                 say(f"warning: this will not be on record: {engine.unrecorded.message}")
                 if engine.unrecorded.hint:

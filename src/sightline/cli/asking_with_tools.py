@@ -56,7 +56,7 @@ def asked(arguments: argparse.Namespace, prompt: Prompt, choice: Choice, loaded:
                 refuse_unattended(tools, policy, typing)
                 is_asked = typing is not None and not arguments.yes
                 plan = Plan(dialect=choice.dialect, policy=policy, limits=limits_in(arguments, is_asked=is_asked))
-                async with open_runner(loaded, arguments.data) as runner:
+                async with open_runner(loaded, arguments.data, apart=arguments.apart, notice=say) as runner:
                     run = runner.make_id()
                     title = f"run {run}: {choice.provider_name}/{choice.model}"
                     driving = Driving(

@@ -23,6 +23,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "ends with Ctrl-C. The link to the page is printed.",
     )
     command.add_argument("--no-open", action="store_true", help="print the link, and open no browser")
+    command.add_argument("--apart", action="store_true", help="start a server of its own, also where one runs already")
     add_shared(command)
     command.set_defaults(run=run)
 
@@ -44,7 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     options = ["--log-level", arguments.log_level, *config_option(loaded)]
     with (
         _asked_to_end() as asked,
-        shared_server(at.host, at.port, folder, options=options, environment=os.environ) as server,
+        shared_server(
+            at.host, 0 if arguments.apart else at.port, folder, options=options, environment=os.environ
+        ) as server,
     ):
         link = f"{server.link}{PLACE}"
         write(f"{link}\n".encode(), ends_line=False)

@@ -5,8 +5,8 @@ import os
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import say, write
-from sightline.errors import Fault
+from sightline.cli.terminal import say, tell, write
+from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.build.configured import Configuration
@@ -45,15 +45,14 @@ def _check(arguments: argparse.Namespace) -> int:
     from sightline.cli.program import EXIT_USAGE
 
     loaded = examined(arguments.config)
-    for problem in loaded.problems:
-        say(problem.text)
-        if problem.hint:
-            say(f"  hint: {problem.hint}")
-    faults = [] if loaded.problems else _unusable(loaded)
+    faults = [Fault(Code.CONFIG, problem.text, hint=problem.hint) for problem in loaded.problems]
+    place = loaded.path or "environment"
+    faults += (
+        [] if faults else [Fault(Code.CONFIG, f"{place}: {each.message}", hint=each.hint) for each in _unusable(loaded)]
+    )
     for fault in faults:
-        say(f"{loaded.path or 'environment'}: {fault.message}")
-        say(f"  hint: {fault.hint}")
-    if loaded.problems or faults:
+        tell(fault)
+    if faults:
         return EXIT_USAGE
     where = loaded.path or "no file, the built-in catalogue alone"
     counts = f"{len(loaded.catalog.providers)} providers, {len(loaded.catalog.models)} models"

@@ -3,13 +3,16 @@
 import fcntl
 import http.client
 import json
+import socket
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from sightline.cli.shared_server import locked
 from sightline.cli.terminal import say
+from sightline.engine.remote_relay import RunningServer
 from sightline.errors import Code, Fault
 from sightline.filter.expression import Named
 from sightline.filter.pattern import literal
@@ -17,7 +20,7 @@ from sightline.filter.written import written
 from sightline.model.json import Json
 
 Change = Callable[[list[Json]], list[Json]]
-_RULES, _INTERCEPTION = "/api/rules", "/api/interception"
+_RULES, _INTERCEPTION, _EVENTS = "/api/rules", "/api/interception", "/api/events"
 _CHANGING = "run.rules"
 _PATIENCE = 10
 
@@ -34,12 +37,49 @@ def held_session(url: str, token: str, session: str, folder: Path) -> Iterator[N
         server.asked("PUT", _INTERCEPTION, {"mode": "rules"})
         say("note: interception was off; now the rules decide.")
     try:
-        yield
+        with _telling_links(server, session):
+            yield
     finally:
         try:
             server.change(lambda rules: _without(rule, rules))
         except Fault as fault:  # the command has ended, and its status is what counts
             say(f"note: the rule for session {session} is still there: {fault.message}")
+
+
+@contextmanager
+def _telling_links(server: "_Server", session: str) -> Iterator[None]:
+    """Print the link of each request of this session as soon as it is held. Without these lines the session is held
+    all the same, so that a server that tells no facts is none to stop for."""
+    try:
+        connection, facts = server.facts()
+    except (OSError, http.client.HTTPException):
+        yield
+        return
+    thread = threading.Thread(target=_tell_links, args=(facts, server, session), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        # The thread waits in a read, which ends when the socket does; to close it alone would not wake it.
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        thread.join(_PATIENCE)
+        facts.close()
+        connection.close()
+
+
+def _tell_links(facts: http.client.HTTPResponse, server: "_Server", session: str) -> None:
+    own: set[str] = set()
+    with suppress(OSError, ValueError, http.client.HTTPException):
+        while line := facts.readline():
+            fact = json.loads(line[5:]) if line.startswith(b"data:") else None
+            if not isinstance(fact, dict):
+                continue
+            exchange, kind = str(fact.get("exchange", "")), fact.get("kind")
+            if kind == "received" and fact.get("session") == session:
+                own.add(exchange)
+            elif kind == "held" and exchange in own:
+                say(f"note: held until you decide: {server.link_to(exchange)}")
 
 
 def _rule(session: str) -> Json:
@@ -73,6 +113,26 @@ class _Server:
             if not isinstance(rules, list):
                 raise _not_understood(f"GET {_RULES} is no list")
             self.asked("PUT", _RULES, how(rules))
+
+    def link_to(self, exchange: str) -> str:
+        """What opens an exchange on the server's page."""
+        return RunningServer(f"http://{self._at.netloc}", self._token).link_to(exchange)
+
+    def facts(self) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Every fact from now on, as server-sent events."""
+        connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port, timeout=_PATIENCE)
+        try:
+            connection.request("GET", _EVENTS, headers={"authorization": f"Bearer {self._token}"})
+            answer = connection.getresponse()
+            # The first line says that nothing is missed from here on. A connection that is closed behind its answer
+            # tells no facts.
+            if answer.status != 200 or not answer.readline() or connection.sock is None:
+                raise http.client.HTTPException
+            connection.sock.settimeout(None)
+        except BaseException:
+            connection.close()
+            raise
+        return connection, answer
 
     def asked(self, method: str, path: str, value: Json = None) -> Json:
         """What the API answers."""

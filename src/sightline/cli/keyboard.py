@@ -1,11 +1,13 @@
-"""What a person types, line by line, while everything else goes on."""
+"""What a person types, line by line or key by key, while everything else goes on."""
 
 import asyncio
 import os
+import re
 import shlex
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -15,11 +17,22 @@ _CHUNK = 4096
 _TERMINAL = "/dev/tty"
 
 
+_END = b"\x04"
+_SPECIAL = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
+"""What a terminal sends for arrows, function keys and the like; or Escape by itself."""
+
+_LONGEST_CHARACTER = 4
+
+
 class Typing(Protocol):
     """Where a person answers."""
 
     async def line(self, prompt: str) -> str | None:
         """What is typed up to the next Enter; None if nobody will type any more."""
+        ...
+
+    async def key(self, prompt: str) -> str | None:
+        """The next key that is pressed, without Enter; None if nobody will type any more."""
         ...
 
     async def edited(self, text: str, suffix: str) -> str | None:
@@ -54,6 +67,33 @@ class Keyboard:
         line, _, rest = bytes(self._typed).partition(b"\n")
         self._typed[:] = rest
         return line.decode("utf-8", "replace").strip()
+
+    async def key(self, prompt: str) -> str | None:
+        """The next key that is pressed, without Enter. Where keys cannot be had one by one, it is a line."""
+        with _keys_at_once(self._descriptor) as is_possible:
+            if not is_possible:
+                return await self.line(prompt)
+            say(prompt, end="")
+            while (pressed := self._pressed()) is None:
+                data = await self._some()
+                if not data or data.startswith(_END):
+                    say("")
+                    return None
+                self._typed += data
+        say(pressed)
+        return pressed
+
+    def _pressed(self) -> str | None:
+        """The first key of what was typed; None where there is none yet. Enter and what is typed before it in the same
+        breath belong to the key: many people type `y` and Enter. Arrows and the like are several bytes, and no key."""
+        text = _SPECIAL.sub(b"", self._typed).lstrip(b" \r\n").decode("utf-8", "ignore")
+        if not text:
+            if len(self._typed) > _LONGEST_CHARACTER:
+                self._typed.clear()  # no UTF-8 at all
+            return None
+        _, enter, rest = text[1:].partition("\n")
+        self._typed[:] = rest.encode() if enter else text[1:].encode()
+        return text[0]
 
     async def edited(self, text: str, suffix: str) -> str | None:
         """What an editor makes of it."""
@@ -100,6 +140,31 @@ class Keyboard:
             return os.read(self._descriptor, _CHUNK)
         except OSError:  # the terminal has been closed
             return b""
+
+
+@contextmanager
+def _keys_at_once(descriptor: int) -> Iterator[bool]:
+    """A terminal that hands over each key when it is pressed, and shows none by itself; Ctrl-C stays what it is."""
+    try:
+        import termios
+    except ImportError:  # not every system has it
+        yield False
+        return
+    try:
+        before = termios.tcgetattr(descriptor)
+    except termios.error:  # it is no terminal
+        yield False
+        return
+    mode = termios.tcgetattr(descriptor)
+    mode[3] &= ~(termios.ICANON | termios.ECHO)
+    mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
+    try:
+        # At once, and not with a flush: what was typed before is meant for this question, too.
+        termios.tcsetattr(descriptor, termios.TCSANOW, mode)
+        yield True
+    finally:
+        with suppress(termios.error):  # it has been closed
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
 def keyboard() -> Keyboard | None:

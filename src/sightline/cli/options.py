@@ -13,6 +13,13 @@ def add_shared(command: argparse.ArgumentParser) -> None:
     command.add_argument("--log-level", choices=("debug", "info"), default="info", help="debug shows tracebacks")
 
 
+def add_apart(command: argparse.ArgumentParser) -> None:
+    """`--apart`, for commands that a running server sends for."""
+    command.add_argument(
+        "--apart", action="store_true", help="send from this process, also where a server runs with this data folder"
+    )
+
+
 def count(text: str) -> int:
     """A whole number of at least 1."""
     if not text.isascii() or not text.isdigit() or not int(text):

@@ -24,7 +24,23 @@ _EXITS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports wrong usage the way every other error is reported."""
+    """Reports wrong usage the way every other error is reported, and takes words and options in any order."""
+
+    _is_mixing = False
+
+    def parse_known_args(  # type: ignore[override] # its overloads are about the type of the namespace
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """The arguments, and what is left. argparse takes the words of one argument only where they stand together:
+        `traffic FILTER --limit 5 MORE` would leave the last one over."""
+        parsed, left = super().parse_known_args(args, namespace)
+        if self._is_mixing or self._subparsers is not None or all(word.startswith("-") for word in left):
+            return parsed, left
+        self._is_mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, None)
+        finally:
+            self._is_mixing = False
 
     def error(self, message: str) -> NoReturn:
         raise Fault(Code.USAGE, message, hint=f"See `{self.prog} --help`.")

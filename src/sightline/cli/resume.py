@@ -3,7 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared
+from sightline.cli.options import add_apart, add_shared
+from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument("--json", action="store_true", help="print the whole run as one JSON object")
     command.add_argument("--quiet", action="store_true", help="no rounds, usage, cost and time")
     command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    add_apart(command)
     add_shared(command)
     command.add_argument("id", metavar="RUN", help="the run's id, or the beginning of it")
     command.set_defaults(run=run)
@@ -57,7 +59,8 @@ async def _resumed(arguments: argparse.Namespace, loaded: "Configuration", typin
     from sightline.engine.running.kept_rules import KeptRules
     from sightline.loop.approval import Policy
 
-    async with open_runner(loaded, arguments.data, store=arguments.store) as runner:
+    opened = open_runner(loaded, arguments.data, store=arguments.store, apart=arguments.apart, notice=say)
+    async with opened as runner:
         name = await resolved(runner, arguments.id)
         began, known = await runner.began(name), await runner.shown(name)
         if known.state == "interrupted" and typing is None and arguments.mid_flight is None:

@@ -101,14 +101,11 @@ def _port(text: str) -> int:
 
 def _about_local(loaded: "Configuration") -> str:
     """One line about the embedded model: whether it is there, and when it answers."""
-    from importlib.util import find_spec
-
-    from sightline.transport.embedded.child import ENGINE
-    from sightline.transport.embedded.weights import find_weights
+    from sightline.build.parts import is_installed
 
     if url := loaded.settings.local.url:
         return f"The embedded model is the one at {url}."
-    if find_spec(ENGINE) is None or find_weights() is None:
+    if not is_installed():
         return "The embedded model is not installed, and everything else works; `make local` shows why."
     return "The embedded model answers where no key is set; it starts with its first request."
 

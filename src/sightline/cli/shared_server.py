@@ -6,9 +6,6 @@ lock and ends once it has it: however its runs end, it never stays behind, and n
 
 import contextlib
 import fcntl
-import hmac
-import http.client
-import json
 import os
 import secrets
 import signal
@@ -21,12 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from sightline.build.running_server import RUN_LOCK, find_server, knows_token
 from sightline.errors import Code, Fault
 from sightline.server.token import kept_token
-from sightline.server.workbench.access import proof_of
 
-_IN_USE, _STARTING, _LOG = "run.lock", "run.starting", "run.log"
-_PATIENCE = 5
+_STARTING, _LOG = "run.starting", "run.log"
 _SERVE = "import sys; from sightline.cli.shared_server import serve; sys.exit(serve(sys.argv[1], sys.argv[2:]))"
 
 
@@ -48,31 +44,34 @@ class SharedServer:
 def shared_server(
     host: str, port: int, folder: Path, *, options: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator[SharedServer]:
-    """The server of this data folder at this address, for as long as the context lasts.
+    """The server of this data folder, wherever it listens, for as long as the context lasts.
 
-    Where something else listens there, one of our own takes a free port. `options` and `environment` are for a server
-    that has to be started.
+    One that has to be started takes this address, or a free port where something else listens there; `options` and
+    `environment` are for it. Port 0 always starts one.
     """
     token = kept_token(folder, lambda: secrets.token_urlsafe(24))
     started: subprocess.Popen[bytes] | None = None
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     try:
-        with locked(folder / _IN_USE, fcntl.LOCK_SH):
+        with locked(folder / RUN_LOCK, fcntl.LOCK_SH):
             with locked(folder / _STARTING, fcntl.LOCK_EX):
-                answer = _asked(reachable, port, token) if port else None
-                if not answer:
+                running = find_server(folder) if port else None
+                # One that says nothing of itself is an older Sightline.
+                answer = knows_token(reachable, port, token) if port and running is None else None
+                if running is None and not answer:
                     free = 0 if answer is False else port
                     words = ["--host", host, "--port", str(free), "--data", str(folder), *options]
                     started, port = _started(folder, words, environment)
-            yield SharedServer(f"http://{reachable}:{port}", token, started is not None)
+            url = f"http://{reachable}:{port}" if running is None else running.url
+            yield SharedServer(url, token, started is not None)
     finally:
-        if started is not None and _is_unused(folder / _IN_USE):
+        if started is not None and _is_unused(folder / RUN_LOCK):
             started.wait()
 
 
 def is_in_use(folder: Path) -> bool:
     """Whether runs share a server of this data folder now, which ends with the last of them."""
-    return (folder / _IN_USE).exists() and not _is_unused(folder / _IN_USE)
+    return (folder / RUN_LOCK).exists() and not _is_unused(folder / RUN_LOCK)
 
 
 def serve(lock: str, words: list[str]) -> int:
@@ -89,29 +88,12 @@ def _end_when_unused(lock: str) -> None:
     os.kill(os.getpid(), signal.SIGTERM)  # the lock stays with this process, so that a new run waits for its end
 
 
-def _asked(host: str, port: int, token: str) -> bool | None:
-    """Whether who listens there knows our token, which is not shown for that; None where nobody listens."""
-    challenge = secrets.token_urlsafe(16)
-    connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=_PATIENCE)
-    try:
-        connection.request("GET", f"/api/health?challenge={challenge}")
-        said = json.loads(connection.getresponse().read(65536))
-    except ConnectionRefusedError:
-        return None
-    except (OSError, http.client.HTTPException, ValueError):
-        return False
-    finally:
-        connection.close()
-    proof = said.get("proof") if isinstance(said, dict) else None
-    return isinstance(proof, str) and hmac.compare_digest(proof.encode(), proof_of(token, challenge).encode())
-
-
 def _started(
     folder: Path, words: Sequence[str], environment: Mapping[str, str]
 ) -> tuple["subprocess.Popen[bytes]", int]:
     """A server of our own once it listens, and its port. Ctrl-C in this terminal is not for it."""
     log = folder / _LOG
-    command = [sys.executable, "-c", _SERVE, str(folder / _IN_USE), *words]
+    command = [sys.executable, "-c", _SERVE, str(folder / RUN_LOCK), *words]
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as errors:
         child = subprocess.Popen(
             command,

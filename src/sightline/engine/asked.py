@@ -24,6 +24,8 @@ class Asked(msgspec.Struct, frozen=True):
     rules say. `budgeted` is how a chat has planned it, for the record; `exchange` is its name there, where whoever asks
     has made one; `max_wait` is the longest wait that a provider may ask for before another attempt. `conversation` is
     the chat or the run that it is part of.
+    `is_own` says that it is a request of Sightline's own and not a client's; `retries` is how often it is sent again,
+    where whoever asks has decided that.
     """
 
     dialect: str
@@ -47,6 +49,8 @@ class Asked(msgspec.Struct, frozen=True):
     budgeted: tuple[JsonObject, ...] = ()
     max_wait: float = LONGEST_WAIT
     conversation: str = ""
+    is_own: bool = False
+    retries: int | None = None
 
     @property
     def wants_array(self) -> bool:

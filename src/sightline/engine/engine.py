@@ -18,6 +18,7 @@ from sightline.engine.overheard import Telling
 from sightline.engine.own_calls import count, question
 from sightline.engine.preparing import Prepared
 from sightline.engine.relay import Relay
+from sightline.engine.remote_relay import RemoteRelay
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
@@ -38,14 +39,15 @@ Limits: TypeAlias = Callable[[Choice, int], Awaitable[Wait]]
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Sends what was prepared, through the relay that clients' requests take, and so on record.
+    """Sends what was prepared, through the relay that clients' requests take, here or in the running server, and so on
+    record.
 
     `aside` is a relay that records nothing: by it the embedded model is asked for what nobody wants to see again.
     `unrecorded` is why there is no record, where there should be one. `limits` is asked in place of the own ledger.
     """
 
-    relay: Relay
-    aside: Relay
+    relay: Relay | RemoteRelay
+    aside: Relay | RemoteRelay
     counter: Counter
     memory: Memory
     clock: Clock

@@ -35,13 +35,21 @@ class Holds:
     """The registry. `is_idle` says that nothing at all can be stopped or changed: then nobody need ask any further.
 
     Every change of mode, rules and masks is kept before it holds. All of this runs in one loop, so that of several
-    decisions exactly one is first.
+    decisions exactly one is first. With `unattended` nobody is there to decide: what a rule would hold passes, and
+    this is called.
     """
 
-    def __init__(self, memory: Memory, now: Callable[[], float], kept: KeptInterception | None = None) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        now: Callable[[], float],
+        kept: KeptInterception | None = None,
+        unattended: Callable[[], None] | None = None,
+    ) -> None:
         self._counter = Counter(memory)
         self._now = now
         self._kept = kept
+        self._unattended = unattended
         self._held: dict[str, Hold] = {}
         self._outcomes: dict[str, tuple[Outcome, ...]] = {}
         self._interception, self._masks = (Interception(), ()) if kept is None else kept.read()
@@ -90,6 +98,9 @@ class Holds:
     def decide(self, subject: Subject, phase: Phase) -> Rule | None:
         """The rule for what is about to go on; one for a single time is used up by this."""
         rule, after = self._interception.decide(subject, phase, now=self._now())
+        if rule is not None and rule.action == "hold" and self._unattended is not None:
+            self._unattended()  # and it is not used up: it waits for a server that can hold
+            return None
         if after is not self._interception:
             self._change_anyway(after, self._masks)  # no client is refused because that cannot be kept
         return rule
@@ -107,6 +118,8 @@ class Holds:
 
     def may_want_calls(self, subject: Stopped) -> bool:
         """Whether the tool calls of the reply to this request may be stopped."""
+        if self._unattended is not None and not any(_drops_calls(rule) for rule in self.rules):
+            return False  # such a reply streams
         return self._interception.may_want_calls(subject, now=self._now())
 
     def has_masks_for(self, session: str) -> bool:
@@ -250,6 +263,10 @@ class Holds:
             raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
         made = mask_of(draft, operation, draft.applied(operation), scope, name)
         return msgspec.structs.replace(made, created=self._now())
+
+
+def _drops_calls(rule: Rule) -> bool:
+    return rule.phase == "tool_calls" and rule.action == "drop"
 
 
 def _word(operation: AnyOperation) -> str:

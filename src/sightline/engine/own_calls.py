@@ -42,6 +42,8 @@ def question(
         budgeted=budgeted,
         max_wait=max_wait,
         conversation=conversation,
+        is_own=True,
+        retries=None if prepared.choice.route is None else prepared.choice.route.retries,
     )
 
 
@@ -61,6 +63,7 @@ def count(prepared: Prepared, *, session: str, received: float) -> Asked:
         session=session,
         counts=True,
         received=received,
+        is_own=True,
     )
 
 

@@ -263,7 +263,7 @@ class Relay:
             model=choice.model,
             dialect=choice.dialect,
             stream=asked.is_stream,
-            retries=provider.stream_max_retries if asked.is_stream else provider.request_max_retries,
+            retries=_retries(choice, asked),
             timeouts=_timeouts(
                 provider.connect_timeout_ms, provider.first_byte_timeout_ms, provider.stream_idle_timeout_ms
             ),
@@ -275,6 +275,15 @@ class Relay:
         )
         with journey.waiting():
             return await self._sender.send(outgoing, live.attempted)
+
+
+def _retries(choice: Choice, asked: Asked) -> int:
+    """How often it is sent again: what is said for this request, then for its route, then for its provider."""
+    if asked.retries is not None:
+        return asked.retries
+    if choice.route is not None and choice.route.retries is not None:
+        return choice.route.retries
+    return choice.provider.retries(is_stream=asked.is_stream, is_own=asked.is_own)
 
 
 @lru_cache(maxsize=256)

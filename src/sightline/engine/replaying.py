@@ -34,7 +34,7 @@ class Replaying:
         started = self._clock.elapsed()
         try:
             lines = lines_of(asked.dialect, asked.body, asked.model, counts=asked.counts)
-            recorded = await self._library.next(lines)
+            recorded = await self._library.next(lines, asked.dialect)
             if recorded is None:
                 raise await missed(self._library, lines)
             request = Request() if asked.counts else dialect(asked.dialect).read_request(decode(asked.body))

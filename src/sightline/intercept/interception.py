@@ -17,15 +17,20 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: Mode
     before: Mode
     rules: list[Json]
+    is_fresh: bool = False
 
 
 class Interception(msgspec.Struct, frozen=True):
     """`off`: nothing is stopped. `next`: the next request is held, then it is as `before`. `every`: every request is
-    held. `rules`: the rules decide. Tool calls of replies are always for the rules, unless it is off."""
+    held. `rules`: the rules decide. Tool calls of replies are always for the rules, unless it is off.
 
-    mode: Mode = "rules"
+    While it `is_fresh` nobody has chosen a mode: it is off until there are rules, which then decide, and off again
+    without them."""
+
+    mode: Mode = "off"
     rules: Rules = NO_RULES
-    before: Mode = "rules"
+    before: Mode = "off"
+    is_fresh: bool = True
 
     @property
     def is_idle(self) -> bool:
@@ -38,11 +43,17 @@ class Interception(msgspec.Struct, frozen=True):
             hint = f"Known modes: {', '.join(get_args(Mode))}."
             raise Fault(Code.INVALID_REQUEST, f"there is no mode {mode!r}", hint=hint, status=422)
         before = self.before if self.mode == "next" else self.mode
-        return msgspec.structs.replace(self, mode=mode, before=before)
+        is_fresh = self.is_fresh and mode == "next"  # which lasts for one request
+        return msgspec.structs.replace(self, mode=mode, before=before, is_fresh=is_fresh)
 
     def with_rules(self, rules: Rules) -> "Interception":
         """With other rules."""
-        return msgspec.structs.replace(self, rules=rules)
+        if not self.is_fresh:
+            return msgspec.structs.replace(self, rules=rules)
+        usual: Mode = "rules" if rules else "off"
+        if self.mode == "next":
+            return msgspec.structs.replace(self, rules=rules, before=usual)
+        return msgspec.structs.replace(self, rules=rules, mode=usual)
 
     def decide(self, subject: Subject, phase: Phase, *, now: float) -> tuple[Rule | None, "Interception"]:
         """The rule for this request, or for the calls of its reply, and how things stand afterwards."""
@@ -64,7 +75,8 @@ class Interception(msgspec.Struct, frozen=True):
 
     def plain(self) -> JsonObject:
         """As JSON, to be kept."""
-        return {"mode": self.mode, "before": self.before, "rules": self.rules.plain()}
+        kept: JsonObject = {"mode": self.mode, "before": self.before, "rules": self.rules.plain()}
+        return {**kept, "is_fresh": True} if self.is_fresh else kept
 
     @classmethod
     def of(cls, value: Json) -> "Interception":
@@ -73,4 +85,4 @@ class Interception(msgspec.Struct, frozen=True):
             kept = msgspec.convert(value, _Kept)
         except MISFIT as error:
             raise Fault(Code.INVALID_REQUEST, str(error), status=422) from None
-        return cls(kept.mode, Rules.of(kept.rules), kept.before)
+        return cls(kept.mode, Rules.of(kept.rules), kept.before, kept.is_fresh)

@@ -30,6 +30,13 @@ def kept_token(folder: Path, make: Callable[[], str]) -> str:
         raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
 
 
+def read_token(folder: Path) -> str:
+    """The token of this data folder; nothing where there is none that can be read."""
+    with contextlib.suppress(OSError):
+        return _read(folder / FILE_NAME)
+    return ""
+
+
 def _read(path: Path) -> str:
     with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
         text = path.read_text("ascii").strip()

@@ -8,7 +8,7 @@ import { toastError } from "./widgets/toast.js";
 /** @import { Mode, Rule } from "./state/interception.js" */
 
 /** @type {import("./vendor/preact.js").Signal<Mode>} */
-export const mode = signal("rules");
+export const mode = signal("off");
 /** @type {import("./vendor/preact.js").Signal<Rule[]>} */
 export const rules = signal([]);
 /** Whether this server can hold at all. */
@@ -45,6 +45,8 @@ export async function setMode(wanted) {
 export async function saveRules(wanted) {
   const told = await put("/api/rules", wanted);
   rules.value = Array.isArray(told) ? told : wanted;
+  // The first rules switch holding on, as long as nobody has chosen a mode.
+  void fetchHolding();
 }
 
 /** Begin to follow; called once. A hold can use up a rule, or the mode `next`; another page can change both. */

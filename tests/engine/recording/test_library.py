@@ -1,4 +1,5 @@
 import asyncio
+import json
 from pathlib import Path
 
 from sightline.engine.recording.library import Library
@@ -46,6 +47,39 @@ def test_only_what_the_filter_takes_and_what_has_an_answer_is_a_recording(tmp_pa
             narrow = Library(store)
             await narrow.fill(parse("status:ok"), now=NOON)
             assert len(narrow) == 1
+
+    asyncio.run(story())
+
+
+def claude(text: str, limit: int) -> bytes:
+    said = {"model": "large", "max_tokens": limit, "messages": [{"role": "user", "content": text}]}
+    return json.dumps(said).encode()
+
+
+def test_a_limit_of_tokens_that_a_dialect_demands_makes_no_difference(tmp_path: Path) -> None:
+    async def story() -> None:
+        entries = [
+            exchange("x_1", chat_body("free"), chat_stream("1")),
+            exchange("x_2", claude("demanded", 64), [b"{}"], spoken="anthropic", stream=False),
+            exchange("x_3", chat_body("limited", max_tokens=5), chat_stream("3")),
+        ]
+        async with store_with(tmp_path, *entries) as store:
+            library = Library(store)
+            await library.fill(EVERYTHING, now=NOON)
+
+            async def played(spoken: str, body: bytes) -> str | None:
+                told = await library.next(lines_of(spoken, body, "m"), spoken)
+                return None if told is None else told.id
+
+            assert await played("anthropic", claude("free", 8192)) == "x_1"
+            assert await played("openai-chat", chat_body("demanded")) == "x_2"
+            assert await played("anthropic", claude("demanded", 64)) == "x_2"
+            assert await played("anthropic", claude("limited", 5)) == "x_3"
+            assert await played("openai-chat", chat_body("free", max_tokens=5)) is None, "here it was said freely"
+            assert await played("openai-chat", chat_body("limited")) is None
+            assert await played("anthropic", claude("limited", 6)) is None
+            told = await library.at(lines_of("anthropic", claude("free", 1), "m"), 0, "anthropic")
+            assert told is not None
 
     asyncio.run(story())
 

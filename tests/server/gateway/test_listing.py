@@ -46,6 +46,20 @@ def test_a_provider_that_is_chosen_lists_its_own() -> None:
     assert names("unkeyed") == {"large": "unkeyed", "other": "unkeyed", "absent": "unkeyed"}
 
 
+def test_a_model_that_is_known_at_one_provider_alone_is_listed_by_a_name_that_can_be_asked_for() -> None:
+    models = {
+        "keyed/own": Model(context_window=7),
+        "unkeyed/own": Model(),
+        "unkeyed/gpt": Model(providers=("keyed", "local")),  # the vendor's name has a slash, others serve it
+    }
+    catalog = Catalog(providers=CATALOG.providers, models=models)
+    found = {each.id: (each.provider, each.facts.context_window) for each in listed(catalog, has_key)}
+    assert found.pop("keyed/own") == ("keyed", 7)
+    assert found.pop("unkeyed/gpt") == ("keyed", None)
+    assert set(found) == {"large", "smol"}
+    assert {each.id for each in listed(catalog, has_key, "keyed")} >= {"own"}, "behind /p/ it is named so"
+
+
 def test_an_unknown_provider_is_told_with_those_that_are_known() -> None:
     with pytest.raises(Fault) as caught:
         listed(CATALOG, has_key, "acme")

@@ -39,6 +39,23 @@ def test_what_is_configured_at_a_provider_without_a_key_can_be_chosen() -> None:
     ]
 
 
+def test_a_model_that_is_configured_at_one_provider_with_a_key_can_be_chosen() -> None:
+    mine = Catalog(
+        providers={"acme": Provider(key_env="K"), "lost": Provider(key_env="L")},
+        models={
+            "large": Model(providers=("acme",), context_window=9),
+            "acme/large": Model(context_window=800),
+            "acme/own": Model(context_window=7),
+            "lost/own": Model(),
+        },
+    )
+    told = about("1.2", "http://127.0.0.1:7700", mine, lambda provider: provider.key_env == "K")
+    assert [(each.id, each.provider, each.context_window) for each in told.models] == [
+        ("own", "acme", 7),
+        ("large", "acme", 800),
+    ]
+
+
 def test_providers_say_what_they_lack() -> None:
     told = {each.name: (each.ready, each.why) for each in TOLD.providers}
     assert told["acme"] == told["local"] == (True, "")

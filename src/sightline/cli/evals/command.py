@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from sightline.cli.options import add_shared, amount, count, number
+from sightline.cli.options import add_apart, add_shared, amount, count, number
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -55,6 +55,7 @@ def _add_run(commands: Commands) -> None:
     command.add_argument("--output", default="", metavar="DIR", help="write all exports of the results there")
     command.add_argument("--jsonl", default="", metavar="FILE", help="write the results, one JSON object a line")
     command.add_argument("--junit", default="", metavar="FILE", help="write the results as JUnit XML")
+    add_apart(command)
     _finish(command, _handler("running"), has_json=True)
 
 

@@ -158,7 +158,10 @@ class _Command:
     def _opened(self, loaded: Configuration, root: Path) -> AbstractAsyncContextManager[Evaluation]:
         workers = self.arguments.workers
         cluster = workers if isinstance(workers, str) else ""
-        return open_evaluation(loaded, self.arguments.data, root, store=self.arguments.store, cluster=cluster)
+        given = self.arguments
+        return open_evaluation(
+            loaded, given.data, root, store=given.store, cluster=cluster, apart=given.apart, notice=say
+        )
 
     async def _driven(self, evaluation: Evaluation, drive: Callable[[Telling], Awaitable[Standing]]) -> int:
         line = ProgressLine(time.monotonic, is_quiet=self.arguments.json)

@@ -29,7 +29,7 @@ class ReplayTarget:
         try:
             ready = self._model.prepared(wanted.messages, wanted.tools)
             lines = lines_of(ready.dialect, ready.body, ready.choice.model)
-            recorded = await self._library.at(lines, wanted.trial)
+            recorded = await self._library.at(lines, wanted.trial, ready.dialect)
             if recorded is None:
                 raise await missed(self._library, lines)
             reply = recorded.reply()

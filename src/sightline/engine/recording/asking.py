@@ -54,6 +54,7 @@ def again(recorded: Recorded) -> Asked:
         provider=provider,
         session=recorded.received.session,
         origin=recorded.id,
+        is_own=True,
     )
 
 
@@ -145,6 +146,7 @@ def _as_received(recorded: Recorded) -> Asked:
         session=received.session,
         counts=recorded.is_count,
         origin=recorded.id,
+        is_own=True,
     )
 
 

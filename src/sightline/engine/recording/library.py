@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from sightline.dialects.registry import NAMES
-from sightline.engine.recording.likeness import key_of, lines_of, marks_of, shortened
+from sightline.engine.recording.likeness import DEMANDS_LIMIT, key_of, lines_of, marks_of, shortened, without_limit
 from sightline.engine.recording.recorded import Recorded, recorded
 from sightline.errors import Fault
 from sightline.filter.expression import Expression
@@ -38,6 +38,8 @@ class Library:
         self._store = store
         self._recordings: list[Recording] = []
         self._by_key: dict[bytes, list[Summary]] = {}
+        # Of dialects that demand a limit of tokens, without it: who asks in another dialect says none.
+        self._without_limit: dict[bytes, list[Summary]] = {}
         self._turns: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -63,22 +65,33 @@ class Library:
             lines = _lines(told)
             self._recordings.append(Recording(told.summary, marks_of(lines)))
             self._by_key.setdefault(key_of(lines), []).append(told.summary)
+            if told.received.dialect in DEMANDS_LIMIT:
+                self._without_limit.setdefault(key_of(without_limit(lines)), []).append(told.summary)
 
-    async def next(self, lines: list[str]) -> Recorded | None:
-        """The recording whose turn it is; none where there is none of this request."""
-        key = key_of(lines)
+    async def next(self, lines: list[str], spoken: str = "") -> Recorded | None:
+        """The recording whose turn it is; none where there is none of this request, which came in this dialect."""
+        key, summaries = self._found(lines, spoken)
         turn = self._turns.get(key, 0)
-        if key in self._by_key:
+        if summaries:
             self._turns[key] = turn + 1
-        return await self._recorded(key, turn)
+        return await self._recorded(summaries, turn)
 
-    async def at(self, lines: list[str], turn: int) -> Recorded | None:
+    async def at(self, lines: list[str], turn: int, spoken: str = "") -> Recorded | None:
         """The recording of this request whose turn this is, counted from 0, for whoever counts himself."""
-        return await self._recorded(key_of(lines), turn)
+        return await self._recorded(self._found(lines, spoken)[1], turn)
 
-    async def _recorded(self, key: bytes, turn: int) -> Recorded | None:
-        summaries = self._by_key.get(key)
-        return None if summaries is None else await recorded(self._store, summaries[min(turn, len(summaries) - 1)])
+    def _found(self, lines: list[str], spoken: str) -> tuple[bytes, list[Summary]]:
+        """The recordings of this request, and what their turns are counted by. A limit of tokens that one side has only
+        because its dialect demands one does not make them differ."""
+        key, bare = key_of(lines), key_of(without_limit(lines))
+        if key in self._by_key:
+            return key, self._by_key[key]
+        if bare == key:
+            return bare, self._without_limit.get(bare, [])
+        return bare, self._by_key.get(bare, []) if spoken in DEMANDS_LIMIT else []
+
+    async def _recorded(self, summaries: list[Summary], turn: int) -> Recorded | None:
+        return await recorded(self._store, summaries[min(turn, len(summaries) - 1)]) if summaries else None
 
     async def nearest(self, lines: list[str]) -> Missed | None:
         """The recording that has most in common with a request, the newest of several."""

@@ -42,6 +42,10 @@ _OPTIONS = (
     "max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty",
     "logit_bias", "logprobs", "top_logprobs", "n", "verbosity",
 )  # fmt: skip
+_LIMIT = "option max_tokens "
+DEMANDS_LIMIT = frozenset({"anthropic"})
+"""Dialects whose requests must say how many tokens the answer may have, whatever their sender wanted to say of it."""
+
 _SYSTEM = ("system", "developer")
 _LONGEST = 400
 
@@ -60,6 +64,11 @@ def lines_of(spoken: str, body: bytes, model: str, *, counts: bool = False) -> l
 def key_of(lines: list[str]) -> bytes:
     """The same for the same requests alone."""
     return hashlib.sha256("\0".join(lines).encode("utf-8", "surrogatepass")).digest()
+
+
+def without_limit(lines: list[str]) -> list[str]:
+    """The same request without the limit of its answer's tokens."""
+    return [line for line in lines if not line.startswith(_LIMIT)]
 
 
 def marks_of(lines: list[str]) -> tuple[int, ...]:

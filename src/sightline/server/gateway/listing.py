@@ -65,8 +65,13 @@ def _of_providers(catalog: Catalog, has_key: Callable[[Provider], bool], only: s
     }
     for name, model in catalog.models.items():
         owner, _, rest = name.partition("/")
-        if rest and owner in catalog.providers:
-            continue  # facts of another entry at one provider
+        if rest and owner in catalog.providers and set(model.providers) <= {owner}:
+            # Facts of a model at one provider. Where another entry says that it is served there, it is listed by that.
+            served = catalog.models.get(rest)
+            if owner in usable and (served is None or owner not in served.providers):
+                # Behind /p/ the provider is named already.
+                yield Listed(rest if only else name, owner, facts_of(catalog, owner, rest))
+            continue
         for serving in model.providers:
             if serving in usable:
                 yield Listed(name, serving, facts_of(catalog, serving, name))

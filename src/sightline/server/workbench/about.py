@@ -20,7 +20,10 @@ def about(
     toolsets: Sequence[str] = (),
 ) -> About:
     """All of it, as it is now."""
-    models = [ModelShown(each.id, each.provider, each.facts.context_window) for each in listed(catalog, has_key)]
+    models = [
+        ModelShown(each.id.removeprefix(f"{each.provider}/"), each.provider, each.facts.context_window)
+        for each in listed(catalog, has_key)
+    ]
     known = {(each.id, each.provider) for each in models}
     return About(
         version=version,

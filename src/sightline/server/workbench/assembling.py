@@ -22,7 +22,10 @@ from sightline.server.workbench.documents import Documents
 from sightline.server.workbench.evaluating.calls import Evals, eval_calls
 from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.interceptions import Interceptions
+from sightline.server.workbench.providers import Providers
+from sightline.server.workbench.relaying import CommandCalls
 from sightline.server.workbench.replays import Replays
+from sightline.server.workbench.routes import Calls
 from sightline.server.workbench.runs import Runs, run_calls
 from sightline.server.workbench.shapes import Place
 from sightline.server.workbench.showing import Showing
@@ -33,8 +36,8 @@ from sightline.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a workbench is made of. `relay`, `resending`, `chat`, `runs` and `evals` are absent where the server answers
-    from the record: then nothing is held and nothing is sent."""
+    """What a workbench is made of. `relay`, `resending`, `chat`, `runs`, `evals` and `commands` are absent where the
+    server answers from the record: then nothing is held and nothing is sent."""
 
     access: Access
     hub: Hub
@@ -50,6 +53,8 @@ class Parts:
     chat: ChatParts | None = None
     runs: Runs | None = None
     evals: Evals | None = None
+    commands: CommandCalls | None = None
+    providers: Providers | None = None
     toolsets: Sequence[str] = ()
 
 
@@ -80,9 +85,14 @@ def assembled(parts: Parts) -> Workbench:
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
+            **({} if parts.providers is None else _provider_calls(parts.providers)),
         },
     )
-    return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble)
+    return Workbench(parts.access, api, parts.hub, lambda: exchanges.trouble, parts.commands)
+
+
+def _provider_calls(providers: Providers) -> Calls:
+    return {"providers": {"GET": lambda _call: providers.listed()}}
 
 
 def _places(parts: Parts) -> tuple[Place, ...]:

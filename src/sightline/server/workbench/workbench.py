@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from sightline.engine.hub import Hub
+from sightline.engine.relay_messages import PATH, WAIT_PATH
 from sightline.errors import Fault
 from sightline.model.json import JsonObject
 from sightline.server.asgi import Answer, Receive, Scope, Send
@@ -11,18 +12,25 @@ from sightline.server.workbench import replies
 from sightline.server.workbench.access import Access
 from sightline.server.workbench.api import READING, Api
 from sightline.server.workbench.events import stream
+from sightline.server.workbench.relaying import CommandCalls
 from sightline.server.workbench.static import PREFIX, Static
+
+_RELAY = PATH.encode()
+_COMMANDS = (_RELAY, WAIT_PATH.encode())
 
 
 class Workbench:
     """Shows the page, tells facts as they happen, and leaves the other calls to the API. `trouble` says what is wrong
-    with the record at the moment."""
+    with the record at the moment. `commands` is absent where this server answers from the record and sends nothing."""
 
-    def __init__(self, access: Access, api: Api, hub: Hub, trouble: Callable[[], str]) -> None:
+    def __init__(
+        self, access: Access, api: Api, hub: Hub, trouble: Callable[[], str], commands: CommandCalls | None = None
+    ) -> None:
         self._access = access
         self._api = api
         self._trouble = trouble
         self._hub = hub
+        self._commands = commands
         self._version = version("sightline")
         self._static = Static()
 
@@ -52,6 +60,8 @@ class Workbench:
             await replies.no_token().to(send)
         elif path == b"/api/events":
             await self._events(scope, send)
+        elif self._commands is not None and path in _COMMANDS:
+            await self._command(self._commands, scope, receive, send)
         else:
             await (await self._api.answer(scope, receive)).to(send)
 
@@ -60,6 +70,14 @@ class Workbench:
             await stream(self._hub, send)
         else:
             await replies.wrong_method(scope["method"], "GET").to(send)
+
+    async def _command(self, commands: CommandCalls, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            await replies.wrong_method(scope["method"], "POST").to(send)
+        elif scope["raw_path"] == _RELAY:
+            await commands.relay(receive, send)
+        else:
+            await commands.wait(receive, send)
 
     def _root(self, scope: Scope) -> Answer:
         if scope["method"] == "HEAD":

@@ -88,6 +88,16 @@ class EmbeddedModel:
         """Whether it is somebody else's process."""
         return self._elsewhere is not None
 
+    @property
+    def elsewhere(self) -> Running | None:
+        """Where it is, if it is somebody else's process."""
+        return self._elsewhere
+
+    @property
+    def is_up(self) -> bool:
+        """Whether our own process of it answers now."""
+        return self._child is not None and self._child.is_alive and bool(self._child.address)
+
     async def running(self) -> Running:
         """Where it listens; it is started if it does not run. Callers that come meanwhile wait for the same start."""
         return self._elsewhere or (await self._up())[1]

@@ -2,15 +2,17 @@
 /** How each known client is pointed here. */
 
 import { about } from "../about.js";
-import { h, html, useState } from "../vendor/preact.js";
+import { get } from "../api.js";
+import { h, html, useEffect, useState } from "../vendor/preact.js";
 import { CopyBlock } from "../widgets/copy.js";
 import { Dialog } from "../widgets/dialog.js";
 
 /** @import { Client } from "../about.js" */
+/** @typedef {{ name: string, ready: boolean, why: string }} Provider */
 
 /** @param {{ onClose: () => void }} props */
 export function Connect({ onClose }) {
-  const { version, address, providers } = about.value;
+  const { version, address } = about.value;
   return h(Dialog, {
     title: "Connect a client",
     class: "connect-dialog",
@@ -23,18 +25,32 @@ export function Connect({ onClose }) {
         <p class="soft">Put either in front of the path; lists and rules can then ask for it.</p>
         ${h(CopyBlock, { text: `${address}/s/my-task/v1\n${address}/p/anthropic/s/my-task` })}
       </section>
-      ${providers.length
-        ? html`<section class="connect-more" aria-label="Providers">
-            <h3>Providers</h3>
-            <ul class="providers">${[...providers].sort((a, b) => Number(b.ready) - Number(a.ready)).map((each) => html`<li key=${each.name} title=${each.ready ? "" : each.why}><span class=${each.ready ? "dot ready" : "dot"}></span><span>${each.name}</span><span class="faint cut">${each.ready ? "ready" : firstSentence(each.why ?? "")}</span></li>`)}</ul>
-          </section>`
-        : null}`,
+      ${h(Providers, {})}`,
   });
+}
+
+/** The providers, each as it is found when the dialog opens: what is said to be ready has answered. */
+function Providers() {
+  const [found, setFound] = useState(/** @type {Provider[] | null} */ (null));
+  useEffect(() => {
+    const leaving = new AbortController();
+    get("/api/providers", { signal: leaving.signal })
+      .then(setFound)
+      .catch(() => leaving.signal.aborted || setFound([]));
+    return () => leaving.abort();
+  }, []);
+  if (found?.length === 0) return null;
+  return html`<section class="connect-more" aria-label="Providers">
+    <h3>Providers</h3>
+    ${found
+      ? html`<ul class="providers">${[...found].sort((a, b) => Number(b.ready) - Number(a.ready)).map((each) => html`<li key=${each.name} title=${each.why}><span class=${each.ready ? "dot ready" : "dot"}></span><span>${each.name}</span><span class="faint cut">${each.why ? firstSentence(each.why) : "ready"}</span></li>`)}</ul>`
+      : html`<p class="faint" role="status">Asking those on this machine…</p>`}
+  </section>`;
 }
 
 /** @param {string} text */
 function firstSentence(text) {
-  return text.split(/\.\s/)[0];
+  return text.split(/\.(?:\s|$)/)[0];
 }
 
 /** The clients as tabs, with what to type for the chosen one. */
