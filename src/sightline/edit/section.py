@@ -96,3 +96,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[Answered, ...] = ()
     reason: str = ""
     has_cache_mark: bool = False
+
+
+def text_in(section: Section, part: str) -> str:
+    """The text of a section, or of the part with this id."""
+    return next((each.text for each in section.parts if each.id == part), section.text)

@@ -19,7 +19,9 @@ class Asked(msgspec.Struct, frozen=True):
     `received` is the clock's elapsed time when its head came; `origin` the exchange that this one replays; `tokens` how
     large it is thought to be, where whoever asks has thought about it. With `hold`, a person is waited for whatever the
     rules say. `budgeted` is how a chat has planned it, for the record; `exchange` is its name there, where whoever asks
-    has made one; `max_wait` is the longest wait that a provider may ask for before another attempt.
+    has made one; `max_wait` is the longest wait that a provider may ask for before another attempt. Without `masks` the
+    very bytes go out, whatever is kept for its session; with `expect_sha256` it is refused where the body that would go
+    out is another one.
     """
 
     dialect: str
@@ -42,6 +44,8 @@ class Asked(msgspec.Struct, frozen=True):
     exchange: str = ""
     budgeted: tuple[JsonObject, ...] = ()
     max_wait: float = LONGEST_WAIT
+    masks: bool = True
+    expect_sha256: str = ""
 
     def named(self) -> Mapping[str, str]:
         """The headers by name in lower case; of several with one name the first."""

@@ -21,6 +21,7 @@ def question(
     exchange: str = "",
     budgeted: tuple[JsonObject, ...] = (),
     max_wait: float = LONGEST_WAIT,
+    expect_sha256: str = "",
 ) -> Asked:
     """The request that was prepared, byte for byte, for the provider that was chosen."""
     path, query = path_of(prepared.dialect, prepared.choice.model, stream=prepared.is_stream)
@@ -40,6 +41,7 @@ def question(
         exchange=exchange,
         budgeted=budgeted,
         max_wait=max_wait,
+        expect_sha256=expect_sha256,
     )
 
 

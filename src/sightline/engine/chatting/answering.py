@@ -33,7 +33,8 @@ async def _unnoticed(_run: str) -> None:
 class Wanted:
     """One attempt of the pair `pair`. With `toolsets` the model may call those tools, and with `step` a person looks at
     each round; `budgeted` is what the record shall know of how it was planned. `began` is told of a run for it before
-    that begins, `went` of how far it has come."""
+    that begins, `went` of how far it has come. With `expect_sha256` its first request is refused if another body would
+    go out."""
 
     pair: str
     prepared: Prepared
@@ -43,6 +44,7 @@ class Wanted:
     budgeted: tuple[JsonObject, ...] = ()
     began: Callable[[str], Awaitable[None]] = _unnoticed
     went: Going = lambda _messages: None
+    expect_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class Asking:
             waits=False,
             noted=noted,
             budgeted=wanted.budgeted,
+            expect_sha256=wanted.expect_sha256,
         )
         return Given(reply)
 

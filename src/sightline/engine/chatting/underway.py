@@ -37,7 +37,7 @@ Steps = Generator[Step, Outcome, Ending]
 @dataclass(frozen=True, slots=True)
 class Order:
     """What was decided before the send began, and nothing changes any more: not the plan, nor whom it is for. `first`
-    is the very request of the first attempt."""
+    is the very request of the first attempt; with `expect_sha256` it is refused if it would go out as another body."""
 
     looking: Looking
     plan: Plan
@@ -46,6 +46,7 @@ class Order:
     hold: bool = False
     step: bool = False
     toolsets: tuple[str, ...] = ()
+    expect_sha256: str = ""
 
 
 class Underway:
@@ -149,7 +150,17 @@ class Underway:
         ready = order.first if attempt.number == 1 else prepared(attempt.prompt, order.choice)
         self._live = LiveAnswer(ready.dialect, self._deltas)
         self._predicted = self._engine.estimate(ready).tokens
-        wanted = Wanted(self.pair, ready, order.hold, order.step, order.toolsets, budgeted, self._begin_run, self._went)
+        wanted = Wanted(
+            self.pair,
+            ready,
+            order.hold,
+            order.step,
+            order.toolsets,
+            budgeted,
+            self._begin_run,
+            self._went,
+            order.expect_sha256 if attempt.number == 1 else "",
+        )
         return await self._breaking.done(self._answering.answer(wanted, self._heard, self._tracing.noted))
 
     async def _begin_run(self, run: str) -> None:

@@ -79,6 +79,10 @@ class ModelTarget:
         """The exact bytes for these messages."""
         return prepared(self.prompt(messages, tools), self.choice)
 
+    def final(self, ready: Prepared) -> Prepared:
+        """The same after masks, as it goes out: for its hash, and to be shown."""
+        return self._means.engine.final(ready, session=self._means.session)
+
     async def answer(self, wanted: Wanted) -> Given:
         """The answer, or why there is none."""
         return await self.asked(self.prompt(wanted.messages, wanted.tools), wanted)
@@ -98,12 +102,12 @@ class ModelTarget:
             ready = prepared(prompt, self.choice)
         except Fault as fault:
             return unanswered(wanted, fault)
-        key = ""
+        key, final = "", self.final(ready)
         if self._cache is not None:
-            key = self._cache.key(ready, wanted.trial)
-            found = await self._cache.find(key, ready.sha256)
+            key = self._cache.key(final, wanted.trial)
+            found = await self._cache.find(key, final.sha256)
             if found is not None:
-                again = self._observed(found.reply, wanted, ready.sha256, found.exchange, found.seconds)
+                again = self._observed(found.reply, wanted, final.sha256, found.exchange, found.seconds)
                 return Given(again, is_cached=True)
         exchange = self._means.make_id()
         try:
@@ -111,11 +115,11 @@ class ModelTarget:
         except Fault as fault:
             failed = unanswered(wanted, fault).observation
             return Given(
-                msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=ready.sha256, requests=1)
+                msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=final.sha256, requests=1)
             )
         self._means.purse.spend(observation.cost)
         # What a person changed on its way is no answer to what was asked, and a broken one none at all.
-        if self._cache is not None and not observation.error and observation.request_sha256 == ready.sha256:
+        if self._cache is not None and not observation.error and observation.request_sha256 == final.sha256:
             self._cache.keep(key, exchange)
         return Given(observation)
 
