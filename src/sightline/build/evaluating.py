@@ -18,6 +18,7 @@ from sightline.engine.evaluating.cluster.fleet import Elsewhere, Fleet, Needs
 from sightline.engine.evaluating.evaluation import Evaluation
 from sightline.engine.evaluating.surroundings import Surroundings
 from sightline.engine.hub import Hub, Record
+from sightline.engine.kept_interception import KeptMasks
 from sightline.engine.running.runner import Runner
 from sightline.engine.running.toolsets import Toolsets
 from sightline.settings import Toolset
@@ -77,7 +78,8 @@ async def open_evaluation(
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
         aside, _ = await opened_relay(loaded, means, nowhere, stack)
-        relay, hub = await opened_relay(loaded, means, record.record, stack, is_told=True)
+        kept = KeptMasks(folder)
+        relay, hub = await opened_relay(loaded, means, record.record, stack, is_told=True, interception=kept)
         engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
         there = None if fleet is None else elsewhere(loaded, fleet, hub.record, root)
         toolsets = toolsets_of(loaded)

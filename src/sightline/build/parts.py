@@ -122,7 +122,7 @@ async def opened_relay(
     interception: "KeptInterception | None" = None,
 ) -> tuple["Relay", "Hub"]:
     """A relay to the providers, and the hub that tells what it does; what `is_told` goes to the collector too. The
-    rules and masks of `interception` hold where somebody can release what they stop."""
+    rules and masks of `interception` hold where somebody can release what they stop; a command has masks alone."""
     from sightline.engine.holds import Holds
     from sightline.engine.hub import Hub
 

@@ -12,6 +12,7 @@ from sightline.catalog.loading import variables_of
 from sightline.engine.counting import Counter
 from sightline.engine.engine import Engine
 from sightline.engine.hub import Hub
+from sightline.engine.kept_interception import KeptMasks
 from sightline.engine.running.runner import Runner, Surroundings
 from sightline.engine.running.toolsets import Toolsets
 from sightline.store.logbook import Logbook
@@ -43,7 +44,8 @@ async def open_runner(loaded: Configuration, data: str | None, *, store: str = "
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
         aside, _ = await opened_relay(loaded, means, nowhere, stack)
-        relay, _ = await opened_relay(loaded, means, record.record, stack, is_told=True)
+        kept = KeptMasks(folder)
+        relay, _ = await opened_relay(loaded, means, record.record, stack, is_told=True, interception=kept)
         engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
         yield runner_of(loaded, engine, record.logbook, store=record)
 
