@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sightline.cli.program import main
@@ -56,6 +56,12 @@ MASKS = (
 )
 SOME_MASKS = st.lists(st.sampled_from(MASKS), max_size=4, unique_by=json.dumps)
 EDITS = st.lists(st.sampled_from(("words", "more", "delete", "undo", "redo", "reset", "keep", "keep all")), max_size=4)
+
+
+HOW: dict[str, Any] = {
+    "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    "phases": (Phase.explicit, Phase.reuse, Phase.generate),  # to make an example smaller would take minutes
+}
 
 
 def sha256(data: bytes) -> str:
@@ -163,7 +169,7 @@ def cleared(shop: Shop, masks: list[Any], *, held: bool) -> None:
     shop.person.put("/api/interception", {"mode": "every" if held else "off"})
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=15, **HOW)
 @given(masks=SOME_MASKS, held=st.booleans(), edits=EDITS, words=st.sampled_from(WORDS))
 def test_the_gateway(shop: Shop, masks: list[Any], held: bool, edits: list[str], words: str) -> None:
     cleared(shop, masks, held=held)
@@ -182,7 +188,7 @@ def test_the_gateway(shop: Shop, masks: list[Any], held: bool, edits: list[str],
     assert shop.check(told["id"]) == shop.last
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=15, **HOW)
 @given(
     masks=SOME_MASKS,
     held=st.booleans(),
@@ -262,7 +268,7 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counter]:
         yield Counter(folder, upstream)
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=6, **HOW)
 @given(masks=SOME_MASKS, words=st.sampled_from(WORDS), tools=st.booleans())
 def test_ask(
     counter: Counter, capfdbinary: pytest.CaptureFixture[bytes], masks: list[Any], words: str, tools: bool
@@ -280,7 +286,7 @@ def test_ask(
         assert b"three lines" in shown
 
 
-@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=4, **HOW)
 @given(masks=SOME_MASKS)
 def test_evals(counter: Counter, capfdbinary: pytest.CaptureFixture[bytes], masks: list[Any]) -> None:
     upstream = counter.upstream

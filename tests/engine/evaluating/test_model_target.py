@@ -50,11 +50,12 @@ def test_the_preview_the_result_and_the_cache_have_the_hash_of_the_body_after_ma
         holds = stage.stage.engine.relay.holds
         hunks = [{"old": "capital of France", "new": "largest city of France"}]
         mask = {"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": hunks}
+        names = (f"e_{number}" for number in range(9))
 
         async def sent() -> str:
             preview = stage.evaluation.preview(stage.suite(), "france", ACME, Options()).prepared
             assert preview is not None
-            (result,) = (await stage.run(cases=("france",), cache=True)).results
+            (result,) = (await stage.run(cases=("france",), cache=True, run=next(names))).results
             assert result.observation.request_sha256 == preview.sha256
             return preview.sha256
 
