@@ -10,7 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from sightline.edit.masks import Mask
-from sightline.edit.operations import AnyOperation
+from sightline.edit.operations import HoldOperation
 from sightline.engine.expanding import Expand
 from sightline.engine.running import shapes as runs
 from sightline.intercept.rules import Rule
@@ -99,7 +99,7 @@ export interface Refusal {
 
 def written() -> str:
     """The whole file."""
-    kinds = inspect.multi_type_info([*ANSWERS, Summary, Rule, Mask, AnyOperation | Expand, Fact])
+    kinds = inspect.multi_type_info([*ANSWERS, Summary, Rule, Mask, HoldOperation | Expand, Fact])
     found: dict[str, inspect.StructType] = {}
     for kind in kinds:
         _collect(kind, found)

@@ -175,3 +175,45 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
         again = desk.pair(pair["id"])["telemetry"]
         assert [each["stage"] for each in again] == [each["stage"] for each in pair["telemetry"]]
         assert again[0] == pair["telemetry"][0]
+
+
+def test_the_history_keeps_what_was_sent_of_a_request_that_was_edited_while_it_was_held(desk: ChatDesk) -> None:
+    desk.ask("My name is Ada Byron.")
+    asked = desk.done("POST", "send", {"view": "v", "text": "Mail me at ada@example.org.", "hold": True})["pair"]
+    (exchange,) = desk.person.held()
+    sections = {section["text"]: section["id"] for section in desk.person.view(exchange)["sections"]}
+    edits = (
+        ("Mail me at ada@example.org.", "Mail me."),
+        ("My name is Ada Byron.", "My name is Ada."),
+        ("Hello there.", "Hello."),
+    )
+    for old, new in edits:
+        desk.person.edited(exchange, op="set_text", section=sections[old], text=new)
+    desk.person.release(exchange)
+    shown = desk.ended(asked)
+    assert (shown["user_text"], shown["is_edited"], shown["answer"]["text"]) == ("Mail me.", True, "Hello there.")
+    first, _ = desk.rows()
+    assert (first["user_text"], first["answer"]["text"], first["is_edited"]) == ("My name is Ada.", "Hello.", True)
+    desk.ask("And now?")
+    assert said(desk.sent[-1]) == [
+        ("user", "My name is Ada."),
+        ("assistant", "Hello."),
+        ("user", "Mail me."),
+        ("assistant", "Hello there."),
+        ("user", "And now?"),
+    ]
+    assert desk.rows()[-1]["is_edited"] is False
+
+
+def test_a_preview_shows_the_body_after_masks_and_another_one_is_not_sent(desk: ChatDesk) -> None:
+    patch = {"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": [{"old": "tea", "new": "water"}]}
+    plain = desk.done("POST", "preview", {"view": "v", "text": "Some tea, please."})
+    desk.person.put("/api/masks", [patch])
+    preview = desk.done("POST", "preview", {"view": "v", "text": "Some tea, please."})
+    assert "Some water, please." in preview["body"]
+    assert hashlib.sha256(preview["body"].encode()).hexdigest() == preview["body_sha256"]
+    wrong = {"view": "v", "text": "Some tea, please.", "expect_sha256": plain["body_sha256"]}
+    assert desk.refused(409, "POST", "send", wrong)["code"] == "preview_outdated"
+    pair = desk.ask("Some tea, please.", expect_sha256=preview["body_sha256"])
+    assert desk.upstream.seen[-1].body == preview["body"].encode()
+    assert desk.person.view(pair["exchange"])["hashes"]["sent"] == preview["body_sha256"]

@@ -4,6 +4,9 @@ import copy
 import json
 
 from sightline.edit.draft import Draft
+from sightline.edit.keeping import Keeper
+from sightline.edit.masks import Mask
+from sightline.edit.operations import Edit, Keep
 from sightline.model.json import Json
 
 ADD = {"name": "add", "input_schema": {"type": "object", "properties": {"a": {}}, "required": ["a"]}}
@@ -81,3 +84,8 @@ def part_of(draft: Draft, kind: str, nth: int = 0) -> tuple[str, str]:
     """The section and the id of the nth part of a type."""
     found = [(section.id, part.id) for section in draft.sections for part in section.parts if part.type == kind]
     return found[nth]
+
+
+def mask_of(before: Draft, operation: Edit, after: Draft, scope: Keep, name: str) -> Mask:
+    """The mask that an edit with `keep` makes."""
+    return Keeper(before.first, scope, name).of_edit(before, operation, after)[1]

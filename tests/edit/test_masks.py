@@ -2,11 +2,11 @@ import msgspec
 import pytest
 
 from sightline.edit.draft import Draft
-from sightline.edit.masks import Mask, mask_of, masked, project_of, read_masks, strip_of
+from sightline.edit.masks import Mask, masked, project_of, read_masks, strip_of
 from sightline.edit.operations import Delete, Duplicate, Insert, Set, SetText
 from sightline.edit.stripping import Strip
 from sightline.errors import Fault
-from tests.edit.conversations import chat, claude, drafted, ids, part_of
+from tests.edit.conversations import chat, claude, drafted, ids, mask_of, part_of
 
 
 def kept(draft: Draft, operation, scope: str = "session", name: str = "work") -> Mask:
@@ -318,3 +318,121 @@ def test_a_list_of_masks_that_makes_no_sense_is_refused_whole(value) -> None:
 )
 def test_the_project_stands_behind_the_last_at(session: str, project: str) -> None:
     assert project_of(session) == project
+
+
+# --- patches ------------------------------------------------------------------------------------------
+
+PROMPT = "You are a coding agent.\nAnswer in one line.\nGit status: clean"
+
+
+def prompted(system: str, *words: str) -> Draft:
+    messages = [{"role": "user", "content": word} for word in words or ("Hello there, friend.",)]
+    return drafted(chat(messages=[{"role": "system", "content": system}, *messages]), "openai-chat")
+
+
+def patch_of(draft: Draft, kind: str, text: str, **where: str) -> Mask:
+    mask = kept(draft, SetText(section=ids(draft, kind)[0], text=text), **where)
+    assert mask.kind == "patch"
+    return mask
+
+
+def test_a_kept_edit_survives_when_something_else_in_its_section_changes() -> None:
+    mask = patch_of(prompted(PROMPT), "system", PROMPT.replace("one line", "three lines"))
+    later, (outcome,) = masked(prompted(PROMPT.replace("clean", "M parser.py")), [mask], session="work", project="")
+    assert (outcome.outcome, outcome.why) == ("applied", "")
+    assert texts(later)[0] == "You are a coding agent.\nAnswer in three lines.\nGit status: M parser.py"
+
+
+def test_a_kept_edit_whose_context_is_gone_or_there_twice_changes_nothing_and_says_so() -> None:
+    mask = patch_of(prompted(PROMPT), "system", PROMPT.replace("one line", "three lines"))
+    for prompt, result in (("Be kind.", "missing"), (f"{PROMPT}\nAnswer in one line.", "ambiguous")):
+        other = prompted(prompt)
+        after, (outcome,) = masked(other, [mask], session="work", project="")
+        assert (after is other, outcome.outcome, bool(outcome.why)) == (True, result, True)
+
+
+def test_a_short_word_is_looked_for_only_where_it_was_said() -> None:
+    mask = patch_of(prompted(PROMPT, "yes"), "user", "no")
+    assert outcomes(prompted(PROMPT, "oh yes, please"), mask) == [("missing", "")]
+    assert outcomes(prompted("Another.", "yes"), mask)[0][0] == "applied"
+
+
+def test_a_patch_finds_its_words_in_a_message_that_grew() -> None:
+    draft = prompted(PROMPT, "Mend the parser in lexer.py")
+    mask = patch_of(draft, "user", "Mend the parser in parser.py")
+    later, _ = masked(
+        prompted(PROMPT, "Note.", "Mend the parser in lexer.py\n<date>"), [mask], session="work", project=""
+    )
+    assert texts(later)[2] == "Mend the parser in parser.py\n<date>"
+    two = prompted(PROMPT, "Mend the parser in lexer.py\na", "Mend the parser in lexer.py\nb")
+    assert outcomes(two, mask)[0][0] == "applied"  # the first has the same message before it
+    assert outcomes(
+        prompted("Other.", "x", "Mend the parser in lexer.py\na", "Mend the parser in lexer.py\nb"), mask
+    ) == [("ambiguous", "")]
+
+
+def test_a_part_is_patched_although_it_has_changed_elsewhere() -> None:
+    tool = {"name": "weigh", "description": "Weighs what is there.", "input_schema": {"type": "object"}}
+    draft = drafted(claude(tools=[tool]))
+    section, part = part_of(draft, "tool")
+    text = draft.section(section).parts[0].text
+    mask = kept(draft, SetText(section=section, part=part, text=text.replace("what is there", "things")))
+    changed = {**tool, "input_schema": {"type": "object", "properties": {"grams": {"type": "number"}}}}
+    later, (outcome,) = masked(
+        drafted(claude(tools=[claude()["tools"][0], changed])), [mask], session="work", project=""
+    )
+    assert outcome.outcome == "applied"
+    assert later.request.tools[1].description == "Weighs things."
+    assert "grams" in later.data.decode()
+
+
+def test_patches_written_by_hand_name_the_kind_of_section_and_apply_one_after_the_other() -> None:
+    masks = read_masks(
+        [
+            {"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [{"old": "one", "new": "two"}]},
+            {"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [{"old": "two", "new": "ten"}]},
+        ]
+    )
+    assert len({mask.id for mask in masks}) == 2
+    later, found = masked(prompted("one and only"), masks[:1], session="work", project="")
+    assert (texts(later)[0], found[0].outcome) == ("two and only", "applied")
+    later, found = masked(prompted("one of two"), masks, session="work", project="")
+    assert [each.outcome for each in found] == ["applied", "missing"]  # the second has no single place by then
+    assert "not in this section" in found[1].why
+
+
+def test_a_deletion_that_another_has_done_already_counts_as_done() -> None:
+    draft = drafted(chat(), "openai-chat")
+    both = [kept(draft, Delete(section=ids(draft, kind)[0])) for kind in ("tool_result", "tool_call")]
+    later, found = masked(grown(), both, session="work", project="")
+    assert [each.outcome for each in found] == ["applied", "applied"]
+    assert len(later.request.messages) == len(grown().request.messages) - 2
+
+
+def test_masks_as_they_were_stored_before_keep_working() -> None:
+    draft = prompted(PROMPT)
+    anchor = msgspec.to_builtins(patch_of(draft, "system", "New.").anchor)
+    (mask,) = read_masks([{"scope": "session", "name": "work", "kind": "set_text", "anchor": anchor, "text": "New."}])
+    assert texts(masked(draft, [mask], session="work", project="")[0])[0] == "New."
+
+
+def test_a_list_may_come_back_with_what_was_reported_of_each_mask() -> None:
+    strip = {"id": "m_1", "scope": "all", "kind": "strip", "strip": {"class": "thinking"}}
+    assert read_masks([{**strip, "at": 1.0, "applied": 3, "missed": 1, "last_exchange": "x_1"}]) == read_masks([strip])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "patch", "anchor": {"kind": "system"}},
+        {"kind": "patch", "anchor": {"kind": "system"}, "hunks": [], "text": "x"},
+        {"kind": "patch", "hunks": []},
+        {"kind": "delete", "anchor": {"kind": "system"}, "hunks": []},
+        {"kind": "patch", "anchor": {"kind": "system"}, "hunks": [{"older": "x"}]},
+        3,
+    ],
+)
+def test_a_patch_that_lacks_something_is_refused(wrong) -> None:
+    with pytest.raises(Fault) as caught:
+        read_masks([{"scope": "all", **wrong} if isinstance(wrong, dict) else wrong])
+    assert caught.value.status == 422

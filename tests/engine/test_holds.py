@@ -1,11 +1,13 @@
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from sightline.edit.masks import Outcome
 from sightline.edit.operations import Delete, Redo, Set, SetBody, SetText, Undo
 from sightline.engine.holds import MOST_OUTCOMES, Holds
-from sightline.engine.kept_interception import FILE_NAME, KeptInterception
+from sightline.engine.kept_interception import FILE_NAME, KeptInterception, MaskCount
 from sightline.engine.memory import Memory
 from sightline.errors import Code, Fault
 from sightline.model.exchange import Edited
@@ -171,7 +173,8 @@ def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Path) ->
             holds.edit("x_1", SetText(section=section, text="one", keep="project"))
             holds.edit("x_1", SetText(section=section, text="two", keep="project"))
             (mask,) = holds.masks
-            assert (mask.scope, mask.name, mask.text, mask.created) == ("project", "shop", "two", stage.clock.now())
+            assert (mask.scope, mask.name, mask.created) == ("project", "shop", stage.clock.now())
+            assert [hunk.new for hunk in mask.hunks] == ["two"]
             holds.edit("x_1", SetText(section=section, text="three", keep="all"))
             assert [(each.scope, each.name) for each in holds.masks] == [("project", "shop"), ("all", "")]
             assert [type(fact) for fact in stage.facts()][2:] == [Edited] * 3
@@ -310,3 +313,45 @@ def test_outcomes_are_remembered_for_a_while(tmp_path: Path) -> None:
         assert holds.outcomes("x_2")
 
     play(story, tmp_path)
+
+
+# --- counts of masks --------------------------------------------------------------------------------
+
+
+def test_the_counts_of_masks_are_written_once_for_many_requests_and_not_by_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("sightline.engine.holds.COUNTS_WRITTEN_AFTER", 0.0)
+
+    async def story() -> None:
+        holds = holds_in(tmp_path)
+        holds.set_masks([STRIP])
+        name, before = holds.masks[0].id, (tmp_path / FILE_NAME).read_bytes()
+        for exchange in ("x_1", "x_2"):
+            holds.note_outcomes(exchange, (Outcome(name, "applied"),))
+        holds.note_outcomes("x_3", (Outcome(name, "refused"),))
+        holds.note_outcomes("x_4", ())
+        assert (tmp_path / FILE_NAME).read_bytes() == before
+        await asyncio.sleep(0.01)  # behind the timer, which is due at once
+        assert holds_in(tmp_path).count_of(holds.masks[0]) == MaskCount(2, 1, "x_2")
+        holds.note_outcomes("x_5", (Outcome(name, "applied"),))
+        holds.close()
+        assert holds_in(tmp_path).count_of(holds.masks[0]) == MaskCount(3, 1, "x_5")
+        (tmp_path / FILE_NAME).unlink()
+        (tmp_path / FILE_NAME).mkdir()
+        holds.note_outcomes("x_6", (Outcome(name, "applied"),))
+        holds.close()
+        assert "counts of masks could not be kept" in caplog.text
+
+    asyncio.run(story())
+
+
+def test_counts_go_with_their_masks(tmp_path: Path) -> None:
+    holds = Holds(Memory(tmp_path, lambda: 1.0), lambda: 1.0)
+    holds.set_masks([STRIP])
+    (mask,) = holds.masks
+    holds.note_outcomes("x_1", (Outcome(mask.id, "applied"),))
+    assert holds.count_of(mask).applied == 1
+    holds.remove_mask(mask.id)
+    holds.set_masks([STRIP])
+    assert holds.count_of(mask) == MaskCount()

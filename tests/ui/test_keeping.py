@@ -70,3 +70,56 @@ def test_a_kept_edit_is_stopped_by_one_click_and_that_is_taken_back_by_another(s
     assert [mask["kind"] for mask in stage.person.get("/api/masks")] == ["delete", "strip"]
     stage.person.release(exchange)
     answer.result(30)
+
+
+def test_edits_are_kept_after_they_were_made_and_undo_takes_the_mask_away(stage: PageStage) -> None:
+    exchange, first = stage.client(chat(*FIRST), session="late@school")
+    before = stage.person.get("/api/masks")
+    with stage.look() as shown:
+        page = shown.page
+        stage.open(page, exchange)
+        write(page, "System", " And kind.")
+        page.get_by_role("button", name="How long edits are kept").click()
+        page.get_by_role("menuitemradio", name="Keep for this session").click()
+        expect(page.get_by_role("status").filter(has_text="1 edit is kept")).to_be_visible()
+        assert len(stage.person.get("/api/masks")) == len(before) + 1
+        page.get_by_role("button", name="How long edits are kept").click()
+        page.get_by_role("menuitem", name="Show all kept edits").click()
+        kept = page.get_by_role("region", name="Kept edits").get_by_role("listitem").filter(has_text="And kind.")
+        expect(kept).to_have_count(1)
+        page.get_by_role("button", name="Undo", exact=True).first.click()
+        expect(kept).to_have_count(0)
+        assert stage.person.get("/api/masks") == before
+        page.get_by_role("button", name="Redo", exact=True).click()
+        expect(kept).to_have_count(1)
+        page.get_by_role("region", name="Kept edits").get_by_role("button", name="Close", exact=True).click()
+        page.get_by_role("button", name="Send").first.click()
+        expect(proof(page)).to_contain_text("sent = shown")
+        first.result(30)
+
+        git = (system("You are brief.\nGit status: 2 files changed"), *SECOND[1:])
+        again, second = stage.client(chat(*git), session="late@school")
+        stage.open(page, again)
+        expect(card(page, "System")).to_contain_text("You are brief. And kind.")
+        page.get_by_role("button", name="Send").first.click()
+        expect(proof(page)).to_contain_text("sent = shown")
+        second.result(30)
+    said = json.loads(stage.desk.sent[-1])["messages"][0]["content"]
+    assert said == "You are brief. And kind.\nGit status: 2 files changed"
+    stage.person.put("/api/masks", before)
+
+
+def test_what_cannot_be_kept_is_told_and_the_button_does_not_say_otherwise(stage: PageStage) -> None:
+    exchange, answer = stage.client(chat(*FIRST), session="odd@school")
+    with stage.look() as shown:
+        page = shown.page
+        shown.expected.append("status of 422")
+        stage.open(page, exchange)
+        stage.person.edited(exchange, op="duplicate", section=stage.person.view(exchange)["sections"][1]["id"])
+        expect(card(page, "User 2")).to_be_visible()
+        page.get_by_role("button", name="How long edits are kept").click()
+        page.get_by_role("menuitemradio", name="Keep for this session").click()
+        expect(page.get_by_role("status").filter(has_text="a section was added")).to_be_visible()
+        expect(page.get_by_role("button", name="How long edits are kept")).to_contain_text("Keep edits")
+    stage.person.release(exchange)
+    answer.result(30)

@@ -19,6 +19,7 @@ from sightline.engine.evaluating.cluster.fleet import Elsewhere, Fleet, Needs
 from sightline.engine.evaluating.evaluation import Evaluation
 from sightline.engine.evaluating.surroundings import Surroundings
 from sightline.engine.hub import Hub, Record
+from sightline.engine.kept_interception import KeptMasks
 from sightline.engine.running.runner import Runner
 from sightline.engine.running.toolsets import Toolsets
 from sightline.settings import Toolset

@@ -15,6 +15,8 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+import msgspec
+
 from sightline.build.configured import Configuration
 from sightline.build.machine import Ids, SystemClock, chance, is_alive, process_name
 from sightline.build.parts import Means, embedded_model, http_client, nowhere, opened_relay, price_list
@@ -68,6 +70,7 @@ async def opened_host(
         stack.push_async_callback(means.client.close)
         aside, _ = await opened_relay(loaded, means, nowhere, stack)
         relay, _ = await opened_relay(loaded, means, partial(recording, line), stack)
+        relay.holds.set_masks(msgspec.to_builtins(begin.masks))
         sharing = FarSharing(line, prices, is_cached=is_cached(began.suite, began.options))
         engine = Engine(relay, aside, Counter(memory), memory, clock, limits=sharing.rates.wait)
         logbook, ids = FarLogbook(line), Ids(time.time_ns, chance())

@@ -8,12 +8,14 @@ from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import SystemClock
 from sightline.build.parts import hearing, means_of, nowhere, opened_relay, opened_store
 from sightline.engine.counting import Counter
+from sightline.engine.kept_interception import KeptMasks
 from sightline.engine.memory import Memory
 from sightline.errors import Fault
 
 if TYPE_CHECKING:
     from sightline.engine.engine import Engine
     from sightline.engine.hub import Record
+    from sightline.engine.preparing import Prepared
     from sightline.engine.relay import Relay
     from sightline.store.store import Store
 
@@ -25,6 +27,16 @@ def _say_nothing(_line: str) -> None:
 def counter(data: str | None) -> Counter:
     """What estimates how many tokens a request has, with what was learned so far."""
     return Counter(Memory(data_folder(data), SystemClock().now))
+
+
+def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
+    """What an engine of this data folder sends for this request, after masks; nothing is opened for it."""
+    from sightline.engine.holds import Holds
+
+    folder = data_folder(data)
+    holds = Holds(Memory(folder, SystemClock().now), SystemClock().now, KeptMasks(folder))
+    body = holds.final_body(prepared.body, prepared.dialect, prepared.choice.model, session=session)
+    return prepared.with_body(body.data)
 
 
 @asynccontextmanager
@@ -85,6 +97,7 @@ async def open_relay(
     async with AsyncExitStack() as stack:
         record = await opened_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
-        relay, hub = await opened_relay(loaded, means_of(loaded, folder, stack), record.record, stack, is_told=True)
+        means, kept = means_of(loaded, folder, stack), KeptMasks(folder)
+        relay, hub = await opened_relay(loaded, means, record.record, stack, is_told=True, interception=kept)
         hub.hear = hearing(record)
         yield relay, record

@@ -13,6 +13,7 @@ from sightline.build.sending import Notice, engine_here, engine_through, running
 from sightline.catalog.loading import variables_of
 from sightline.engine.engine import Engine
 from sightline.engine.hub import Hub
+from sightline.engine.kept_interception import KeptMasks
 from sightline.engine.running.runner import Runner, Surroundings
 from sightline.engine.running.toolsets import Toolsets
 from sightline.store.logbook import Logbook

@@ -73,8 +73,26 @@ class PairEdited(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
     attachments: tuple[Part, ...] | None = None
 
 
+class PairRevised(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="revised"):
+    """A person edited a request while it was held, and this is what was sent of the pair; None is as it was. It may
+    still wait for its answer."""
+
+    id: str
+    user_text: str | None = None
+    attachments: tuple[Part, ...] | None = None
+    answer: Answer | None = None
+
+
 Event: TypeAlias = (
-    PairAsked | PairAnswered | PairFailed | PairCancelled | PairReasked | RunJoined | AnswerSwapped | PairEdited
+    PairAsked
+    | PairAnswered
+    | PairFailed
+    | PairCancelled
+    | PairReasked
+    | RunJoined
+    | AnswerSwapped
+    | PairEdited
+    | PairRevised
 )
 """What happens to one pair."""
 
@@ -176,6 +194,7 @@ ChatFact: TypeAlias = (
     | RunJoined
     | AnswerSwapped
     | PairEdited
+    | PairRevised
     | PairsStarred
     | PairsFlagged
     | PairsMoved

@@ -21,6 +21,7 @@ from sightline.chat.facts import (
     PairEdited,
     PairFailed,
     PairReasked,
+    PairRevised,
     PairsCompacted,
     PairsDeleted,
     PairsFlagged,
@@ -135,6 +136,7 @@ class History:
                 | RunJoined()
                 | AnswerSwapped()
                 | PairEdited()
+                | PairRevised()
             ):
                 return self._happened(fact)
             case PairsStarred() | PairsFlagged() | PairsMoved() | PairsHandled():

@@ -13,6 +13,7 @@ from sightline.chat.facts import (
     PairEdited,
     PairFailed,
     PairReasked,
+    PairRevised,
     PairsFlagged,
     PairsHandled,
     PairsMoved,
@@ -36,7 +37,14 @@ def asked(fact: PairAsked) -> MessagePair:
 
 def after(
     pair: MessagePair,
-    fact: PairAnswered | PairFailed | PairCancelled | PairReasked | RunJoined | AnswerSwapped | PairEdited,
+    fact: PairAnswered
+    | PairFailed
+    | PairCancelled
+    | PairReasked
+    | RunJoined
+    | AnswerSwapped
+    | PairEdited
+    | PairRevised,
 ) -> MessagePair:
     """The pair once this has happened to it. What cannot happen in its state is a fault."""
     is_sending = pair.state == "sending"
@@ -47,6 +55,8 @@ def after(
             return _ended(pair, fact)
         case RunJoined(run=run):
             return msgspec.structs.replace(pair, state="sending", trouble=None, run=run)
+        case PairRevised():
+            return _revised(pair, fact)
         case PairReasked() | AnswerSwapped() | PairEdited():
             if is_sending:
                 raise _wrong(pair, "is waiting for its answer", "Break it off, or wait for the answer.")
@@ -125,6 +135,17 @@ def _swapped(pair: MessagePair, index: int) -> MessagePair:
     kept = earlier if pair.answer is None else [*earlier, pair.answer]
     return msgspec.structs.replace(
         pair, answer=answer, earlier=tuple(kept), state="complete", trouble=None, run=answer.run
+    )
+
+
+def _revised(pair: MessagePair, fact: PairRevised) -> MessagePair:
+    """The pair as it was sent."""
+    return msgspec.structs.replace(
+        pair,
+        user_text=pair.user_text if fact.user_text is None else fact.user_text,
+        attachments=pair.attachments if fact.attachments is None else fact.attachments,
+        answer=pair.answer if fact.answer is None else fact.answer,
+        is_edited=True,
     )
 
 

@@ -111,6 +111,7 @@ class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     `hand` is a person's own word on whether it is visible: `in` or `out` whatever the filter says. `earlier` are
     answers that a later one took the place of, the oldest first. `summary_of` are the pairs that a compaction put this
     one in the place of. `run` is the run with tools that was last begun for its answer, whatever came of it.
+    `is_edited`: a person changed its words in a request that was held, and these are the words that were sent.
     """
 
     id: str
@@ -130,6 +131,7 @@ class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     exchange: str = ""
     summary_of: tuple[str, ...] = ()
     run: str = ""
+    is_edited: bool = False
 
     @property
     def assistant_text(self) -> str:

@@ -71,7 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
         prompt = offered(arguments, prompt, loaded)
     ready = prepared(prompt, choice)
     tell_losses(ready.report)
-    return _show(arguments, ready, loaded) if is_shown else _ask(arguments, ready, loaded)
+    if not is_shown:
+        return _ask(arguments, ready, loaded)
+    from sightline.build.opening import final
+    from sightline.engine.engine import SESSION
+
+    return _show(arguments, final(ready, arguments.data, session=SESSION), loaded)
 
 
 def _prompt(arguments: argparse.Namespace, loaded: "Configuration") -> "Prompt":

@@ -19,10 +19,11 @@ _SIZE = 12
 
 
 class Anchor(msgspec.Struct, frozen=True):
-    """What a thing is, what it says, and what stood before it, which only tells equal things apart."""
+    """What a thing is, what it says, and what stood before it, which only tells equal things apart. A patch written by
+    hand names the kind alone."""
 
     kind: str
-    content: str
+    content: str = ""
     before: str = ""
 
 

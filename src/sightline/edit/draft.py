@@ -167,6 +167,11 @@ class Editing:
         """Whether there is a step forward again."""
         return bool(self._future)
 
+    @property
+    def earlier(self) -> tuple[Draft, ...]:
+        """The drafts that undo leads to, the oldest first."""
+        return tuple(self._past)
+
     def copied(self) -> "Editing":
         """The same history, to try something on."""
         again = Editing(self.draft)

@@ -1,8 +1,9 @@
 """Masks: edits that stay for later turns, found again by what they were made on.
 
-A client sends its conversation again with every request. A mask repeats an edit on it: the same text put in the place
-of the same text, or the same section left out. What it was made on is named by its content; where that is not there, or
-is there more than once, nothing is changed and the outcome says so.
+A client sends its conversation again with every request. A mask repeats an edit on it: a patch of a text, the same
+section left out, or a class of things stripped. What it was made on is named by its content; a patch is also found by
+the context of its hunks where the rest of the text has changed. Where neither is there, or is there more than once,
+nothing is changed and the outcome says so.
 """
 
 import hashlib
@@ -15,27 +16,37 @@ from sightline.dialects.dialect import Problem
 from sightline.edit.anchor import Anchor, Anchors
 from sightline.edit.draft import Draft
 from sightline.edit.limits import argument_problems, schema_problems
-from sightline.edit.operations import Batch, Delete, Edit, Keep, Set, SetText
-from sightline.edit.section import Section, SectionPart
+from sightline.edit.operations import Batch, Delete, Edit, Keep, SetText
+from sightline.edit.patching import Hunk, apply_patch, find
+from sightline.edit.section import Section, SectionPart, text_in
 from sightline.edit.soundness import check_sound
 from sightline.edit.stripping import Strip, stripped
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.request import Request
 from sightline.wire.jsontext import MISFIT, encode
-from sightline.wire.pointer import covers
 
-MaskKind = Literal["set_text", "delete", "strip"]
+MaskKind = Literal["set_text", "patch", "delete", "strip"]
 Result = Literal["applied", "missing", "ambiguous", "refused"]
 
 _NARROWEST: tuple[Keep, ...] = ("session", "project", "all")
-_FIRST: tuple[MaskKind, ...] = ("set_text", "delete", "strip")
+_FIRST: tuple[MaskKind, ...] = ("set_text", "patch", "delete", "strip")
+
+LEAST_CONTEXT = 12
+"""A patch with less context than so many characters is not looked for in other sections than the one that it was made
+on: "yes" is said more than once. Of system prompts there is usually one, and any context will do; so it does for a
+patch that somebody wrote by hand."""
+_SINGULAR = ("system", "developer")
+
+REPORTED = ("at", "applied", "missed", "last_exchange")
+"""What the API reports of a mask beside what it is; it may come back in a list that is put in place."""
 
 
 class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One edit that stays. `name` is the session or project that it is for.
 
-    `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither.
+    `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither. A
+    patch has `hunks`; a `set_text` has the whole `text`, for values that are no prose.
     """
 
     id: str = ""
@@ -45,6 +56,7 @@ class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     anchor: Anchor | None = None
     part: Anchor | None = None
     text: str | None = None
+    hunks: tuple[Hunk, ...] | None = None
     strip: Strip | None = None
     label: str = ""
     created: float = 0.0
@@ -62,22 +74,28 @@ class Outcome(msgspec.Struct, frozen=True):
 def read_masks(value: Json) -> tuple[Mask, ...]:
     """The masks that a JSON list holds; a fault says what is wrong with it, and then none of them counts."""
     try:
-        masks = msgspec.convert(value, tuple[Mask, ...])
+        masks = msgspec.convert([_bare(each) for each in value] if isinstance(value, list) else value, tuple[Mask, ...])
     except MISFIT as error:
         raise _wrong(f"not a list of masks: {error}") from None
     for number, mask in enumerate(masks):
         lacks = (mask.strip is None) if mask.kind == "strip" else (mask.anchor is None or mask.strip is not None)
-        if lacks or (mask.kind == "set_text") != (mask.text is not None):
+        is_text, is_patch = mask.text is not None, mask.hunks is not None
+        if lacks or (mask.kind == "set_text") != is_text or (mask.kind == "patch") != is_patch:
             raise _wrong(f"mask {number} is a {mask.kind!r} without what that needs, or with what it cannot have")
         if mask.strip is not None and (mask.strip.what == "tool") != bool(mask.strip.tool):
             raise _wrong(f"mask {number} strips {mask.strip.what!r} and names the tool {mask.strip.tool!r}")
         if (mask.scope == "all") != (mask.name == ""):
             raise _wrong(f"mask {number} is for {mask.scope!r} and names {mask.name!r}")
-    return tuple(mask if mask.id else _identified(mask) for mask in masks)
+    return tuple(mask if mask.id else identified(mask) for mask in masks)
+
+
+def _bare(value: Json) -> Json:
+    """A mask without what is only reported of it."""
+    return {key: each for key, each in value.items() if key not in REPORTED} if isinstance(value, dict) else value
 
 
 def _wrong(message: str) -> Fault:
-    hint = "A mask is what an edit with `keep` made, or a strip: kind, scope, name and anchor and text, or strip."
+    hint = "A mask is what an edit with `keep` made, or a strip: kind, scope, name and anchor and hunks, or strip."
     return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
 
 
@@ -86,38 +104,10 @@ def project_of(session: str) -> str:
     return session.rpartition("@")[2] if "@" in session else ""
 
 
-def mask_of(before: Draft, operation: Edit, after: Draft, scope: Keep, name: str) -> Mask:
-    """The mask that repeats this edit; a fault if that cannot be done.
-
-    It is anchored to what the client sent, not to what earlier edits made of it.
-    """
-    section, part = _target(before, operation)
-    sent = next((each for each in after.first.sections if each.id == section), None)
-    if sent is None:
-        raise _unkeepable("the client did not send this section, so it will not send it again")
-    anchors = Anchors(after.first)
-    part_anchor = anchors.parts(sent).get(part) if part else None
-    if part and part_anchor is None:
-        raise _unkeepable("the client did not send this part, so it will not send it again")
-    kind: MaskKind = "delete" if isinstance(operation, Delete) else "set_text"
-    text = _text(after.section(section), part) if kind == "set_text" else None
-    return _identified(
-        Mask(
-            scope=scope,
-            name="" if scope == "all" else name,
-            kind=kind,
-            anchor=anchors.sections[section],
-            part=part_anchor,
-            text=text,
-            label=sent.label,
-        )
-    )
-
-
 def strip_of(strip: Strip, scope: Keep, name: str) -> Mask:
     """The mask that strips a class of things from every request."""
     made = Mask(scope=scope, name="" if scope == "all" else name, kind="strip", strip=strip, label=strip.label)
-    return _identified(made)
+    return identified(made)
 
 
 def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mask, ...]:
@@ -140,32 +130,18 @@ def masked(draft: Draft, masks: Sequence[Mask], *, session: str, project: str) -
     return draft, tuple(outcomes)
 
 
-def _unkeepable(message: str) -> Fault:
-    hint = "New texts of sections, parts and options, and deletions, can be kept for later turns."
-    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
-
-
-def _identified(mask: Mask) -> Mask:
+def identified(mask: Mask) -> Mask:
     """The mask with an id that is the same for the same place in the same scope, so that a later edit replaces it."""
-    what = mask.strip and (mask.strip.what, mask.strip.tool)
+    what: object = mask.strip and (mask.strip.what, mask.strip.tool)
+    if _is_by_hand(mask):
+        what = mask.hunks
     place = encode(msgspec.to_builtins((mask.scope, mask.name, what, mask.anchor, mask.part)))
     return msgspec.structs.replace(mask, id=f"m_{hashlib.blake2b(place, digest_size=8).hexdigest()}")
 
 
-def _target(before: Draft, operation: Edit) -> tuple[str, str]:
-    """The section that an edit is about, and the part if it is about one."""
-    if isinstance(operation, SetText | Delete):
-        return operation.section, operation.part or ""
-    if isinstance(operation, Set):
-        for section in before.sections:
-            for part in section.parts:
-                if part.pointer and not part.deleted and part.editable and covers(part.pointer, operation.pointer):
-                    return section.id, part.id
-    raise _unkeepable("this kind of edit cannot be repeated on later requests")
-
-
-def _text(section: Section, part: str) -> str:
-    return next((each.text for each in section.parts if each.id == part), section.text)
+def _is_by_hand(mask: Mask) -> bool:
+    """Whether this is a patch that somebody wrote: it names no content, so that several can be for one section."""
+    return mask.hunks is not None and mask.anchor is not None and not mask.anchor.content
 
 
 _Place = tuple[Section, SectionPart | None]
@@ -190,7 +166,7 @@ def _heard(found: list[tuple[Mask, list[_Place]]]) -> list[tuple[Mask, list[_Pla
         key: object = id(mask)
         if mask.strip is not None:
             key = mask.strip.what, mask.strip.tool
-        elif len(places) == 1:
+        elif len(places) == 1 and not _is_by_hand(mask):
             section, part = places[0]
             key = section.id, part and part.id
         best[key] = mask, places
@@ -204,6 +180,8 @@ def _found(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
     shown = [section for section in draft.sections if not section.deleted and section.kind == mask.anchor.kind]
     if mask.part is None:
         exact = [section for section in shown if anchors.sections[section.id].content == mask.anchor.content]
+        if not exact and mask.hunks:
+            exact = [section for section, _ in _patchable([(section, None) for section in shown], mask, mask.hunks)]
         return [(section, None) for section in _told_apart(exact, anchors, mask.anchor)]
     places: list[_Place] = []
     neighbours: list[_Place] = []
@@ -215,6 +193,14 @@ def _found(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
                 places.append((section, part))
                 if anchor.before == mask.part.before:
                     neighbours.append((section, part))
+    if not places and mask.hunks:
+        alike: list[_Place] = [
+            (section, part)
+            for section in shown
+            for part in section.parts
+            if part.type == mask.part.kind and not part.deleted
+        ]
+        return _patchable(alike, mask, mask.hunks)
     if len(places) < 2:
         return places
     within = {
@@ -228,6 +214,22 @@ def _found(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
             return narrower
     both = [each for each in neighbours if each[0].id in within]
     return both if len(both) == 1 else places
+
+
+def _patchable(places: list[_Place], mask: Mask, hunks: Sequence[Hunk]) -> list[_Place]:
+    """The places in which the context of every hunk is found. Where it is found more than once in one place, that is
+    here twice: such a patch is ambiguous, as one that fits two places is."""
+    assert mask.anchor is not None  # only strips have none
+    context = sum(len(hunk.sought.strip()) for hunk in hunks)
+    if context < (1 if mask.anchor.kind in _SINGULAR or _is_by_hand(mask) else LEAST_CONTEXT):
+        return []
+    found: list[_Place] = []
+    for place in places:
+        section, part = place
+        counts = [find(section.text if part is None else part.text, hunk).count for hunk in hunks]
+        if all(counts):
+            found += [place] * max(counts)
+    return found
 
 
 def _told_apart(sections: list[Section], anchors: Anchors, anchor: Anchor) -> list[Section]:
@@ -250,12 +252,24 @@ def _applied(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, Out
     name = None if part is None else part.id
     if mask.kind == "delete":
         edit: Edit = Delete(section=section.id, part=name)
-    else:
+        if _is_deleted(draft, section.id, name):  # another deletion took it along
+            return draft, Outcome(mask.id, "applied", section.id)
+    elif mask.hunks is None:
         edit = SetText(section=section.id, part=name, text=mask.text or "")
+    else:
+        text = apply_patch(text_in(draft.section(section.id), name or ""), mask.hunks)
+        if text is None:
+            return draft, Outcome(mask.id, "missing", section.id, "the context of this edit is not in this section")
+        edit = SetText(section=section.id, part=name, text=text)
     try:
         return _sound(draft, draft.applied(edit), section.id), Outcome(mask.id, "applied", section.id)
     except Fault as fault:
         return draft, Outcome(mask.id, "refused", section.id, fault.message)
+
+
+def _is_deleted(draft: Draft, section: str, part: str | None) -> bool:
+    found = draft.section(section)
+    return found.deleted or any(each.deleted for each in found.parts if each.id == part)
 
 
 def _sound(before: Draft, after: Draft, name: str) -> Draft:

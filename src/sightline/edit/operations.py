@@ -108,24 +108,33 @@ class Reset(Operation, frozen=True, kw_only=True, tag="reset"):
     """Back to the document as it came; this too can be undone."""
 
 
+class KeepEdits(Operation, frozen=True, kw_only=True, tag="keep"):
+    """Repeat the edits that were made so far on later requests, too. The document stays as it is."""
+
+    scope: Keep
+
+
 Edit: TypeAlias = (
     SetText | Set | Insert | Remove | Move | Delete | Restore | Duplicate | SetRole | SetBody | Batch | Reset
 )
 """What changes one draft into another."""
 
 AnyOperation: TypeAlias = Edit | Undo | Redo
-"""What a person can ask for; undo and redo need the history."""
+"""What a person can do to a document; undo and redo need the history."""
+
+HoldOperation: TypeAlias = AnyOperation | KeepEdits
+"""What a person can do to what is held: also keep the edits for later requests, which needs the masks."""
 
 _HINT = (
     "Known operations: set_text, set, insert, remove, move, delete, restore, duplicate, set_role, set_body, batch, "
-    "expand, undo, redo, reset; the documentation of the API lists the fields of each."
+    "expand, keep, undo, redo, reset; the documentation of the API lists the fields of each."
 )
 
 
-def operation(value: Json) -> AnyOperation:
+def operation(value: Json) -> HoldOperation:
     """The operation that a JSON value asks for; a fault says what is wrong with it."""
     try:
-        read: AnyOperation = msgspec.convert(value, AnyOperation)
+        read: HoldOperation = msgspec.convert(value, HoldOperation)
         return read
     except MISFIT as error:
         raise Fault(Code.INVALID_REQUEST, f"no such edit: {error}", hint=_HINT, status=400) from None

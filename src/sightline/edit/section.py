@@ -100,3 +100,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     has_cache_mark: bool = False
     original_content: str | None = None
     source_message_index: int | None = None
+
+
+def text_in(section: Section, part: str) -> str:
+    """The text of a section, or of the part with this id."""
+    return next((each.text for each in section.parts if each.id == part), section.text)

@@ -64,8 +64,8 @@ def _owner(ends: list[int], hunk: _Hunk) -> int:
 
 
 def _hunks(before: str, new: str, ends: list[int]) -> list[_Hunk]:
-    head = _common_prefix(before, new)
-    tail = _common_suffix(before, new, min(len(before), len(new)) - head)
+    head = common_prefix(before, new)
+    tail = common_suffix(before, new, min(len(before), len(new)) - head)
     window = _Hunk(head, len(before) - tail, new[head : len(new) - tail])
     if _is_one(window, ends):
         return [window]
@@ -122,7 +122,7 @@ def _by_characters(before: str, new: str) -> Iterator[_Hunk]:
             yield _Hunk(start, stop, new[begin:end])
 
 
-def _common_prefix(one: str, other: str) -> int:
+def common_prefix(one: str, other: str) -> int:
     """How many characters two texts begin with alike, by halving: comparing slices is what Python does fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
@@ -134,7 +134,7 @@ def _common_prefix(one: str, other: str) -> int:
     return low
 
 
-def _common_suffix(one: str, other: str, most: int) -> int:
+def common_suffix(one: str, other: str, most: int) -> int:
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

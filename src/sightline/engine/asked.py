@@ -23,9 +23,9 @@ class Asked(msgspec.Struct, frozen=True):
     large it is thought to be, where whoever asks has thought about it. With `hold`, a person is waited for whatever the
     rules say. `budgeted` is how a chat has planned it, for the record; `exchange` is its name there, where whoever asks
     has made one; `max_wait` is the longest wait that a provider may ask for before another attempt. `conversation` is
-    the chat or the run that it is part of.
-    `is_own` says that it is a request of Sightline's own and not a client's; `retries` is how often it is sent again,
-    where whoever asks has decided that.
+    the chat or the run that it is part of. `is_own` says that it is a request of Sightline's own and not a client's;
+    `retries` is how often it is sent again, where the caller has decided that. Without `masks` the very bytes go out,
+    whatever is kept for its session; with `expect_sha256` it is refused where the body that would go out is another one.
     """
 
     dialect: str
@@ -51,6 +51,8 @@ class Asked(msgspec.Struct, frozen=True):
     conversation: str = ""
     is_own: bool = False
     retries: int | None = None
+    masks: bool = True
+    expect_sha256: str = ""
 
     @property
     def wants_array(self) -> bool:

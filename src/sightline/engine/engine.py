@@ -58,6 +58,11 @@ class Engine:
         """How many tokens the prompt has, as far as can be said without asking anybody."""
         return self.counter.estimate(prepared.choice, prepared.request)
 
+    def final(self, prepared: Prepared, *, session: str = SESSION) -> Prepared:
+        """What `ask` sends for this, after masks: for previews, hashes and estimates, and not to be sent itself."""
+        asked = question(prepared, session=session, received=0.0)
+        return prepared.with_body(self.relay.final_body(asked).data)
+
     async def measured(self, prepared: Prepared, *, asks_provider: bool, tried: Tried) -> Estimate:
         """How many tokens the prompt has: exactly where the provider is to be asked, or is at hand anyway."""
         if asks_provider:
@@ -102,13 +107,15 @@ class Engine:
         exchange: str = "",
         max_wait: float = LONGEST_WAIT,
         conversation: str = "",
+        expect_sha256: str = "",
     ) -> Reply:
         """Send it; `heard` gets each event as it comes, `tried` each attempt as it starts, `paused` what is waited for.
 
         With `hold` a person is waited for before it goes out. A caller that has seen to the account's limits itself
         `waits` for none. `noted` gets each fact but frames once it is on record; `budgeted` are facts of its caller's.
         `exchange` is the name that it gets on record, where the caller needs one beforehand; `max_wait` is the longest
-        wait that the provider may ask for before another attempt. `conversation` is the chat or run it is part of.
+        wait that the provider may ask for before another attempt. `conversation` is the chat or run it is part of. With
+        `expect_sha256` it is refused where the body that would go out, after masks, is another one.
 
         A request that gets no answer, or is refused, raises its fault. An answer that breaks off does not: what
         arrived is in the reply, with the fault.
@@ -127,10 +134,18 @@ class Engine:
             exchange=exchange,
             max_wait=max_wait,
             conversation=conversation,
+            expect_sha256=expect_sha256,
         )
-        async with await self.relay.start(asked, _attempts(tried, noted)) as relayed:
+        sent: list[str] = []
+
+        def attempted(attempt: AttemptStarted) -> None:
+            sent.append(attempt.sha256)
+            tried(attempt)
+
+        async with await self.relay.start(asked, _attempts(attempted, noted)) as relayed:
             reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)
-        self._learn(prepared, reply)
+        if sent and sent[-1] == prepared.sha256:  # counts of a body that masks or a person changed teach nothing of it
+            self._learn(prepared, reply)
         return reply
 
     async def _pause(self, prepared: Prepared, tokens: int, paused: Paused) -> None:

@@ -8,8 +8,8 @@ from msgspec import structs
 
 from sightline.dialects.dialect import Client
 from sightline.edit.draft import Draft, Editing
-from sightline.edit.masks import Outcome
 from sightline.engine import answers
+from sightline.engine.final_body import FinalBody, refuse_other
 from sightline.engine.hold import ByHand, Drop, Ending, Hold, Let
 from sightline.engine.holds import Holds
 from sightline.engine.journey import Journey
@@ -38,22 +38,19 @@ class Gate:
 
     async def request(self, journey: Journey, live: Live, outbound: Outbound, digest: str) -> Let | Relayed:
         """What goes out in place of this body, which is on record by its hash; or the answer, if nothing goes out."""
-        draft: Draft | None = None
-        outcomes: tuple[Outcome, ...] = ()
-        if self._holds.has_masks_for(session_of(journey.asked)):
-            draft, outcomes = self._masked(journey, live, outbound, digest)
+        final = self._final(journey, live, outbound, digest)
         subject = self._subject(journey)
         journey.is_stopped = self._holds.may_want_calls(subject)
         rule = self._holds.decide(subject, "request")
         if journey.asked.hold and (rule is None or rule.action == "pass"):
             rule = EVERY  # whoever sent it is there, and takes the time that it takes
         if rule is None or rule.action == "pass":
-            return Let(outbound.body, digest) if draft is None else Let(draft.data, draft.sha256)
+            return Let(final.data, digest if final.draft is None else final.sha256)
         if rule.action == "drop":
             raise _dropped_by(rule, live)
-        draft = draft or Draft.of(outbound.body, journey.chosen.dialect, journey.chosen.model)
+        draft = final.draft or Draft.of(outbound.body, journey.chosen.dialect, journey.chosen.model)
         now = self._clock.now()
-        hold = Hold(live, journey.chosen, Editing(draft), rule, now=now, report=outbound.report, masks=outcomes)
+        hold = Hold(live, journey.chosen, Editing(draft), rule, now=now, report=outbound.report, masks=final.outcomes)
         decision = await self._decided(journey, hold)
         if isinstance(decision, Let):
             return decision
@@ -63,14 +60,18 @@ class Gate:
         live.finished(decision.reply)
         return self._relayed(journey, data)
 
-    def _masked(
-        self, journey: Journey, live: Live, outbound: Outbound, digest: str
-    ) -> tuple[Draft, tuple[Outcome, ...]]:
-        before = Draft.of(outbound.body, journey.chosen.dialect, journey.chosen.model)
-        draft, outcomes = self._holds.masked(before, journey.exchange, session_of(journey.asked))
-        if draft.sha256 != digest:
-            live.masked(digest, draft.sha256, draft.data)
-        return draft, outcomes
+    def _final(self, journey: Journey, live: Live, outbound: Outbound, digest: str) -> FinalBody:
+        """The body after masks, on record where they changed it; a fault where another one was expected."""
+        asked, chosen = journey.asked, journey.chosen
+        final = self._holds.final_body(
+            outbound.body, chosen.dialect, chosen.model, session=session_of(asked), masks=asked.masks
+        )
+        if final.draft is not None:
+            self._holds.note_outcomes(journey.exchange, final.outcomes)
+            if final.sha256 != digest:
+                live.masked(digest, final.sha256, final.data)
+        refuse_other(asked.expect_sha256, digest if final.draft is None else final.sha256)
+        return final
 
     # --- a reply ---
 

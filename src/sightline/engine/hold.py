@@ -8,6 +8,7 @@ from sightline.catalog.choose import Choice
 from sightline.edit.draft import Draft, Editing
 from sightline.edit.masks import Outcome, project_of
 from sightline.engine.asked import Asked
+from sightline.engine.kept_edits import KeptEdits
 from sightline.engine.live import Live
 from sightline.engine.stopped import session_of
 from sightline.errors import Code, Fault
@@ -55,7 +56,8 @@ Decision: TypeAlias = Let | Drop | ByHand | Ending
 
 class Hold:
     """What is held, since when and until when, both as times of day. `editing` is the document under edit with its
-    history; `masks` says what became of the masks that were put on it before."""
+    history; `masks` says what became of the masks that were put on it before. `kept` are the masks that its own edits
+    have made; tool calls have none."""
 
     def __init__(
         self,
@@ -75,6 +77,7 @@ class Hold:
         self.since = now
         self.report = report
         self.masks = masks
+        self.kept = KeptEdits(editing.draft) if isinstance(editing, Editing) else None
         self._decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
 
     @property
@@ -96,6 +99,12 @@ class Hold:
     def draft(self) -> Draft | CallsDraft:
         """The document on screen."""
         return self.editing.draft
+
+    @property
+    def kept_ids(self) -> tuple[str, ...]:
+        """The ids of the masks that its edits have made, as it stands now."""
+        draft = self.draft
+        return tuple(self.kept.at(draft)) if self.kept is not None and isinstance(draft, Draft) else ()
 
     @property
     def deadline(self) -> float | None:

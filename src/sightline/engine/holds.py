@@ -1,20 +1,22 @@
 """All that is held and what can be done to it, from a look to a release; and what will be held."""
 
+import asyncio
 import logging
 from collections.abc import Callable
-
-import msgspec
 
 from sightline.budget.estimate import Estimate
 from sightline.budget.estimator import Estimator
 from sightline.catalog.choose import Choice
-from sightline.edit.draft import Draft
-from sightline.edit.masks import Mask, Outcome, mask_of, masked, meant_for, project_of, read_masks
-from sightline.edit.operations import AnyOperation, Keep, Redo, Undo
+from sightline.edit.draft import Draft, Editing
+from sightline.edit.keeping import Keeper, check_repeats
+from sightline.edit.masks import Mask, Outcome, masked, meant_for, project_of, read_masks
+from sightline.edit.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
 from sightline.edit.validity import Validity, checked
 from sightline.engine.counting import Counter
+from sightline.engine.final_body import FinalBody
 from sightline.engine.hold import ByHand, Drop, Ending, Hold, Let, not_held
-from sightline.engine.kept_interception import KeptInterception
+from sightline.engine.kept_edits import Kept, named
+from sightline.engine.kept_interception import KeptInterception, MaskCount
 from sightline.engine.memory import Memory
 from sightline.engine.stopped import Stopped
 from sightline.errors import Code, Fault
@@ -29,6 +31,10 @@ _LOG = logging.getLogger(__name__)
 
 MOST_OUTCOMES = 1000
 """So many exchanges' masks are remembered, for whoever looks at them."""
+
+COUNTS_WRITTEN_AFTER = 5.0
+"""Seconds after which the counts of masks are in the file: one write then, and none for each request. After a crash
+those of the last seconds are missing."""
 
 
 class Holds:
@@ -52,8 +58,9 @@ class Holds:
         self._unattended = unattended
         self._held: dict[str, Hold] = {}
         self._outcomes: dict[str, tuple[Outcome, ...]] = {}
-        self._interception, self._masks = (Interception(), ()) if kept is None else kept.read()
+        self._interception, self._masks, self._counts = (Interception(), (), {}) if kept is None else kept.read_all()
         self._is_closing = False
+        self._writing: asyncio.TimerHandle | None = None
         self.is_idle = True
         self._notice()
 
@@ -86,10 +93,23 @@ class Holds:
         """Other masks, all of them or none."""
         self._change(self._interception, read_masks(value))
 
+    def remove_mask(self, name: str) -> None:
+        """Without the mask of this id; a fault if there is none."""
+        if all(mask.id != name for mask in self._masks):
+            hint = "GET /api/masks lists them with their ids."
+            raise Fault(Code.USAGE, f"there is no mask {name[:80]!r}", hint=hint, status=404)
+        self._change(self._interception, tuple(mask for mask in self._masks if mask.id != name))
+
+    def count_of(self, mask: Mask) -> MaskCount:
+        """How often a mask was applied, and how often it was not."""
+        return self._counts.get(mask.id, MaskCount())
+
     def _change(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
+        ids = {mask.id for mask in masks}
+        counts = {name: count for name, count in self._counts.items() if name in ids}
         if self._kept is not None:
-            self._kept.write(interception, masks)
-        self._interception, self._masks = interception, masks
+            self._kept.write(interception, masks, counts)
+        self._interception, self._masks, self._counts = interception, masks, counts
         self._notice()
 
     def _notice(self) -> None:
@@ -126,14 +146,39 @@ class Holds:
         """Whether the requests of a session have to be read for their masks at all."""
         return bool(self._masks) and bool(meant_for(self._masks, session=session, project=project_of(session)))
 
-    def masked(self, draft: Draft, exchange: str, session: str) -> tuple[Draft, tuple[Outcome, ...]]:
-        """The draft with the masks that are meant for it."""
+    def final_body(self, body: bytes, dialect: str, model: str, *, session: str, masks: bool = True) -> FinalBody:
+        """What is sent in place of this body, which is in the dialect of its provider: the body after the masks that
+        are for its session. Without `masks` it is the very body. Nothing is noted by this: a preview asks here, too."""
+        if not masks or not self.has_masks_for(session):
+            return FinalBody(body)
+        draft = Draft.of(body, dialect, model)
         after, outcomes = masked(draft, self._masks, session=session, project=project_of(session))
-        if outcomes:
-            self._outcomes[exchange] = outcomes
-            if len(self._outcomes) > MOST_OUTCOMES:
-                del self._outcomes[next(iter(self._outcomes))]
-        return after, outcomes
+        return FinalBody(after.data, after, outcomes)
+
+    def note_outcomes(self, exchange: str, outcomes: tuple[Outcome, ...]) -> None:
+        """Masks were put on a request that is on its way: remember and count what became of them."""
+        if not outcomes:
+            return
+        self._outcomes[exchange] = outcomes
+        if len(self._outcomes) > MOST_OUTCOMES:
+            del self._outcomes[next(iter(self._outcomes))]
+        for each in outcomes:
+            count = self._counts.get(each.mask, MaskCount())
+            if each.outcome == "applied":
+                self._counts[each.mask] = MaskCount(count.applied + 1, count.missed, exchange)
+            else:
+                self._counts[each.mask] = MaskCount(count.applied, count.missed + 1, count.last_exchange)
+        if self._writing is None and self._kept is not None:
+            self._writing = asyncio.get_running_loop().call_later(COUNTS_WRITTEN_AFTER, self._write_counts)
+
+    def _write_counts(self) -> None:
+        self._writing = None
+        if self._kept is None:
+            return
+        try:
+            self._kept.write(self._interception, self._masks, self._counts)
+        except Fault as fault:
+            _LOG.error("the counts of masks could not be kept: %s", fault.message)
 
     def outcomes(self, exchange: str) -> tuple[Outcome, ...]:
         """What became of the masks on a request of this run."""
@@ -190,19 +235,30 @@ class Holds:
 
     # --- what a person does ---
 
-    def edit(self, exchange: str, operation: AnyOperation, *, word: str = "") -> Hold:
+    def edit(self, exchange: str, operation: HoldOperation, *, word: str = "") -> Hold:
         """Change the document; the new body is on record when this returns. A fault leaves everything as it was.
 
-        `word` is what the record calls it, where that is not the operation's own name.
+        `word` is what the record calls it, where that is not the operation's own name. A mask that the edit makes, or
+        that goes because the edit which made it is undone, is in the file by then, too.
         """
         hold = self.held(exchange)
+        if isinstance(operation, KeepEdits):
+            self._keep_so_far(hold, operation.scope)
+            return hold
         before = hold.draft
-        mask = None if operation.keep is None else self._mask(hold, operation, operation.keep)
+        made = {} if operation.keep is None else self._mask(hold, operation, operation.keep)
         editing = hold.editing.copied()
         after = editing.apply(operation)
-        masks = self._masks
-        if mask is not None:
-            self._change(self._interception, (*(each for each in masks if each.id != mask.id), mask))
+        masks, kept = self._masks, None
+        if hold.kept is not None and isinstance(before, Draft) and isinstance(after, Draft):
+            old = hold.kept.at(before)
+            if isinstance(operation, Undo | Redo):
+                kept = hold.kept.at(after)
+            else:
+                kept = {} if isinstance(operation, Reset) else hold.kept.standing({**old, **made}, after)
+            changed = hold.kept.changed(masks, old, kept)
+            if changed != masks:
+                self._change(self._interception, changed)
         if after.sha256 != before.sha256:
             name, of_reply = word or _word(operation), hold.phase == "tool_calls"
             try:
@@ -211,10 +267,34 @@ class Holds:
                 self._change_anyway(self._interception, masks)
                 raise
         hold.editing = editing
+        if hold.kept is not None and kept is not None and isinstance(after, Draft):
+            hold.kept.note(after, kept)
         return hold
 
-    def release(self, exchange: str, sha256: str | None) -> None:
-        """Send exactly what is on screen; `sha256` says what that is."""
+    def _keep_so_far(self, hold: Hold, scope: Keep) -> None:
+        """Make masks of all edits of a hold. Each step of its history gets those of the edits up to there, so that undo
+        takes away only what it undoes."""
+        draft, editing = hold.draft, hold.editing
+        if hold.kept is None or not isinstance(draft, Draft) or not isinstance(editing, Editing):
+            raise _not_kept()
+        keeper, now, start = Keeper(draft.first, scope, self._scope_name(hold, scope)), self._now(), hold.kept.start
+        new = named(keeper.between(start, draft), now)
+        old = hold.kept.at(draft)
+        if not new and not old:
+            hint = "Edit the request first, or choose keep before you edit: then each edit is kept as it is made."
+            raise Fault(Code.INVALID_REQUEST, "there is no edit to keep yet", hint=hint, status=422)
+        masks = hold.kept.changed(self._masks, old, new)
+        check_repeats(draft, masks, session=hold.session, project=hold.project)
+        self._change(self._interception, masks)
+        hold.kept.note(draft, new)
+        for step in editing.earlier:
+            try:
+                hold.kept.note(step, named(keeper.between(start, step), now))
+            except Fault:
+                continue  # something was there for a while that cannot be kept; what was kept then is known
+
+    def release(self, exchange: str, sha256: str | None, keep: Keep | None = None) -> None:
+        """Send exactly what is on screen; `sha256` says what that is. With `keep` its edits are repeated later."""
         if not sha256:
             hint = "Give the body_sha256 of what is on screen."
             raise Fault(Code.INVALID_REQUEST, "nothing says which body is to be sent", hint=hint, status=422)
@@ -227,6 +307,8 @@ class Holds:
             wrong = next(each for each in validity.problems if each.severity == "error")
             hint = "Correct it, or undo what caused it; it is still held."
             raise Fault(Code.INVALID_REQUEST, wrong.message, hint=hint, pointer=wrong.pointer, status=422)
+        if keep is not None:
+            self._keep_so_far(hold, keep)
         hold.live.released(draft.sha256)
         hold.decide(Let(draft.data, draft.sha256))
 
@@ -247,22 +329,33 @@ class Holds:
     def close(self) -> None:
         """The server ends; each client is told, and whoever comes now."""
         self._is_closing = True
+        if self._writing is not None:
+            self._writing.cancel()
+            self._write_counts()
         for hold in self.waiting:
             hold.decide(Ending())
 
-    def _mask(self, hold: Hold, operation: AnyOperation, scope: Keep) -> Mask:
+    def _mask(self, hold: Hold, operation: AnyOperation, scope: Keep) -> Kept:
         """The mask that an edit asks for, which is not made yet."""
         draft = hold.draft
         if isinstance(draft, CallsDraft) or isinstance(operation, Undo | Redo):
-            hint = "Leave keep out."
-            raise Fault(Code.INVALID_REQUEST, "this cannot be kept for later requests", hint=hint, status=422)
+            raise _not_kept()
+        keeper = Keeper(draft.first, scope, self._scope_name(hold, scope))
+        return named([keeper.of_edit(draft, operation, draft.applied(operation))], self._now())
+
+    def _scope_name(self, hold: Hold, scope: Keep) -> str:
+        """The session or project that a mask of this scope is for; a fault where the request names none."""
         name = {"session": hold.session, "project": hold.project, "all": ""}[scope]
         if not name and scope != "all":
             hint = "Name it in the client's base URL, /s/NAME or /s/NAME@PROJECT, or keep the edit for all requests."
             message = f"this request says nothing of its {scope}"
             raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
-        made = mask_of(draft, operation, draft.applied(operation), scope, name)
-        return msgspec.structs.replace(made, created=self._now())
+        return name
+
+
+def _not_kept() -> Fault:
+    message = "this cannot be kept for later requests"
+    return Fault(Code.INVALID_REQUEST, message, hint="Leave keep out.", status=422)
 
 
 def _drops_calls(rule: Rule) -> bool:

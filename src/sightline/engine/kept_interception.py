@@ -1,6 +1,7 @@
 """What is intercepted, kept over restarts: mode, rules and masks, in one small file of the data folder."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,9 +15,18 @@ from sightline.wire.jsontext import MISFIT, decode, encode
 FILE_NAME = "interception.json"
 
 
-class _Kept(msgspec.Struct, forbid_unknown_fields=True):
+class MaskCount(msgspec.Struct, frozen=True):
+    """How often a mask was applied and how often it was not, and to which exchange it was applied last."""
+
+    applied: int = 0
+    missed: int = 0
+    last_exchange: str = ""
+
+
+class _Kept(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     interception: Json
     masks: tuple[Mask, ...] = ()
+    counts: dict[str, MaskCount] = {}
 
 
 class KeptInterception:
@@ -27,18 +37,25 @@ class KeptInterception:
 
     def read(self) -> tuple[Interception, tuple[Mask, ...]]:
         """What was kept last. A file that cannot be read is a fault: nothing may pass by a rule that is only lost."""
+        interception, masks, _ = self.read_all()
+        return interception, masks
+
+    def read_all(self) -> tuple[Interception, tuple[Mask, ...], dict[str, MaskCount]]:
+        """The same, with the counts of each mask by its id."""
         try:
             kept = msgspec.convert(decode(self._path.read_bytes()), _Kept)
-            return Interception.of(kept.interception), kept.masks
+            return Interception.of(kept.interception), kept.masks, kept.counts
         except (FileNotFoundError, NotADirectoryError):
-            return Interception(), ()
+            return Interception(), (), {}
         except (OSError, *MISFIT, Fault) as error:
             hint = "Correct the file, or take it away to begin without rules and masks."
             raise Fault(Code.CONFIG, f"{self._path} cannot be read: {error}", hint=hint) from None
 
-    def write(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
+    def write(
+        self, interception: Interception, masks: tuple[Mask, ...], counts: Mapping[str, MaskCount] | None = None
+    ) -> None:
         """Keep this, whole or not at all, for its owner alone."""
-        data = encode(msgspec.to_builtins(_Kept(interception.plain(), masks)))
+        data = encode(msgspec.to_builtins(_Kept(interception.plain(), masks, dict(counts or {}))))
         fresh = self._path.with_name(f"{FILE_NAME}.{os.getpid()}")
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -50,3 +67,17 @@ class KeptInterception:
         except OSError as error:
             hint = "Check the folder's permissions and the space on the disk; until then it is as it was."
             raise Fault(Code.CONFIG, f"{self._path}: {error.strerror}", hint=hint) from None
+
+
+class KeptMasks(KeptInterception):
+    """The masks of a data folder, for a command that sends without a server: they change what it sends, but nothing is
+    held, because nobody could release it, and nothing is written."""
+
+    def read_all(self) -> tuple[Interception, tuple[Mask, ...], dict[str, MaskCount]]:
+        """The masks alone."""
+        return Interception(), super().read_all()[1], {}
+
+    def write(
+        self, interception: Interception, masks: tuple[Mask, ...], counts: Mapping[str, MaskCount] | None = None
+    ) -> None:
+        """The file is the server's."""

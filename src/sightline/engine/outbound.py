@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -59,7 +60,7 @@ class PassingOn:
 
     def on(self, asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Outbound:
         """The request as it goes to its provider."""
-        body, report = _own_body(asked, choice)
+        body, report, _ = body_of(asked, choice)
         is_untouched = body is asked.body
         sent = asked.coded if is_untouched and asked.coded is not None else body
         # While the choice is held here, nothing else has its id.
@@ -91,9 +92,19 @@ def own_call(asked: Asked, choice: Choice, variables: Mapping[str, str], body: b
     )
 
 
-def translated(asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Outbound:
-    """The client's request in the dialect of the provider."""
-    provider, spoken = choice.provider, choice.dialect
+class Written(NamedTuple):
+    """The body for the provider; `report` and `client` are there as in `Outbound`."""
+
+    body: bytes
+    report: Report | None = None
+    client: Request | None = None
+
+
+def body_of(asked: Asked, choice: Choice) -> Written:
+    """The body that goes to the provider, before masks: no address and no key is needed for it."""
+    if choice.dialect == asked.dialect:
+        return Written(*_own_body(asked, choice))
+    spoken = choice.dialect
     client = dialect(asked.dialect).read_request(decode(asked.body))
     _refuse_kept_state(asked, client)
     request = msgspec.structs.replace(client, model=choice.model)
@@ -105,6 +116,13 @@ def translated(asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Ou
     is_strict = asked.strict or (choice.route is not None and choice.route.strict)
     if is_strict and report.refusals:
         raise _lossy(report, spoken)
+    return Written(body, report, client)
+
+
+def translated(asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Outbound:
+    """The client's request in the dialect of the provider."""
+    provider, spoken = choice.provider, choice.dialect
+    body, report, client = body_of(asked, choice)
     call = call_to(provider, spoken, choice.model, body, stream=asked.is_stream)
     headers = list(call.headers)
     if "user-agent" not in {name.lower() for name, _ in headers}:

@@ -22,6 +22,7 @@ def question(
     budgeted: tuple[JsonObject, ...] = (),
     max_wait: float = LONGEST_WAIT,
     conversation: str = "",
+    expect_sha256: str = "",
 ) -> Asked:
     """The request that was prepared, byte for byte, for the provider that was chosen."""
     path, query = path_of(prepared.dialect, prepared.choice.model, stream=prepared.is_stream)
@@ -44,6 +45,7 @@ def question(
         conversation=conversation,
         is_own=True,
         retries=None if prepared.choice.route is None else prepared.choice.route.retries,
+        expect_sha256=expect_sha256,
     )
 
 

@@ -1,18 +1,20 @@
 """A request on its last step before the socket: the exact body, the call that takes it, and what was lost."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sightline.catalog.choose import Choice
 from sightline.catalog.compose import Prompt, compose
 from sightline.dialects.dialect import Target
 from sightline.dialects.endpoint import call_to
+from sightline.dialects.registry import dialect
 from sightline.dialects.translate import write_request
 from sightline.errors import Code, Fault
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.call import Call
+from sightline.wire.jsontext import decode
 
 _MOST_BY_DEFAULT = 8192
 """The limit of a reply where the dialect demands one and nobody has said any."""
@@ -34,6 +36,17 @@ class Prepared:
     def sha256(self) -> str:
         """The hash of the body that is shown and sent."""
         return hashlib.sha256(self.body).hexdigest()
+
+    def with_body(self, body: bytes) -> "Prepared":
+        """The same with the body that masks made of it, for whoever shows or counts it. It is not for sending: masks
+        would be put on it again."""
+        if body == self.body:
+            return self
+        try:
+            request = dialect(self.dialect).read_request(decode(body))
+        except Fault:  # a mask may leave what the dialect cannot read; then the bytes alone tell
+            request = self.request
+        return replace(self, request=request, body=body, call=replace(self.call, body=body))
 
 
 def prepared(prompt: Prompt, choice: Choice) -> Prepared:

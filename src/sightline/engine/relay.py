@@ -10,6 +10,7 @@ from sightline.catalog.choose import Choice
 from sightline.catalog.provider import Provider
 from sightline.engine.asked import Asked
 from sightline.engine.counting import Counter
+from sightline.engine.final_body import FinalBody, refuse_other
 from sightline.engine.gate import Gate, carrying
 from sightline.engine.hold import Let
 from sightline.engine.holds import Holds
@@ -18,11 +19,12 @@ from sightline.engine.hub import Hub, RunObserver
 from sightline.engine.journey import Journey
 from sightline.engine.live import Live
 from sightline.engine.memory import Memory
-from sightline.engine.outbound import Outbound, PassingOn, configured_secrets, translated
+from sightline.engine.outbound import Outbound, PassingOn, body_of, configured_secrets, translated
 from sightline.engine.overheard import Overheard, Telling
 from sightline.engine.patience import can_tick, kept_alive
 from sightline.engine.relayed import Relayed
 from sightline.engine.routing import has_credential, routed
+from sightline.engine.stopped import session_of
 from sightline.errors import Code, Fault
 from sightline.store.entries import Noted
 from sightline.transport.clock import Clock
@@ -111,6 +113,14 @@ class Relay:
             if not journey.is_passing:
                 self._forget(journey)
 
+    def final_body(self, asked: Asked) -> FinalBody:
+        """The body that this request goes out with, after masks: the same steps as a send takes, and nothing sent."""
+        choice = self._routed(asked)
+        body = body_of(asked, choice).body
+        return self.holds.final_body(
+            body, choice.dialect, choice.model, session=session_of(asked), masks=asked.masks and not asked.counts
+        )
+
     @property
     def observer(self) -> RunObserver | None:
         """Whoever follows runs from outside."""
@@ -186,6 +196,8 @@ class Relay:
             outbound = make(asked, choice, variables) if shown is None or choice.provider.embedded else shown
             self._refuse_itself(outbound.request.url)
             digest = self._noted(journey, live, outbound) if let is None else let.sha256
+            if let is None:
+                refuse_other(asked.expect_sha256, digest)
             answer = await self._sent(journey, live, outbound if let is None else carrying(outbound, let), digest)
             live.answered(*_head_of(answer))
             if isinstance(answer, Refused):

@@ -37,8 +37,13 @@ class Means:
         self._catalog = catalog
         self._environment = environment
 
-    def asked(self, exchange: Recorded, *, model: str = "", body: bytes | None = None) -> Asked:
+    def asked(
+        self, exchange: Recorded, *, model: str = "", body: bytes | None = None, masks: bool | None = None
+    ) -> Asked:
         """What to send: the same bytes to the same provider, these bytes to it, or the same request to another model.
+
+        `masks` says whether the masks that are active now are put on it. Unless somebody says so, who asks for these
+        very bytes gets them; what is translated from the client's own request gets masks as that did.
 
         What cannot be sent, or only without the key that it needs, is a fault before anything is tried.
         """
@@ -47,7 +52,9 @@ class Means:
         if model:
             arriving: DialectName = exchange.received.dialect  # type: ignore[assignment] # nothing else ever comes
             self._need_key(choose(self._catalog, model, has_key=self._has_key, arriving=arriving).provider)
-            return elsewhere(exchange, model)
+            asked = elsewhere(exchange, model)
+            is_as_received = asked.dialect != exchange.spoken
+            return replace(asked, masks=is_as_received if masks is None else masks)
         name = exchange.summary.provider
         provider = self._catalog.providers.get(name)
         if not name:
@@ -60,7 +67,7 @@ class Means:
             message = f"the client's credential for {name} is not on record"
             raise Fault(Code.AUTH, message, hint=f"Set key_env in [providers.{name}] to the name of a variable.")
         self._need_key(provider)
-        asked = again(exchange)
+        asked = replace(again(exchange), masks=bool(masks))
         return asked if body is None else _edited(asked, body)
 
     def _need_key(self, provider: Provider) -> None:
@@ -84,10 +91,12 @@ class Resending:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self, summary: Summary, *, model: str = "", body: bytes | None = None) -> str:
+    async def start(
+        self, summary: Summary, *, model: str = "", body: bytes | None = None, masks: bool | None = None
+    ) -> str:
         """Send this exchange again; the answer is the new exchange's id, as soon as that is on record."""
         exchange = await recorded(self._store, summary)
-        return await self.send(self._means.asked(exchange, model=model, body=body))
+        return await self.send(self._means.asked(exchange, model=model, body=body, masks=masks))
 
     async def send(self, asked: Asked) -> str:
         """Send a request that no client waits for; the answer is its exchange's id, as soon as that is on record."""

@@ -30,7 +30,7 @@ export interface Amendment {
   pointer?: string;
 }
 
-/** What a thing is, what it says, and what stood before it, which only tells equal things apart. */
+/** What a thing is, what it says, and what stood before it, which only tells equal things apart. A patch written by hand names the kind alone. */
 export interface Anchor {
   kind: string;
   content: string;
@@ -237,7 +237,7 @@ export interface ChangeShown {
   after: string;
 }
 
-/** What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` names all. */
+/** What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` names all. `kept` are the ids of the masks that edits of this hold have made. */
 export interface Changed {
   id: string;
   state: "cancelled" | "dropped" | "failed" | "finished" | "held" | "received" | "sending";
@@ -252,6 +252,7 @@ export interface Changed {
   hold?: HoldShown;
   edit_cost?: EditCost;
   masks?: Outcome[];
+  kept?: string[];
 }
 
 /** One thing that was looked at, whether it held, and what was seen. */
@@ -641,6 +642,14 @@ export interface HoldShown {
   queue: string[];
 }
 
+/** `old`, between `before` and `after`, becomes `new`. */
+export interface Hunk {
+  before?: string;
+  old?: string;
+  new?: string;
+  after?: string;
+}
+
 /** What came of a file, or would: new pairs and topics, and pairs that were here already. */
 export interface ImportShown {
   pairs: number;
@@ -670,6 +679,13 @@ export interface InsertOperation {
 /** What is held: nothing, the next request, every request, or what the rules say. */
 export interface Intercepting {
   mode: "every" | "next" | "off" | "rules";
+}
+
+/** Repeat the edits that were made so far on later requests, too. The document stays as it is. */
+export interface KeepEditsOperation {
+  op: "keep";
+  keep?: "all" | "project" | "session" | null;
+  scope: "all" | "project" | "session";
 }
 
 /** The last send of a view. `telemetry` is the latest that is told of it, without its messages and pairs, which the pair has. */
@@ -749,15 +765,16 @@ export interface MadeShown {
   suites: string[];
 }
 
-/** One edit that stays. `name` is the session or project that it is for. `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither. */
+/** One edit that stays. `name` is the session or project that it is for. `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither. A patch has `hunks`; a `set_text` has the whole `text`, for values that are no prose. */
 export interface Mask {
   id?: string;
   scope?: "all" | "project" | "session";
   name?: string;
-  kind: "delete" | "set_text" | "strip";
+  kind: "delete" | "patch" | "set_text" | "strip";
   anchor?: Anchor | null;
   part?: Anchor | null;
   text?: string | null;
+  hunks?: Hunk[] | null;
   strip?: Strip | null;
   label?: string;
   created?: number;
@@ -844,11 +861,12 @@ export interface PairOpened {
   standing: "excluded" | "hidden" | "included" | "left_out";
   tokens: TokenBand;
   run: string;
+  is_edited: boolean;
   earlier_answers: AnswerShown[];
   telemetry: Telemetry[];
 }
 
-/** A question and its answer, as they stand in a view. `asking` is the model that is asked instead while an answer of another is kept; `earlier` is how many answers stand behind this one. */
+/** A question and its answer, as they stand in a view. `asking` is the model that is asked instead while an answer of another is kept; `earlier` is how many answers stand behind this one. `is_edited`: its words were changed while the request was held, and these were sent. */
 export interface PairShown {
   id: string;
   topic: string;
@@ -870,6 +888,7 @@ export interface PairShown {
   standing: "excluded" | "hidden" | "included" | "left_out";
   tokens: TokenBand;
   run: string;
+  is_edited: boolean;
 }
 
 /** The same for how often cases pass; `p` is McNemar's exact test where each was tried once. */
@@ -1544,7 +1563,7 @@ export interface ViewShown {
   tools_trouble: FaultShown | null;
 }
 
-export type Operation = SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation | UndoOperation | RedoOperation | ExpandOperation;
+export type Operation = SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation | UndoOperation | RedoOperation | KeepEditsOperation | ExpandOperation;
 
 export type Fact = ReceivedFact | TranslatedFact | HeldFact | EditedFact | ReleasedFact | DroppedFact | AnsweredFact | BudgetedFact | AttemptStartedFact | FrameArrivedFact | ExchangeFinishedFact | ExchangeFailedFact | ExchangeCancelledFact;
 

@@ -142,7 +142,7 @@ def test_a_send_can_be_held_edited_and_let_go(tmp_path: Path) -> None:
         await stage.service.sends.ended()
         assert stage.sent() == ["goodbye"]
         pair = stage.pair(name)
-        assert (pair.user_text, pair.state) == ("hello", "complete")
+        assert (pair.user_text, pair.is_edited, pair.state) == ("goodbye", True, "complete")
         assert stage.relays.kinds()[:3] == ["received", "budgeted", "held"]
         assert stage.relays.relay.holds.is_idle, "no rule was needed, and none is left behind"
 

@@ -1,5 +1,7 @@
+import asyncio
 from pathlib import Path
 
+from sightline.edit.operations import SetText
 from sightline.engine.evaluating.case_worker import FileShelf
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.evals.target import CommandSpec, TargetSpec
@@ -47,6 +49,34 @@ def test_a_conversation_is_held_with_what_the_model_really_said(tmp_path: Path) 
         assert [turn.text for turn in result.turns] == ["Hello Ada", "Ada", "third"]
         assert [turn.verdict for turn in result.score.turns] == ["pass", "pass", "pass"]
         assert (len(result.observation.exchanges), result.observation.requests) == (3, 3)
+
+    play(story, tmp_path)
+
+
+def test_words_that_were_edited_while_a_turn_was_held_stay_edited_in_the_next_turns(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [knows(upstream, SAYS)]
+        holds = stage.stage.engine.relay.holds
+        holds.set_mode("every")
+        running = asyncio.ensure_future(stage.run(talk()))
+        new = {"My name is Ada.": "My name is Ada, mind.", "What is my name?": "What is my first name?"}
+        for _ in range(3):
+            with stage.stage.hub.watch() as watch:
+                while not holds.waiting:
+                    await anext(watch)
+            (hold,) = holds.waiting
+            for section in hold.draft.sections:
+                if section.text in new:
+                    holds.edit(hold.exchange, SetText(section=section.id, text=new.pop(section.text)))
+            holds.release(hold.exchange, hold.draft.sha256)
+        standing = await running
+        assert [each["content"] for each in upstream.seen[2].json()["messages"]] == [
+            "Be brief.", "My name is Ada, mind.", "Hello Ada", "What is my first name?", "Ada", "And again?",
+        ]  # fmt: skip
+        (result,) = standing.results
+        assert [message.parts[0].text for message in result.turns[1].asked][1::2] == [
+            "My name is Ada, mind.", "What is my first name?",
+        ]  # fmt: skip
 
     play(story, tmp_path)
 

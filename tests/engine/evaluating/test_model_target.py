@@ -1,7 +1,9 @@
 import asyncio
+import hashlib
 from pathlib import Path
 
 from sightline.errors import Code
+from sightline.evals.options import Options
 from sightline.evals.target import TargetSpec
 from sightline.model.exchange import Received
 from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, play, verdicts
@@ -39,6 +41,32 @@ def test_an_answer_says_what_was_sent_and_where_it_is_on_record(tmp_path: Path) 
         assert isinstance(received, Received)
         assert result.observation.request_sha256 == received.sha256
         assert (result.observation.finish, result.observation.requests) == ("stop", 1)
+
+    play(story, tmp_path)
+
+
+def test_the_preview_the_result_and_the_cache_have_the_hash_of_the_body_after_masks(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        holds = stage.stage.engine.relay.holds
+        hunks = [{"old": "capital of France", "new": "largest city of France"}]
+        mask = {"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": hunks}
+        names = (f"e_{number}" for number in range(9))
+
+        async def sent() -> str:
+            preview = stage.evaluation.preview(stage.suite(), "france", ACME, Options()).prepared
+            assert preview is not None
+            (result,) = (await stage.run(cases=("france",), cache=True, run=next(names))).results
+            assert result.observation.request_sha256 == preview.sha256
+            return preview.sha256
+
+        first = await sent()
+        holds.set_masks([mask])
+        assert await sent() != first
+        assert len(upstream.seen) == 2, "the answer to another body is no answer to this one"
+        assert hashlib.sha256(upstream.seen[1].body).hexdigest() == await sent()
+        holds.set_masks([])
+        assert await sent() == first
+        assert len(upstream.seen) == 2, "both were asked before"
 
     play(story, tmp_path)
 

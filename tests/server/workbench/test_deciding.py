@@ -319,7 +319,8 @@ def test_an_edit_that_is_kept_is_made_again_on_the_next_request(stage: DeskStage
     system = person.view(exchange)["sections"][0]["id"]
     person.edited(exchange, op="set_text", section=system, text="Be brief.", keep="project")
     (mask,) = person.get("/api/masks")
-    assert (mask["scope"], mask["name"], mask["text"]) == ("project", "lab", "Be brief.")
+    assert (mask["scope"], mask["name"], mask["kind"]) == ("project", "lab", "patch")
+    assert mask["hunks"] == [{"before": "Be ", "old": "kind", "new": "brief", "after": "."}]
     person.release(exchange)
     waiting.result(20)
     exchange, waiting = stage.hold(BODY, session="other@lab")
@@ -327,6 +328,33 @@ def test_an_edit_that_is_kept_is_made_again_on_the_next_request(stage: DeskStage
     assert (view["sections"][0]["text"], view["dirty"]) == ("Be brief.", True)
     assert [outcome["outcome"] for outcome in view["masks"]] == ["applied"]
     assert person.edited(exchange, op="reset")["sections"][0]["text"] == "Be kind."
+    person.release(exchange)
+    waiting.result(20)
+    assert person.put("/api/masks", []) == []
+
+
+def test_edits_are_kept_after_they_are_made_and_by_the_release(stage: DeskStage) -> None:
+    person = stage.person
+    exchange, waiting = stage.hold(BODY, session="kept@lab")
+    system = person.view(exchange)["sections"][0]["id"]
+    person.edited(exchange, op="set_text", section=system, text="Be brief.")
+    assert person.edit(exchange, op="keep", scope="forever")[0] == 400
+    view = person.edited(exchange, op="keep", scope="session")
+    (mask,) = person.get("/api/masks")
+    assert (view["kept"], mask["name"]) == ([mask["id"]], "kept@lab")
+    person.edited(exchange, op="undo")
+    assert person.get("/api/masks") == []
+    person.edited(exchange, op="redo")
+    assert [each["id"] for each in person.get("/api/masks")] == [mask["id"]]
+    assert person.edited(exchange, op="reset")["kept"] == []
+    assert person.get("/api/masks") == []
+    shown = person.edited(exchange, op="set_text", section=system, text="Be terse.")["body_sha256"]
+    assert person.act(exchange, "release", {"body_sha256": shown, "keep": "always"})[0] == 422
+    assert person.act(exchange, "release", {"body_sha256": shown, "keep": "all"})[0] == 200
+    waiting.result(20)
+    assert [each["scope"] for each in person.get("/api/masks")] == ["all"]
+    exchange, waiting = stage.hold(BODY, session="other")
+    assert person.view(exchange)["sections"][0]["text"] == "Be terse."
     person.release(exchange)
     waiting.result(20)
     assert person.put("/api/masks", []) == []

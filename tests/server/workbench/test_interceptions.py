@@ -161,3 +161,40 @@ def test_rules_mode_and_masks_survive_a_restart_and_holds_do_not(tmp_path: Path)
         assert person.get("/api/interception") == {"mode": "every"}
         assert person.get("/api/holds") == []
         assert person.view(exchange)["state"] == "cancelled"
+
+
+# --- masks ------------------------------------------------------------------------------------------
+
+TERSE = {"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [{"old": "kind", "new": "terse"}]}
+KIND = {"model": "m", "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]}
+
+
+def test_a_mask_reports_how_often_it_was_applied_and_is_removed_by_its_id(stage: DeskStage) -> None:
+    person = stage.person
+    person.put("/api/interception", {"mode": "off"})
+    strip = {"scope": "session", "name": "one", "kind": "strip", "strip": {"class": "tool", "tool": "weigh"}}
+    first, second = person.put("/api/masks", [TERSE, strip])
+    assert (first["applied"], first["missed"], first["last_exchange"]) == (0, 0, None)
+    exchange = stage.ask(KIND, session="one").result(30).exchange
+    stage.ask(BODY, session="two").result(30)
+    first, second = person.get("/api/masks")
+    assert {key: first[key] for key in ("scope", "kind", "applied", "missed", "last_exchange")} == {
+        "scope": "all", "kind": "patch", "applied": 1, "missed": 1, "last_exchange": exchange,
+    }  # fmt: skip
+    assert (second["applied"], second["missed"], second["last_exchange"]) == (0, 1, None)
+    assert "at" in first
+    assert person.put("/api/masks", [second, first])[1]["applied"] == 1  # what was read can be put back
+    assert person.ask("DELETE", f"/api/masks/{second['id']}") == (200, [first])
+    status, told = person.ask("DELETE", f"/api/masks/{second['id']}")
+    assert (status, told["error"]["hint"]) == (404, "GET /api/masks lists them with their ids.")
+    assert person.ask("GET", f"/api/masks/{first['id']}")[0] == 405
+
+
+def test_counts_are_there_after_a_restart(tmp_path: Path) -> None:
+    with desk_stage(tmp_path) as stage:
+        stage.person.put("/api/interception", {"mode": "off"})
+        stage.person.put("/api/masks", [TERSE])
+        exchange = stage.ask(KIND).result(30).exchange
+    with served(tmp_path, (tmp_path / "sightline.toml").read_text()) as server:
+        (mask,) = Person(server).get("/api/masks")
+    assert (mask["applied"], mask["missed"], mask["last_exchange"]) == (1, 0, exchange)

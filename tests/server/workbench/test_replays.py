@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pytest
 
 from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
+from tests.person import Person
 from tests.store.traffic import chat_body, chat_stream
 from tests.upstream import LAST, Upstream, chunk, head, pieces, says, streams
 
@@ -134,6 +136,7 @@ def test_when_the_server_ends_an_answer_may_finish_unless_nobody_wants_to_wait(
         ({"model": ""}, "the model has no name"),
         ({"body": {}}, "body is no string"),
         ({"body": None}, "body is no string"),
+        ({"masks": "yes"}, "neither true nor false"),
         ({"body": "{"}, ""),
         ({"body": "{}"}, "names no model"),
         ({"body": "\ud800"}, "half a character"),
@@ -174,3 +177,39 @@ def test_what_is_not_there_cannot_be_sent_again(acme: Upstream, server: Served) 
     status, told = replayed(server, old, {"model": "no-such-model"})
     assert (status, told["error"]["code"]) == (422, "model_unknown")
     assert len(acme.seen) == 1
+
+
+PATCH = {"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": [{"old": "hi", "new": "ho"}]}
+
+
+def test_a_replay_sends_the_very_bytes_whatever_masks_say_unless_they_are_asked_for(
+    acme: Upstream, server: Served
+) -> None:
+    acme.script = [streams(*FRAMES)]
+    old = asked(server)
+    Person(server).put("/api/masks", [PATCH])
+    other = BODY.replace(b"hi", b"and hi").decode()
+    for order, sent in (
+        ({}, BODY),
+        ({"body": other}, other.encode()),
+        ({"masks": False}, BODY),
+        ({"masks": True}, BODY.replace(b"hi", b"ho")),
+        ({"masks": True, "body": other}, BODY.replace(b"hi", b"and ho")),
+    ):
+        _, told = replayed(server, old, order)
+        view = ended(server, told["id"])
+        assert acme.seen[-1].body == sent
+        assert view["hashes"]["sent"] == view["body_sha256"] == hashlib.sha256(sent).hexdigest()
+
+
+def test_a_request_for_another_model_has_each_mask_once(acme: Upstream, server: Served) -> None:
+    acme.script = [streams(*FRAMES), streams(*FRAMES), says(MESSAGE), streams(*FRAMES)]
+    person = Person(server)
+    person.put("/api/masks", [{**PATCH, "hunks": [{"old": "hi", "new": "hihi"}]}])
+    old = asked(server)
+    assert acme.seen[0].json()["messages"][-1]["content"] == "hihi"
+    for order, words in (({"model": "acme/m"}, "hihi"), ({"model": "claude/c"}, "hihi")):
+        _, told = replayed(server, old, order)
+        ended(server, told["id"])
+        assert words in acme.seen[-1].body.decode()
+        assert "hihihi" not in acme.seen[-1].body.decode()

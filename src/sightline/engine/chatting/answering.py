@@ -38,7 +38,8 @@ async def _unnoticed(_run: str) -> None:
 class Wanted:
     """One attempt of the pair `pair`. With `toolsets` the model may call those tools, and with `step` a person looks at
     each round; `budgeted` is what the record shall know of how it was planned. `began` is told of a run for it before
-    that begins, `went` of how far it has come. `conversation` names the chat that it is part of."""
+    that begins, `went` of how far it has come. `conversation` names the chat that it is part of. With `expect_sha256` its
+    first request is refused if another body would go out."""
 
     pair: str
     prepared: Prepared
@@ -49,6 +50,7 @@ class Wanted:
     began: Callable[[str], Awaitable[None]] = _unnoticed
     went: Going = lambda _messages: None
     conversation: str = ""
+    expect_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ class Asking:
             noted=noted,
             budgeted=wanted.budgeted,
             conversation=wanted.conversation,
+            expect_sha256=wanted.expect_sha256,
         )
         return Given(reply)
 

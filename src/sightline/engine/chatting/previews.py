@@ -7,6 +7,7 @@ from sightline.chat.assembly import question
 from sightline.chat.pair import Trouble
 from sightline.chat.plan import Plan, plan_of
 from sightline.chat.trouble import prompt_too_large, trouble_of
+from sightline.engine.chatting.answering import SESSION
 from sightline.engine.chatting.sends import first_request
 from sightline.engine.chatting.views import Looking, Views
 from sightline.engine.engine import Engine
@@ -53,7 +54,7 @@ class Previews:
         text, attachments = self.views.asked(text, attachments)
         try:
             plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces)
-            ready = first_request(plan, looking.choice)
+            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
         except Fault as fault:
             return Preview(trouble=trouble_of(fault))
         left_out = plan.preflight_count if plan.settings.preflight_trimming else 0

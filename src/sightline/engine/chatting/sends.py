@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from sightline.budget.ledger import READY
@@ -13,13 +14,14 @@ from sightline.chat.plan import Plan, plan_of
 from sightline.chat.quota import Quota, quota_of, waiting_by
 from sightline.chat.sending import Ending, Pause, Step, sending
 from sightline.chat.telemetry import Telemetry
-from sightline.engine.chatting.answering import Answering
+from sightline.engine.chatting.answering import SESSION, Answering
 from sightline.engine.chatting.chat import Chat
 from sightline.engine.chatting.models import Models
 from sightline.engine.chatting.taken_up import TakenUp
 from sightline.engine.chatting.underway import Order, Steps, Underway
 from sightline.engine.chatting.views import Looking, Sent, Views
 from sightline.engine.engine import Engine
+from sightline.engine.final_body import refuse_other
 from sightline.engine.hub import Hub
 from sightline.engine.preparing import Prepared, prepared
 from sightline.errors import Code, Fault
@@ -100,8 +102,10 @@ class Sends:
             text, attachments = self._views.asked(text, attachments)
             plan = plan_of(looking.view, text, attachments, replaces=replaces)
             order = self._order(looking, plan, looking.choice, hold=hold, step=step)
-            if expect_sha256 and order.first.sha256 != expect_sha256:
-                raise _refused("preview_outdated", "what would be sent is not what was looked at", "Look at it again.")
+            if expect_sha256:
+                refuse_other(expect_sha256, self._engine.final(order.first, session=SESSION).sha256)
+                # Masks may change until it goes out, so the relay looks once more.
+                order = replace(order, expect_sha256=expect_sha256)
             steps, first = self._first(order, quota)
             history = self._chat.history
             topic = history.get(replaces).topic if replaces else looking.view.topic

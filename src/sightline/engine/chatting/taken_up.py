@@ -15,12 +15,15 @@ from sightline.engine.chatting.breaking import Breaking, BrokenOff
 from sightline.engine.chatting.chat import Chat
 from sightline.engine.chatting.deltas import Deltas
 from sightline.engine.chatting.live_answer import LiveAnswer, partial_of
+from sightline.engine.chatting.revisions import revise
 from sightline.engine.chatting.tracing import Tracing
 from sightline.engine.engine import Engine
+from sightline.engine.held_changes import Changes, held_changes
 from sightline.engine.hub import Hub
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, StreamEvent
 from sightline.model.message import Message
+from sightline.store.entries import Noted
 
 
 class TakenUp:
@@ -40,6 +43,7 @@ class TakenUp:
         self._deltas = Deltas(pair, chat.announce, lambda: chat.is_watched)
         self._live = LiveAnswer("", self._deltas)
         self._begun = asyncio.Event()
+        self._changes: Changes = ()
 
     @property
     def so_far(self) -> Answer:
@@ -74,7 +78,7 @@ class TakenUp:
     async def _ended(self) -> ChatFact:
         taken = TakenRun(self._run, self._begun.set, self._went)
         try:
-            given = await self._breaking.done(self._answering.take_up(taken, self._heard, self._tracing.noted))
+            given = await self._breaking.done(self._answering.take_up(taken, self._heard, self._noted))
         except BrokenOff:
             return PairCancelled(self.pair, self._partial("cancelled"), self._tracing.exchange)
         except Fault as fault:
@@ -83,7 +87,15 @@ class TakenUp:
             if fault.code is Code.CANCELLED:
                 return PairCancelled(self.pair, self._partial("cancelled"), self._tracing.exchange)
             return PairFailed(self.pair, trouble_of(fault), self._partial("error"), self._tracing.exchange)
-        return ended_by(self.pair, given, self._tracing.exchange, self._engine.clock.now())
+        fact = ended_by(self.pair, given, self._tracing.exchange, self._engine.clock.now())
+        if isinstance(fact, PairAnswered):
+            answer = await revise(self._chat, self.pair, (), fact.answer, self._changes)
+            fact = PairAnswered(self.pair, answer or fact.answer)
+        return fact
+
+    def _noted(self, noted: Noted) -> None:
+        self._tracing.noted(noted)
+        self._changes += held_changes(self._engine.relay.holds, noted)
 
     def _heard(self, event: StreamEvent) -> None:
         self._live.heard(event)

@@ -20,15 +20,18 @@ from sightline.engine.chatting.breaking import Breaking, BrokenOff
 from sightline.engine.chatting.chat import Chat
 from sightline.engine.chatting.deltas import Deltas
 from sightline.engine.chatting.live_answer import LiveAnswer, partial_of
+from sightline.engine.chatting.revisions import revise
 from sightline.engine.chatting.tracing import Tracing
 from sightline.engine.chatting.views import Looking, Sent
 from sightline.engine.engine import Engine
+from sightline.engine.held_changes import Changes, held_changes
 from sightline.engine.hub import Hub
 from sightline.engine.preparing import Prepared, prepared
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, StreamEvent
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
+from sightline.store.entries import Noted
 from sightline.transport.clock import Clock
 
 Steps = Generator[Step, Outcome, Ending]
@@ -37,7 +40,7 @@ Steps = Generator[Step, Outcome, Ending]
 @dataclass(frozen=True, slots=True)
 class Order:
     """What was decided before the send began, and nothing changes any more: not the plan, nor whom it is for. `first`
-    is the very request of the first attempt."""
+    is the very request of the first attempt; with `expect_sha256` it is refused if it would go out as another body."""
 
     looking: Looking
     plan: Plan
@@ -46,6 +49,7 @@ class Order:
     hold: bool = False
     step: bool = False
     toolsets: tuple[str, ...] = ()
+    expect_sha256: str = ""
 
 
 class Underway:
@@ -70,6 +74,8 @@ class Underway:
         self._run = ""
         self._recorded = 0
         self._predicted: int | None = None
+        self._changes: Changes = ()
+        self._sent: tuple[str, ...] = ()
         self._began = engine.clock.elapsed()
         self._breaking = Breaking()
         self._resumed: asyncio.Future[Resumed] | None = None
@@ -134,7 +140,7 @@ class Underway:
         told = self.sent.telemetry
         budgeted, self._recorded = self._tracing.planned(told[self._recorded :]), len(told)
         self._deltas.restart()
-        self._given = None
+        self._given, self._changes, self._sent = None, (), attempt.ids
         try:
             given = await self._answered(attempt, budgeted)
         except Fault as fault:
@@ -160,8 +166,13 @@ class Underway:
             self._begin_run,
             self._went,
             conversation,
+            order.expect_sha256 if attempt.number == 1 else "",
         )
-        return await self._breaking.done(self._answering.answer(wanted, self._heard, self._tracing.noted))
+        return await self._breaking.done(self._answering.answer(wanted, self._heard, self._noted))
+
+    def _noted(self, noted: Noted) -> None:
+        self._tracing.noted(noted)
+        self._changes += held_changes(self._engine.relay.holds, noted)
 
     async def _begin_run(self, run: str) -> None:
         """The pair knows its run before that begins: who is there when this process is not must find it."""
@@ -213,9 +224,13 @@ class Underway:
 
     async def _conclude(self, ending: Ending) -> None:
         exchange = self._tracing.exchange
+        answer = None
         if ending.kind == "delivered":
             assert self._given is not None
-            await self._chat.happen(PairAnswered(self.pair, self._answer(self._given, exchange)))
+            answer = self._answer(self._given, exchange)
+        answer = await revise(self._chat, self.pair, self._sent, answer, self._changes)
+        if answer is not None:
+            await self._chat.happen(PairAnswered(self.pair, answer))
         elif ending.kind == "failed":
             assert ending.fault is not None
             trouble, partial = trouble_of(self._final or ending.fault), self._partial("error")

@@ -148,7 +148,9 @@ class WithTools:
             heard=heard,
             noted=noted,
             is_stepping=wanted.step,
-            opening=Opening(hold=wanted.hold, waits=False, budgeted=wanted.budgeted),
+            opening=Opening(
+                hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256
+            ),
             origin={
                 "kind": "chat",
                 "pair": wanted.pair,

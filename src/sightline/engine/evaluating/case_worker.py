@@ -10,6 +10,7 @@ from sightline.engine.evaluating.grading import Graders
 from sightline.engine.evaluating.observing import told
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.wanted import Target, Wanted
+from sightline.engine.held_changes import Changes, carried
 from sightline.errors import Code, Fault
 from sightline.evals.delivery.attachment import FileForm
 from sightline.evals.delivery.delivery import Delivery, deliver
@@ -131,11 +132,13 @@ class CaseWorker:
         observations: list[Observation] = []
         scores: list[CaseScore] = []
         are_cached = True
+        changes: Changes = ()
         for number, turn in enumerate(case.turns):
             said = turn_messages(case, number, [each.messages for each in observations])
             delivery = self._delivered(case, target, said)
-            messages = windowed(delivery.messages, case.window_size)
+            messages = windowed(carried(delivery.messages, changes), case.window_size)
             given = await target.answer(self._wanted(case, delivery, messages, trial))
+            changes += given.changes  # what was edited on its way stays as it was sent
             are_cached = are_cached and given.is_cached
             is_last = number + 1 == len(case.turns)
             observation = given.observation if is_last else _answerable(given.observation)

@@ -158,7 +158,7 @@ class Evaluation:
             return Preview(delivery)
         means = Means(self.engine, self._rates, Purse(), PREFIX, self.surroundings.make_id)
         model = ModelTarget(spec, self.surroundings.choice(spec.model), means)
-        return Preview(delivery, model.prepared(delivery.messages, found.tools))
+        return Preview(delivery, model.final(model.prepared(delivery.messages, found.tools)))
 
     # --- parts ---
 

@@ -14,6 +14,7 @@ from sightline.engine.evaluating.purse import Purse
 from sightline.engine.evaluating.rates import LONGEST
 from sightline.engine.evaluating.sharing import Admitted, Admitting
 from sightline.engine.evaluating.wanted import Given, Wanted, unanswered
+from sightline.engine.held_changes import Changes, carried, held_changes
 from sightline.engine.preparing import Prepared, prepared
 from sightline.errors import Fault
 from sightline.evals.observation import Observation
@@ -23,6 +24,7 @@ from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.reply import Reply
 from sightline.model.tools import Tool
+from sightline.store.entries import Noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,10 @@ class _Way:
     means: Means
     began: float
     sha256: str
+    changes: Changes = ()
+
+    def noted(self, noted: Noted) -> None:
+        self.changes += held_changes(self.means.engine.relay.holds, noted)
 
     def tried(self, attempt: AttemptStarted) -> None:
         self.reservation.release()
@@ -79,6 +85,10 @@ class ModelTarget:
         """The exact bytes for these messages."""
         return prepared(self.prompt(messages, tools), self.choice)
 
+    def final(self, ready: Prepared) -> Prepared:
+        """The same after masks, as it goes out: for its hash, and to be shown."""
+        return self._means.engine.final(ready, session=self._means.session)
+
     async def answer(self, wanted: Wanted) -> Given:
         """The answer, or why there is none."""
         return await self.asked(self.prompt(wanted.messages, wanted.tools), wanted)
@@ -98,26 +108,26 @@ class ModelTarget:
             ready = prepared(prompt, self.choice)
         except Fault as fault:
             return unanswered(wanted, fault)
-        key = ""
+        key, final = "", self.final(ready)
         if self._cache is not None:
-            key = self._cache.key(ready, wanted.trial)
-            found = await self._cache.find(key, ready.sha256)
+            key = self._cache.key(final, wanted.trial)
+            found = await self._cache.find(key, final.sha256)
             if found is not None:
-                again = self._observed(found.reply, wanted, ready.sha256, found.exchange, found.seconds)
+                again = self._observed(found.reply, wanted, final.sha256, found.exchange, found.seconds)
                 return Given(again, is_cached=True)
         exchange = self._means.make_id()
         try:
-            observation = await self._sent(ready, wanted, exchange)
+            observation, changes = await self._sent(ready, wanted, exchange)
         except Fault as fault:
             failed = unanswered(wanted, fault).observation
             return Given(
-                msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=ready.sha256, requests=1)
+                msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=final.sha256, requests=1)
             )
         self._means.purse.spend(observation.cost)
         # What a person changed on its way is no answer to what was asked, and a broken one none at all.
-        if self._cache is not None and not observation.error and observation.request_sha256 == ready.sha256:
+        if self._cache is not None and not observation.error and observation.request_sha256 == final.sha256:
             self._cache.keep(key, exchange)
-        return Given(observation)
+        return Given(observation, changes=changes)
 
     async def close(self) -> None:
         """What is to be remembered is."""
@@ -130,7 +140,7 @@ class ModelTarget:
         tokens = means.engine.estimate(ready).tokens if means.rates.counts_tokens(self.choice) else 0
         return await means.rates.admitted(self.choice, tokens)
 
-    async def _sent(self, ready: Prepared, wanted: Wanted, exchange: str) -> Observation:
+    async def _sent(self, ready: Prepared, wanted: Wanted, exchange: str) -> tuple[Observation, Changes]:
         means, reservation = self._means, await self.admitted(ready)
         way = _Way(reservation, means, means.engine.clock.elapsed(), ready.sha256)
         try:
@@ -143,10 +153,13 @@ class ModelTarget:
                 waits=False,
                 exchange=exchange,
                 max_wait=LONGEST,
+                noted=way.noted,
             )
         finally:
             reservation.release()
-        return self._observed(reply, wanted, way.sha256, exchange, means.engine.clock.elapsed() - way.began)
+        seconds = means.engine.clock.elapsed() - way.began
+        asked = replace(wanted, messages=carried(wanted.messages, way.changes))
+        return self._observed(reply, asked, way.sha256, exchange, seconds), way.changes
 
     def _observed(self, reply: Reply, wanted: Wanted, sha256: str, exchange: str, seconds: float) -> Observation:
         return msgspec.structs.replace(

@@ -27,7 +27,7 @@ class ReplayTarget:
     async def answer(self, wanted: Wanted) -> Given:
         """The recorded answer; where there is none, the nearest recording and in what it differs."""
         try:
-            ready = self._model.prepared(wanted.messages, wanted.tools)
+            ready = self._model.final(self._model.prepared(wanted.messages, wanted.tools))
             lines = lines_of(ready.dialect, ready.body, ready.choice.model)
             recorded = await self._library.at(lines, wanted.trial, ready.dialect)
             if recorded is None:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from sightline.edit.conversation_changes import Change
 from sightline.engine.chatting.with_tools import Equipment
 from sightline.engine.evaluating.model_target import Means, ModelTarget
 from sightline.engine.evaluating.observing import observed_run
 from sightline.engine.evaluating.rates import LONGEST
 from sightline.engine.evaluating.wanted import Given, Wanted, refuse_tools, unanswered
+from sightline.engine.held_changes import carried, held_changes
 from sightline.engine.preparing import Prepared
 from sightline.engine.running.asking import Gate
 from sightline.engine.running.judging import Judging, Said
@@ -27,11 +29,13 @@ DENIED = "Nobody is there to approve it: this tool is not allowed in evals."
 
 @dataclass(slots=True)
 class _Heard:
-    """What the facts of a run tell beside its end: its exchanges, and how long each call took."""
+    """What the facts of a run tell beside its end: its exchanges, how long each call took, and what a person changed in
+    its requests."""
 
     elapsed: Callable[[], float]
     exchanges: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    changes: list[tuple[Change, ...]] = field(default_factory=list)
     _begun: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, fact: RunFact) -> None:
@@ -87,16 +91,23 @@ class ToolsTarget:
                     "toolsets": list(spec.toolsets),
                 },
                 told=heard,
+                noted=lambda noted: heard.changes.extend(held_changes(self._means.engine.relay.holds, noted)),
                 gate=Gate(self._admitted, LONGEST),
             )
             observation = observed_run(ended, run, choice, heard.seconds)
         except Fault as fault:
             return unanswered(wanted, fault)
         self._means.purse.spend(observation.cost)
+        changes = tuple(heard.changes)
         return Given(
             msgspec.structs.replace(
-                observation, asked=wanted.messages, question=wanted.question, exchanges=tuple(heard.exchanges)
-            )
+                observation,
+                messages=carried(observation.messages, changes),
+                asked=carried(wanted.messages, changes),
+                question=wanted.question,
+                exchanges=tuple(heard.exchanges),
+            ),
+            changes=changes,
         )
 
     async def _admitted(self, ready: Prepared) -> Callable[[], None]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from sightline.engine.held_changes import Changes
 from sightline.errors import Code, Fault
 from sightline.evals.observation import Observation
 from sightline.evals.target import TargetSpec
@@ -26,10 +27,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An answer. `is_cached`: it was given before, and nobody was asked."""
+    """An answer. `is_cached`: it was given before, and nobody was asked. `changes` are what a person made of the
+    question while it was held."""
 
     observation: Observation
     is_cached: bool = False
+    changes: Changes = ()
 
 
 class Target(Protocol):

@@ -31,11 +31,12 @@ from sightline.transport.retry import LONGEST_WAIT
 @dataclass(frozen=True, slots=True)
 class Opening:
     """How one request is sent: held until a person lets it go, waiting for the account's limits, and with what its
-    caller wants on record of its plan."""
+    caller wants on record of its plan. With `expect_sha256` it is refused if another body would go out."""
 
     hold: bool = False
     waits: bool = True
     budgeted: tuple[JsonObject, ...] = ()
+    expect_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class Asking:
                 exchange=exchange,
                 max_wait=gate.max_wait,
                 conversation=self.conversation,
+                expect_sha256=opening.expect_sha256,
             )
         except Fault as fault:
             return Replied(Reply(fault=way.dropped or fault, dialect=self.choice.dialect), sent=way.sent)

@@ -115,6 +115,7 @@ def _intercepting(interceptions: Interceptions | None) -> Calls:
             "GET": telling(lambda: interceptions.masks),
             "PUT": lambda call: interceptions.set_masks(call.receive),
         },
+        "masks/*": {"DELETE": lambda call: interceptions.remove_mask(call.name)},
     }
 
 

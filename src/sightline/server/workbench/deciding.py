@@ -4,7 +4,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from sightline.edit.operations import operation
+from sightline.edit.operations import Keep, operation
 from sightline.engine.expanding import Expand, expand
 from sightline.engine.hold import Hold
 from sightline.engine.holds import Holds
@@ -56,13 +56,15 @@ class Deciding:
         return self._showing.held(hold, self._viewing.now(hold), before if is_known else None)
 
     async def release(self, exchange: str, receive: Receive) -> Decided:
-        """Send exactly what is on screen."""
-        sha256 = (await order(receive)).get("body_sha256")
+        """Send exactly what is on screen; with `keep` its edits are repeated on later requests."""
+        wanted = await order(receive)
+        sha256 = wanted.get("body_sha256")
         if not isinstance(sha256, str) or not sha256:
             hint = "Give the body_sha256 of what is on screen."
             raise Fault(Code.INVALID_REQUEST, "nothing says which body is to be sent", hint=hint, status=422)
+        keep = _scope(wanted.get("keep"))
         await self._held(exchange)
-        self._holds.release(exchange, sha256)
+        self._holds.release(exchange, sha256, keep)
         return Decided(exchange, "sending", sha256)
 
     async def drop(self, exchange: str, receive: Receive) -> Decided:
@@ -91,6 +93,15 @@ class Deciding:
         if hold is None:
             await self._records.facts(exchange)
         return self._holds.held(exchange)
+
+
+def _scope(value: Json) -> Keep | None:
+    try:
+        scope: Keep | None = msgspec.convert(value, Keep | None)
+        return scope
+    except MISFIT:
+        hint = 'keep is "session", "project" or "all".'
+        raise Fault(Code.INVALID_REQUEST, f"nothing can be kept for {value!r}"[:120], hint=hint, status=422) from None
 
 
 def _check_expand(wanted: Json) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from sightline.edit.masks import Mask
 from sightline.engine.holds import Holds
 from sightline.errors import Code, Fault
 from sightline.intercept.rules import Rule
@@ -33,7 +34,18 @@ class Interceptions:
     @property
     def masks(self) -> Sequence[JsonObject]:
         """The edits that are repeated on later requests; each says its scope, also where that is the usual one."""
-        return [{**msgspec.to_builtins(mask), "scope": mask.scope} for mask in self._holds.masks]
+        return [self._reported(mask) for mask in self._holds.masks]
+
+    def _reported(self, mask: Mask) -> JsonObject:
+        count = self._holds.count_of(mask)
+        return {
+            **msgspec.to_builtins(mask),
+            "scope": mask.scope,
+            "at": mask.created,
+            "applied": count.applied,
+            "missed": count.missed,
+            "last_exchange": count.last_exchange or None,
+        }
 
     async def set_mode(self, receive: Receive) -> Intercepting:
         """Another mode."""
@@ -54,6 +66,11 @@ class Interceptions:
     async def set_masks(self, receive: Receive) -> Sequence[JsonObject]:
         """Other masks."""
         self._holds.set_masks(await ordered(receive))
+        return self.masks
+
+    async def remove_mask(self, name: str) -> Sequence[JsonObject]:
+        """Without one of them; the answer is the list that is left."""
+        self._holds.remove_mask(name)
         return self.masks
 
 

@@ -9,7 +9,7 @@ from sightline.server.asgi import Receive
 from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.orders import MOST_WITH_BODY, order
 
-_KNOWN = ("model", "body")
+_KNOWN = ("model", "body", "masks")
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.MODEL_UNKNOWN: 422}
 """What would mean the API's own token, or the exchange, if it had its usual status."""
 
@@ -23,31 +23,34 @@ class Replays:
 
     async def start(self, exchange: str, receive: Receive) -> JsonObject:
         """Send it again; the answer names the new exchange, which is on record and under way."""
-        model, body = _wanted(await order(receive, MOST_WITH_BODY))
+        model, body, masks = _wanted(await order(receive, MOST_WITH_BODY))
         if self._resending is None:
             message = "this server answers from the record and sends nothing"
             raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
         summary = await self._exchanges.summary(exchange)
         try:
-            return {"id": await self._resending.start(summary, model=model, body=body)}
+            return {"id": await self._resending.start(summary, model=model, body=body, masks=masks)}
         except Fault as fault:
             if fault.status is None:
                 fault.status = _STATUS.get(fault.code)
             raise
 
 
-def _wanted(wanted: JsonObject) -> tuple[str, bytes | None]:
+def _wanted(wanted: JsonObject) -> tuple[str, bytes | None, bool | None]:
     for name in wanted:
         if name not in _KNOWN:
             raise _wrong(f"{name[:40]!r} is not known")
-    if len(wanted) > 1:
+    if "model" in wanted and "body" in wanted:
         raise _wrong("model and body are not for one replay")
     model = _text(wanted, "model")
     body = _text(wanted, "body")
     if model == "":
         raise _wrong("the model has no name")
+    masks = wanted.get("masks")
+    if "masks" in wanted and not isinstance(masks, bool):
+        raise _wrong("masks is neither true nor false")
     try:
-        return model or "", None if body is None else body.encode()
+        return model or "", None if body is None else body.encode(), masks if isinstance(masks, bool) else None
     except UnicodeEncodeError:
         raise _wrong("the body has half a character, which no bytes can carry") from None
 
@@ -60,5 +63,8 @@ def _text(wanted: JsonObject, name: str) -> str | None:
 
 
 def _wrong(message: str) -> Fault:
-    hint = 'Send {} for the same again, {"model": "…"} for another model, or {"body": "…"} for an edited body.'
+    hint = (
+        'Send {} for the same again, {"model": "…"} for another model, or {"body": "…"} for an edited body; '
+        '"masks": true puts the masks on it that are active now.'
+    )
     return Fault(Code.INVALID_REQUEST, message, hint=hint, status=400)

@@ -74,7 +74,8 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` names all."""
+    """What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` names all.
+    `kept` are the ids of the masks that edits of this hold have made."""
 
     id: str
     state: State
@@ -89,6 +90,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hold: HoldShown | None = None
     edit_cost: EditCost | None = None
     masks: tuple[Outcome, ...] | None = None
+    kept: tuple[str, ...] | None = None
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

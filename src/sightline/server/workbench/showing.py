@@ -86,6 +86,7 @@ class Showing:
             ),
             edit_cost=look.cost,
             masks=hold.masks or self._holds.outcomes(hold.exchange),
+            kept=hold.kept_ids,
         )
 
     def _over(self, look: Look, facts: list[Noted]) -> Shown:

@@ -79,6 +79,7 @@
  * @property {{ pointer: string, what: string, why: string, severity: string }[]} [losses]
  * @property {{ pointer: string, what: string, why: string, severity?: string }[]} [additions]
  * @property {{ mask: any, outcome: string, section: string, why: string }[]} [masks]
+ * @property {string[]} [kept] the ids of the masks that edits of this hold have made
  * @property {{ received?: string | null, sent?: string | null, reply?: string | null }} [hashes]
  * @property {Fact[]} [facts]
  * @property {FaultTold | string | null} [fault]

@@ -75,6 +75,7 @@ def _orders(run: str, began: EvalBegan, engine: Engine, around: Surroundings, th
         config=there.config,
         calibration=engine.memory.calibration.to_json(),
         variables={name: around.environment[name] for name in names if name in around.environment},
+        masks=engine.relay.holds.masks,
     )
     return Orders(begin, there.ours, frozenset(spec.name for spec in began.targets if _is_here(spec)))
 

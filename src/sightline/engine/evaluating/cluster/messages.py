@@ -8,6 +8,7 @@ import msgspec
 from sightline.budget.estimate import Estimate
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Facts
+from sightline.edit.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.evals.facts import Key
 from sightline.model.usage import Usage
@@ -48,7 +49,8 @@ class Introduction(msgspec.Struct, frozen=True):
 
 class Begin(msgspec.Struct, frozen=True, omit_defaults=True, tag="begin", kw_only=True):
     """All that a host needs besides files. `began` is the fact of the run, `process` the driver's name, `config` where
-    the configuration file would lie below the folder of the suites. `variables` hold keys."""
+    the configuration file would lie below the folder of the suites. `variables` hold keys; `masks` are those that are
+    active at home when the run begins."""
 
     run: str
     began: bytes
@@ -59,6 +61,7 @@ class Begin(msgspec.Struct, frozen=True, omit_defaults=True, tag="begin", kw_onl
     config: str = ""
     calibration: bytes = b""
     variables: dict[str, str] = {}
+    masks: tuple[Mask, ...] = ()
 
     def __repr__(self) -> str:
         return f"Begin({self.run!r})"

@@ -104,6 +104,7 @@ class PairShowing:
             "summary_of": pair.summary_of,
             "standing": standing,
             "tokens": TokenBand(0, 0, 0) if sizer is None else band(sizer.pair(pair)),
+            "is_edited": pair.is_edited,
             "run": pair.run or ("" if answer is None else answer.run),
         }
 

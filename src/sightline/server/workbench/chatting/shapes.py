@@ -76,7 +76,8 @@ class TroubleShown(msgspec.Struct, frozen=True):
 
 class PairShown(msgspec.Struct, frozen=True, kw_only=True):
     """A question and its answer, as they stand in a view. `asking` is the model that is asked instead while an answer
-    of another is kept; `earlier` is how many answers stand behind this one."""
+    of another is kept; `earlier` is how many answers stand behind this one. `is_edited`: its words were changed while
+    the request was held, and these were sent."""
 
     id: str
     topic: str
@@ -98,6 +99,7 @@ class PairShown(msgspec.Struct, frozen=True, kw_only=True):
     standing: Literal["included", "excluded", "left_out", "hidden"]
     tokens: TokenBand
     run: str
+    is_edited: bool
 
 
 class PairOpened(PairShown, frozen=True, kw_only=True):

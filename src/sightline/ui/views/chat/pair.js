@@ -57,6 +57,7 @@ function Head({ pair, standing }) {
     ${pair.hand === "in" ? html`<span class="badge in" title="Kept by hand: it is shown whatever the filter says">kept</span>` : null}
     ${pair.star ? html`<span class="stars" role="img" aria-label=${`${pair.star} of 3 stars`}>${"★".repeat(pair.star)}</span>` : null}
     ${pair.flag === "blue" ? null : html`<span class="badge grey" title="Flagged grey">grey</span>`}
+    ${pair.is_edited ? html`<span class="badge" title="Changed while a request was held: this is what was sent">edited</span>` : null}
     ${pair.summary_of.length ? html`<span class="badge sum" title="This summary stands for these pairs">summary of ${pair.summary_of.length}</span>` : null}
     ${pair.topic_path.length ? html`<span class="pair-topic cut">${pair.topic_path.join(" › ")}</span>` : null}
     <span class="pair-model cut">${pair.asking ? `${pair.model} → ${pair.asking}` : pair.model}</span>

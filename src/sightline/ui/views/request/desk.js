@@ -218,7 +218,14 @@ export class Desk {
   /** @param {Operation} operation @returns {Operation} */
   _kept(operation) {
     const keep = this.keep.value;
-    return keep && ["set_text", "delete"].includes(operation.op) ? { ...operation, keep } : operation;
+    return keep && ["set_text", "set", "delete"].includes(operation.op) ? { ...operation, keep } : operation;
+  }
+
+  /** Keep edits from now on, and those that were made so far. @param {"" | "session" | "project" | "all"} scope */
+  async keepFor(scope) {
+    this.keep.value = scope;
+    await this._edits.flush();
+    if (scope && this.view.peek()?.can_undo) await this.apply({ op: "keep", scope });
   }
 
   /** A place in the document is meant in the body that is shown. @param {Operation} operation @returns {Operation} */
@@ -232,6 +239,7 @@ export class Desk {
     const name = String(operation.part ?? operation.section ?? "");
     if (this.refusals.value.has(name)) this._tellRefusal(name, "");
     this._answers++;
+    if (operation.op === "keep") toast(answer.kept?.length === 1 ? "1 edit is kept for later requests." : `${answer.kept?.length ?? 0} edits are kept for later requests.`);
     if (!answer.order) this._isForeign = true;
     this._take(answer);
   }
@@ -241,6 +249,8 @@ export class Desk {
     const message = [error.message, error.hint].filter(Boolean).join(" ");
     if (operation.op === "set_text") this._tellRefusal(String(operation.part ?? operation.section), message);
     else toastError(error);
+    // Nothing is kept, so the button must not say so.
+    if (operation.op === "keep") this.keep.value = "";
     if (error.status === 409 || error.status === 404) setTimeout(() => void this.load());
   }
 

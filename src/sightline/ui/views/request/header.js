@@ -119,7 +119,7 @@ function HoldActions({ desk, view, panel, onPanel }) {
       align: "left",
       children: html`<span class="cut">${desk.keep.value ? SCOPES.find(([scope]) => scope === desk.keep.value)?.[1] : "Keep edits…"}</span>${h(Icon, { name: "down" })}`,
       choices: [
-        ...SCOPES.map(([scope, label]) => ({ label, detail: scope ? "applied to later requests too" : "", isChosen: desk.keep.value === scope, run: () => (desk.keep.value = scope) })),
+        ...SCOPES.map(([scope, label]) => ({ label, detail: scope ? "applied to later requests too" : "", isChosen: desk.keep.value === scope, run: () => void desk.keepFor(scope) })),
         "line",
         { label: "Show all kept edits…", run: () => onPanel("masks") },
       ],

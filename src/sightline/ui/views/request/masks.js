@@ -7,7 +7,7 @@ import { Icon } from "../../widgets/icon.js";
 import { toast, toastError } from "../../widgets/toast.js";
 
 /** @import { Desk } from "./desk.js" */
-/** @typedef {{ id?: string, scope?: string, name?: string, kind: string, anchor?: any, part?: any, text?: string | null, strip?: { class: string, older_than?: number, tool?: string } | null, created?: number, label?: string }} Mask */
+/** @typedef {{ id?: string, scope?: string, name?: string, kind: string, anchor?: any, part?: any, text?: string | null, hunks?: { old?: string, new?: string }[] | null, applied?: number, missed?: number, strip?: { class: string, older_than?: number, tool?: string } | null, created?: number, label?: string }} Mask */
 
 const SCOPES = /** @type {Record<string, string>} */ ({ session: "session", project: "project", all: "everywhere" });
 const OUTCOMES = /** @type {Record<string, string>} */ ({ applied: "applied here", missing: "its section is not in this request", ambiguous: "several sections match", refused: "refused" });
@@ -18,9 +18,11 @@ export function Masks({ desk, onClose }) {
   const [problem, setProblem] = useState("");
   const view = desk.view.value;
   const outcomes = new Map((view?.masks ?? []).map((each) => [typeof each.mask === "string" ? each.mask : each.mask?.id, each]));
+  // An edit that is kept makes a mask, and undo takes it away again.
+  const kept = (view?.kept ?? []).join(" ");
   useEffect(() => {
     get("/api/masks").then((answer) => setMasks(answer.masks ?? answer), (error) => setProblem(error.message));
-  }, []);
+  }, [kept]);
   const save = async (/** @type {Mask[]} */ wanted) => {
     try {
       const answer = await put("/api/masks", wanted);
@@ -33,7 +35,7 @@ export function Masks({ desk, onClose }) {
   };
   const remove = async (/** @type {Mask} */ mask) => {
     const before = masks ?? [];
-    if (await save(before.filter((each) => each !== mask))) toast("No longer kept.", { action: { label: "Undo", run: () => void save(before) } });
+    if (await save(before.filter((each) => each.id !== mask.id))) toast("No longer kept.", { action: { label: "Undo", run: () => void save(before) } });
   };
   return html`<div class="masks">
     <div class="toolbar"><h2>Kept edits</h2><span class="soft wide-only">They change later requests by themselves; what they are about is found by its content, never by its position.</span><span class="card-gap"></span>
@@ -54,6 +56,13 @@ export function Masks({ desk, onClose }) {
   </div>`;
 }
 
+/** @param {{ old?: string, new?: string }[]} hunks */
+function changed(hunks) {
+  const cut = (/** @type {string} */ text) => (text.length > 40 ? `${text.slice(0, 40)}…` : text);
+  const words = hunks.slice(0, 2).map((hunk) => (hunk.old ? `“${cut(hunk.old)}” → “${cut(hunk.new ?? "")}”` : `adds “${cut(hunk.new ?? "")}”`));
+  return `${words.join(", ")}${hunks.length > 2 ? ` and ${hunks.length - 2} more` : ""}` || "as it came";
+}
+
 /** @param {Mask} mask */
 function said(mask) {
   if (mask.kind === "strip" && mask.strip) {
@@ -62,6 +71,7 @@ function said(mask) {
     if (what === "tool") return `leave out the tool ${tool}`;
     return `leave out tool results older than ${age ?? 0} turns`;
   }
+  if (mask.kind === "patch") return `change ${mask.label || `a ${mask.anchor?.kind ?? ""} section`}: ${changed(mask.hunks ?? [])}`;
   const words = mask.label || (mask.text ? `“${mask.text.slice(0, 90)}${mask.text.length > 90 ? "…" : ""}”` : "");
   const where = typeof mask.anchor === "object" && mask.anchor?.kind ? `${mask.anchor.kind} section` : "section";
   return mask.kind === "delete" ? `delete a ${where} ${words}` : `another text for a ${where}: ${words}`;

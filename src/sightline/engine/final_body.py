@@ -1,0 +1,36 @@
+"""The body that is sent, after masks. `Holds.final_body` makes it; whatever shows, hashes or sends one asks there."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+from sightline.edit.draft import Draft
+from sightline.edit.masks import Outcome
+from sightline.errors import Code, Fault
+
+
+@dataclass(frozen=True)
+class FinalBody:
+    """`data` is what is sent unless a person edits it while it is held. `draft` is there where masks were looked for,
+    and then `outcomes` say what became of each."""
+
+    data: bytes
+    draft: Draft | None = None
+    outcomes: tuple[Outcome, ...] = ()
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of `data`, in hex."""
+        return hashlib.sha256(self.data).hexdigest() if self.draft is None else self.draft.sha256
+
+
+def refuse_other(expected: str, sha256: str) -> None:
+    """A fault where another body was looked at than the one that would be sent now."""
+    if expected and expected != sha256:
+        raise Fault(
+            Code.USAGE,
+            "what would be sent is not what was looked at",
+            hint="Look at it again.",
+            status=409,
+            details={"code": "preview_outdated"},
+        )
