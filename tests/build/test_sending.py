@@ -39,7 +39,7 @@ def test_the_server_of_the_folder_sends_unless_it_is_to_be_apart(tmp_path: Path)
             assert isinstance(engine.relay, Relay)
         async with AsyncExitStack() as stack:
             means = means_of(loaded, folder, stack)
-            engine_through(RunningServer(server.url, server.token), loaded, means, stack, notice=print)
+            await engine_through(RunningServer(server.url, server.token), loaded, folder, means, stack, notice=print)
             means.memory.ledger.sent("acme", "m", 5, 0.0)
         assert not (folder / "learned.json").exists(), "the server counts, and this process not once more"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sightline.edit.masks import read_masks
-from sightline.engine.kept_interception import FILE_NAME, KeptInterception, KeptMasks, MaskCount
+from sightline.engine.kept_interception import FILE_NAME, BorrowedInterception, KeptInterception, MaskCount
 from sightline.errors import Code, Fault
 from sightline.intercept.interception import Interception
 from sightline.intercept.rules import Rules
@@ -63,12 +63,12 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert caught.value.hint
 
 
-def test_a_command_has_the_masks_and_nothing_that_could_hold_it(tmp_path: Path) -> None:
+def test_a_command_reads_rules_and_masks_and_writes_nothing(tmp_path: Path) -> None:
     kept = KeptInterception(tmp_path)
     kept.write(Interception().with_mode("every"), MASKS, {MASKS[0].id: MaskCount(1, 2, "x_1")})
     assert kept.read_all()[2] == {MASKS[0].id: MaskCount(1, 2, "x_1")}
     before = (tmp_path / FILE_NAME).read_bytes()
-    alone = KeptMasks(tmp_path)
-    assert alone.read_all() == (Interception(), MASKS, {})
+    alone = BorrowedInterception(tmp_path)
+    assert alone.read_all() == (Interception().with_mode("every"), MASKS, {})
     alone.write(Interception(), ())
     assert (tmp_path / FILE_NAME).read_bytes() == before

@@ -19,7 +19,6 @@ from sightline.engine.evaluating.cluster.fleet import Elsewhere, Fleet, Needs
 from sightline.engine.evaluating.evaluation import Evaluation
 from sightline.engine.evaluating.surroundings import Surroundings
 from sightline.engine.hub import Hub, Record
-from sightline.engine.kept_interception import KeptMasks
 from sightline.engine.running.runner import Runner
 from sightline.engine.running.toolsets import Toolsets
 from sightline.settings import Toolset
@@ -91,7 +90,7 @@ async def open_evaluation(
         server = None if fleet is not None else await running_server(folder, stack, apart=apart)
         there: Elsewhere | None = None
         if server is not None:
-            engine = engine_through(server, loaded, means, stack, notice=notice)
+            engine = await engine_through(server, loaded, folder, means, stack, notice=notice)
         else:
             engine, hub = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
             there = None if fleet is None else elsewhere(loaded, fleet, hub.record, root)

@@ -8,7 +8,7 @@ from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import SystemClock
 from sightline.build.parts import hearing, means_of, nowhere, opened_relay, opened_store
 from sightline.engine.counting import Counter
-from sightline.engine.kept_interception import KeptMasks
+from sightline.engine.kept_interception import BorrowedInterception
 from sightline.engine.memory import Memory
 from sightline.errors import Fault
 
@@ -34,7 +34,7 @@ def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared"
     from sightline.engine.holds import Holds
 
     folder = data_folder(data)
-    holds = Holds(Memory(folder, SystemClock().now), SystemClock().now, KeptMasks(folder))
+    holds = Holds(Memory(folder, SystemClock().now), SystemClock().now, BorrowedInterception(folder))
     body = holds.final_body(prepared.body, prepared.dialect, prepared.choice.model, session=session)
     return prepared.with_body(body.data)
 
@@ -61,7 +61,7 @@ async def open_engine(
         server = await running_server(folder, stack, apart=apart)
         if server is not None:
             means = means_of(loaded, folder, stack)
-            yield engine_through(server, loaded, means, stack, notice=notice, is_recorded=is_recorded)
+            yield await engine_through(server, loaded, folder, means, stack, notice=notice, is_recorded=is_recorded)
             return
         record: Record = nowhere
         if is_recorded:
@@ -97,7 +97,9 @@ async def open_relay(
     async with AsyncExitStack() as stack:
         record = await opened_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
-        means, kept = means_of(loaded, folder, stack), KeptMasks(folder)
-        relay, hub = await opened_relay(loaded, means, record.record, stack, is_told=True, interception=kept)
+        means, kept = means_of(loaded, folder, stack), BorrowedInterception(folder)
+        relay, hub = await opened_relay(
+            loaded, means, record.record, stack, is_told=True, interception=kept, unattended=lambda: None
+        )
         hub.hear = hearing(record)
         yield relay, record

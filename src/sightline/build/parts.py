@@ -155,9 +155,8 @@ async def opened_relay(
     from sightline.engine.holds import Holds
     from sightline.engine.hub import Hub
 
-    exporter: Exporter | None = None
-    if is_told and loaded.settings.telemetry.otlp_endpoint:
-        exporter = await _telemetry(loaded, means.client, stack)
+    exporter = await open_exporter(loaded, means.client, stack) if is_told else None
+    if exporter is not None:
         record = _also(record, exporter.took)
     hub = Hub(record)
     hub.observer = exporter
@@ -207,8 +206,10 @@ def nowhere(_entries: Sequence["Entry"]) -> None:
     """For what is on no record."""
 
 
-async def _telemetry(loaded: Configuration, client: HttpClient, stack: AsyncExitStack) -> "Exporter":
-    """What tells a collector of everything that is recorded, and of runs."""
+async def open_exporter(loaded: Configuration, client: HttpClient, stack: AsyncExitStack) -> "Exporter | None":
+    """What tells a collector of everything that is recorded, and of runs; None where none is configured."""
+    if not loaded.settings.telemetry.otlp_endpoint:
+        return None
     from importlib.metadata import version
 
     from sightline.engine.telemetry.exporter import Exporter

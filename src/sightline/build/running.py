@@ -13,7 +13,6 @@ from sightline.build.sending import Notice, engine_here, engine_through, running
 from sightline.catalog.loading import variables_of
 from sightline.engine.engine import Engine
 from sightline.engine.hub import Hub
-from sightline.engine.kept_interception import KeptMasks
 from sightline.engine.running.runner import Runner, Surroundings
 from sightline.engine.running.toolsets import Toolsets
 from sightline.store.logbook import Logbook
@@ -56,7 +55,7 @@ async def open_runner(
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
         if server is not None:
-            engine = engine_through(server, loaded, means, stack, notice=notice)
+            engine = await engine_through(server, loaded, folder, means, stack, notice=notice)
         else:
             engine, _ = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
         yield runner_of(loaded, engine, record.logbook, store=record)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from sightline.build.configured import Configuration
 from sightline.build.machine import SystemClock
-from sightline.build.parts import Means, nowhere, opened_relay
+from sightline.build.parts import Means, nowhere, open_exporter, opened_relay
 from sightline.engine.counting import Counter
 from sightline.engine.engine import Engine
-from sightline.engine.kept_interception import KeptInterception
+from sightline.engine.holds import Holds
+from sightline.engine.kept_interception import BorrowedInterception
 from sightline.engine.remote_relay import RemoteRelay, RunningServer
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ async def running_server(folder: Path, stack: AsyncExitStack, *, apart: bool) ->
     return found if found is not None and stack.enter_context(keep_server(folder)) else None
 
 
-def engine_through(
+async def engine_through(
     server: RunningServer,
     loaded: Configuration,
+    folder: Path,
     means: Means,
     stack: AsyncExitStack,
     *,
@@ -48,6 +50,9 @@ def engine_through(
     def held(link: str) -> None:
         notice(f"note: held until you decide: {link}")
 
+    masks = Holds(means.memory, SystemClock.now, BorrowedInterception(folder))
+    observer = await open_exporter(loaded, means.client, stack)
+
     def relay(*, is_recorded: bool) -> RemoteRelay:
         return RemoteRelay(
             server,
@@ -57,6 +62,8 @@ def engine_through(
             ledger=means.memory.ledger,
             clock=SystemClock(),
             on_held=held,
+            masks=masks,
+            observer=observer,
             is_recorded=is_recorded,
         )
 
@@ -84,7 +91,7 @@ async def engine_here(
             notice("note: hold is on, but no server is running to decide; sent")
 
     aside, _ = await opened_relay(loaded, means, nowhere, stack)
-    kept = KeptInterception(folder)
+    kept = BorrowedInterception(folder)
     relay, hub = await opened_relay(
         loaded, means, record, stack, is_told=is_told, interception=kept, unattended=unattended
     )

@@ -25,7 +25,7 @@ class Asked(msgspec.Struct, frozen=True):
     has made one; `max_wait` is the longest wait that a provider may ask for before another attempt. `conversation` is
     the chat or the run that it is part of. `is_own` says that it is a request of Sightline's own and not a client's;
     `retries` is how often it is sent again, where the caller has decided that. Without `masks` the very bytes go out,
-    whatever is kept for its session; with `expect_sha256` it is refused where the body that would go out is another one.
+    whatever is kept for its session; with `expect_sha256` it is refused where another body would go out.
     """
 
     dialect: str

@@ -109,6 +109,10 @@ class Unwritten(Protocol):
         ...
 
 
+RUN_PREFIX = "r_"
+"""What the names of runs begin with."""
+
+
 class RunObserver(Protocol):
     """Whoever follows runs from outside, such as an exporter of traces."""
 

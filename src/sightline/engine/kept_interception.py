@@ -69,13 +69,14 @@ class KeptInterception:
             raise Fault(Code.CONFIG, f"{self._path}: {error.strerror}", hint=hint) from None
 
 
-class KeptMasks(KeptInterception):
-    """The masks of a data folder, for a command that sends without a server: they change what it sends, but nothing is
-    held, because nobody could release it, and nothing is written."""
+class BorrowedInterception(KeptInterception):
+    """The same file for a command that sends without a server: its rules and masks apply, but the file is the server's,
+    so that nothing is written."""
 
     def read_all(self) -> tuple[Interception, tuple[Mask, ...], dict[str, MaskCount]]:
-        """The masks alone."""
-        return Interception(), super().read_all()[1], {}
+        """Rules and masks; who counts is the server."""
+        interception, masks, _ = super().read_all()
+        return interception, masks, {}
 
     def write(
         self, interception: Interception, masks: tuple[Mask, ...], counts: Mapping[str, MaskCount] | None = None

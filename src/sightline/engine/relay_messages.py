@@ -13,6 +13,7 @@ import msgspec
 from sightline.budget.ledger import Wait
 from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
+from sightline.edit.conversation_changes import Change
 from sightline.engine.asked import Asked
 from sightline.errors import Code, Fault
 from sightline.store.entries import Noted
@@ -83,11 +84,13 @@ class FaultMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FactFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="fact"):
-    """A fact that is on record now. `body` is the one that a person released, where they have changed it."""
+    """A fact that is on record now. `body` is the one that a person released, where they have changed it, and `changes`
+    is JSON: what they changed of the conversation."""
 
     noted: bytes
     body: bytes | None = None
     phase: Literal["request", "tool_calls"] = "request"
+    changes: bytes = b"[]"
 
 
 class HeadFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="head"):
@@ -123,6 +126,16 @@ _WAIT = msgspec.msgpack.Decoder(Wait)
 def write_call(call: RelayCall | WaitCall | Wait) -> bytes:
     """A call, or the answer to a `WaitCall`."""
     return msgspec.msgpack.encode(call)
+
+
+def write_changes(changes: tuple[Change, ...]) -> bytes:
+    """What a person changed of a conversation."""
+    return encode(msgspec.to_builtins(changes))
+
+
+def read_changes(data: bytes) -> tuple[Change, ...]:
+    """The same, read."""
+    return msgspec.convert(decode(data), tuple[Change, ...])
 
 
 def read_relay_call(data: bytes) -> RelayCall:

@@ -15,7 +15,12 @@ from sightline.budget.ledger import Ledger, Wait
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import Choice
 from sightline.catalog.loading import variables_in
+from sightline.edit.conversation_changes import Change
+from sightline.edit.masks import Mask
 from sightline.engine.asked import Asked
+from sightline.engine.final_body import FinalBody
+from sightline.engine.holds import Holds
+from sightline.engine.hub import RunObserver
 from sightline.engine.outbound import configured_secrets
 from sightline.engine.overheard import Telling
 from sightline.engine.relay_messages import (
@@ -29,12 +34,14 @@ from sightline.engine.relay_messages import (
     PieceFrame,
     RelayCall,
     WaitCall,
+    read_changes,
     read_fault,
     read_noted,
     read_wait,
     write_call,
 )
 from sightline.engine.relayed import Relayed
+from sightline.engine.stopped import session_of
 from sightline.errors import Code, Fault
 from sightline.model.exchange import Held, Released
 from sightline.model.json import Json
@@ -78,10 +85,14 @@ class RemoteHold:
 
     phase: Literal["request", "tool_calls"]
     draft: ReleasedBody
+    changes: tuple[Change, ...] = ()
 
 
 class RemoteHolds:
-    """What is known here of the holds of the server: bodies that were changed before their release."""
+    """What is known here of the holds of the server: bodies that were changed before their release. Its `masks` are
+    applied there."""
+
+    masks: tuple[Mask, ...] = ()
 
     def __init__(self) -> None:
         self._released: dict[str, RemoteHold] = {}
@@ -101,7 +112,8 @@ class RemoteHolds:
 
 class RemoteRelay:
     """Sends through `server`. `catalog` and `environment` are those of the command; `ledger` counts what goes out, so
-    that work in this process can be paced. `on_held` gets the link of each request that waits for a person."""
+    that work in this process can be paced. `on_held` gets the link of each request that waits for a person. `masks` are
+    those of the data folder, for previews; `observer` follows runs of this process from outside."""
 
     def __init__(
         self,
@@ -113,6 +125,8 @@ class RemoteRelay:
         ledger: Ledger,
         clock: Clock,
         on_held: Callable[[str], None],
+        masks: Holds,
+        observer: RunObserver | None = None,
         is_recorded: bool = True,
     ) -> None:
         self.holds = RemoteHolds()
@@ -123,6 +137,8 @@ class RemoteRelay:
         self._ledger = ledger
         self._clock = clock
         self._on_held = on_held
+        self._masks = masks
+        self.observer = observer
         self._is_recorded = is_recorded
         keys = (key for each in catalog.providers.values() for key in configured_secrets(each, environment))
         self.secrets = tuple(dict.fromkeys(keys))
@@ -146,6 +162,11 @@ class RemoteRelay:
         fault = None if frame.fault is None else read_fault(frame.fault)
         body.relayed = Relayed(frame.exchange, frame.status, list(frame.headers), body, fault=fault)
         return body.relayed
+
+    def final_body(self, asked: Asked) -> FinalBody:
+        """The body that this request goes out with, after the masks that the server applies to it."""
+        spoken, session = asked.dialect, session_of(asked)
+        return self._masks.final_body(asked.body, spoken, asked.model, session=session, masks=asked.masks)
 
     async def wait(self, choice: Choice, tokens: int) -> Wait:
         """How long a request of this size must wait, by the server's ledger, which knows everybody's requests."""
@@ -179,7 +200,7 @@ class RemoteRelay:
         if noted is None:
             return
         if isinstance(fact.fact, Released) and frame.body is not None:
-            self.holds.keep(fact.exchange, RemoteHold(frame.phase, ReleasedBody(frame.body, fact.fact.sha256)))
+            self.holds.keep(fact.exchange, _hold_of(frame, frame.body, fact.fact))
         try:
             noted(fact)
         finally:
@@ -200,6 +221,10 @@ class RemoteRelay:
         hint = "Start it again and repeat the command, or send from this process with --apart."
         message = f"the running server at {self._server.url} ended before the answer was complete"
         return Fault(Code.NETWORK, message, hint=hint)
+
+
+def _hold_of(frame: FactFrame, body: bytes, released: Released) -> RemoteHold:
+    return RemoteHold(frame.phase, ReleasedBody(body, released.sha256), read_changes(frame.changes))
 
 
 class _Frames:

@@ -38,8 +38,8 @@ async def _unnoticed(_run: str) -> None:
 class Wanted:
     """One attempt of the pair `pair`. With `toolsets` the model may call those tools, and with `step` a person looks at
     each round; `budgeted` is what the record shall know of how it was planned. `began` is told of a run for it before
-    that begins, `went` of how far it has come. `conversation` names the chat that it is part of. With `expect_sha256` its
-    first request is refused if another body would go out."""
+    that begins, `went` of how far it has come. `conversation` names the chat. With `expect_sha256`
+    its first request is refused if another body would go out."""
 
     pair: str
     prepared: Prepared

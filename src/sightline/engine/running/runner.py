@@ -13,7 +13,7 @@ from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.problem import quoted
 from sightline.engine.engine import Engine
 from sightline.engine.heard import Heard
-from sightline.engine.hub import Hub
+from sightline.engine.hub import RUN_PREFIX, Hub
 from sightline.engine.overheard import Telling
 from sightline.engine.preparing import composed, written
 from sightline.engine.running.asking import Gate, Opening
@@ -81,7 +81,7 @@ class Runner:
 
     def make_id(self) -> str:
         """A name for a run; it sorts as it was made."""
-        return f"r_{self.surroundings.make_id().removeprefix('x_')}"
+        return f"{RUN_PREFIX}{self.surroundings.make_id().removeprefix('x_')}"
 
     # --- running ---
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Self
 
+from sightline.engine.hub import RUN_PREFIX
 from sightline.engine.telemetry.metrics import Metrics
 from sightline.engine.telemetry.runs import place_of, run_span, tool_span
 from sightline.engine.telemetry.spans import ENDS, attributes, span
@@ -44,6 +45,12 @@ class Ended(NamedTuple):
 
 
 _RESOURCE: Json = {"attributes": attributes({"service.name": "sightline"})}
+
+
+def _run_of(facts: Sequence[Noted]) -> str:
+    """The run of a request that another process, a command, sends through this one."""
+    told = (each.fact.conversation for each in facts if isinstance(each.fact, Received))
+    return next((name for name in told if name.startswith(RUN_PREFIX)), "")
 
 
 def _span(ended: Ended) -> JsonObject:
@@ -106,7 +113,7 @@ class Exporter:
                     kept.update(bodies)
                 if isinstance(entry.fact, ENDS):
                     del self._open[entry.exchange]
-                    ended = Ended(tuple(facts), kept, self._runs.pop(entry.exchange, ""))
+                    ended = Ended(tuple(facts), kept, self._runs.pop(entry.exchange, "") or _run_of(facts))
                     if self._metrics is not None and any(isinstance(each.fact, Received) for each in facts):
                         self._metrics.count(ended.facts)
                     self._end(ended)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sightline.budget.ledger import Ledger
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
+from sightline.engine.held_changes import held_changes
 from sightline.engine.relay import Relay
 from sightline.engine.relay_messages import (
     EndFrame,
@@ -25,6 +26,7 @@ from sightline.engine.relay_messages import (
     read_relay_call,
     read_wait_call,
     write_call,
+    write_changes,
     write_fault,
     write_frame,
     write_noted,
@@ -186,4 +188,5 @@ def _fact(noted: Noted, relay: Relay, asked: bytes) -> FactFrame:
     hold = relay.holds.find(noted.exchange) if isinstance(noted.fact, Released) else None
     if hold is None or hold.draft.data == asked:
         return FactFrame(write_noted(noted))
-    return FactFrame(write_noted(noted), hold.draft.data, hold.phase)
+    changes = tuple(change for each in held_changes(relay.holds, noted) for change in each)
+    return FactFrame(write_noted(noted), hold.draft.data, hold.phase, write_changes(changes))
