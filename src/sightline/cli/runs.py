@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = configuration(arguments.config)
 
     async def looked() -> "list[RunBrief] | RunShown":
-        async with open_runner(loaded, arguments.data, store=arguments.store) as runner:
+        async with open_runner(loaded, arguments.data, store=arguments.store, apart=True) as runner:
             if arguments.id:
                 return await runner.shown(await resolved(runner, arguments.id))
             return await runner.listed(arguments.limit)

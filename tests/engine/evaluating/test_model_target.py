@@ -18,7 +18,7 @@ def test_a_storm_of_429_costs_what_the_one_budget_allows_and_no_more(tmp_path: P
     async def story(stage: EvalStage, upstream: Upstream) -> None:
         upstream.script = [answer(429, b'{"error":{"message":"slow down","type":"rate_limit_error"}}')]
         standing = await stage.run(trials=4)
-        retries = stage.stage.catalog.providers["acme"].request_max_retries
+        retries = stage.stage.catalog.providers["acme"].retries(is_stream=False, is_own=True)
         assert len(upstream.seen) == 12 * (1 + retries)
         assert {result.status for result in standing.results} == {"execution_error"}
         assert {result.observation.error_code for result in standing.results} == {"rate_limited"}

@@ -161,7 +161,7 @@ def test_a_storm_costs_a_round_what_the_one_budget_allows_and_no_more(tmp_path: 
             answer(429, b'{"error":{"message":"slow down","type":"rate_limit_error"}}'),
         ]
         (result,) = (await stage.run(TEXT, (spec(),))).results
-        retries = stage.stage.catalog.providers["acme"].request_max_retries
+        retries = stage.stage.catalog.providers["acme"].retries(is_stream=False, is_own=True)
         assert len(upstream.seen) == 1 + 1 + retries
         assert (result.status, result.observation.error_code) == ("execution_error", "rate_limited")
 

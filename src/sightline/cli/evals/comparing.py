@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _recorded(arguments: argparse.Namespace, runs: Sequence[str]) -> dict[str, tuple[Result, ...]]:
     loaded, root = configuration(arguments.config), root_of(Path("suite"))
     found: dict[str, tuple[Result, ...]] = {}
-    async with open_evaluation(loaded, arguments.data, root, store=arguments.store) as evaluation:
+    async with open_evaluation(loaded, arguments.data, root, store=arguments.store, apart=True) as evaluation:
         for run_id in runs:
             shown = await evaluation.shown(await resolved(evaluation, run_id))
             found[run_id] = shown.standing.results

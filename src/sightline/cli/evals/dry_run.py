@@ -36,7 +36,9 @@ async def _rows(
 ) -> list[JsonObject]:
     specs = {spec.name: spec for spec in answering.targets}
     rows: list[JsonObject] = []
-    async with open_evaluation(answering.loaded, arguments.data, each.root, store=arguments.store) as evaluation:
+    async with open_evaluation(
+        answering.loaded, arguments.data, each.root, store=arguments.store, apart=True
+    ) as evaluation:
         for case in selected(suite, options):
             for name in targets_of(case, tuple(specs), options):
                 preview = evaluation.preview(suite, case.id, specs[name], options)

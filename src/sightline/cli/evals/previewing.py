@@ -33,7 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
     spec = next(each for each in answering.targets if each.name == name)
 
     async def previewed() -> Preview:
-        async with open_evaluation(answering.loaded, arguments.data, named.root, store=arguments.store) as evaluation:
+        async with open_evaluation(
+            answering.loaded, arguments.data, named.root, store=arguments.store, apart=True
+        ) as evaluation:
             return evaluation.preview(suite, arguments.case, spec, Options())
 
     preview = asyncio.run(previewed())

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     root = root_of(Path("suite"))
 
     async def looked() -> list[Brief] | Shown:
-        async with open_evaluation(loaded, arguments.data, root, store=arguments.store) as evaluation:
+        async with open_evaluation(loaded, arguments.data, root, store=arguments.store, apart=True) as evaluation:
             if not arguments.run_id:
                 return await evaluation.listed(arguments.limit, arguments.suite)
             return await evaluation.shown(await resolved(evaluation, arguments.run_id))
