@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sightline.dialects.dialect import Client
 from sightline.dialects.hearing import Hearing
 from sightline.dialects.registry import dialect
 from sightline.edit.operations import SetText
 from sightline.engine.asked import Asked
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished
+from tests.contract.loopback import speaking
 from tests.contract.test_law_4_stream_is_whole import read_stream
+from tests.gateway_server import served
 from tests.holding import asking, held, let_go, said_by
 from tests.relay_stage import DIALECTS, Got, Stage, asks, play
 from tests.reply_samples import SAYS, streamed
@@ -199,3 +203,22 @@ def test_a_reader_finds_the_same_in_an_array_and_in_events() -> None:
     frames = streamed("gemini")
     hearing = Hearing(dialect("gemini"))
     assert hearing.feed(array_of(frames)) + hearing.close() == read_stream("gemini", [b"".join(frames)])
+
+
+def test_the_whole_program_answers_with_an_array(tmp_path: Path) -> None:
+    with speaking(dialect("anthropic"), Client(id="c", model="m")) as upstream:
+        upstream.events = SAYS
+        config = f'[providers.acme]\ndialect = "anthropic"\nbase_url = "{upstream.url}"\n'
+        with served(tmp_path, config) as gateway:
+            url = f"{gateway.url}/p/acme/v1beta/models/m:streamGenerateContent"
+            body = json.dumps({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}).encode()
+            request = urllib.request.Request(url, body, {"content-type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                assert answer.headers["content-type"].startswith("application/json")
+                elements = json.loads(answer.read())
+            exchange = gateway.api(f"/api/exchanges/{answer.headers['x-sightline-exchange']}")
+    words = [part["text"] for each in elements for part in each["candidates"][0]["content"]["parts"]]
+    assert "".join(words) == "Hello there."
+    assert exchange["state"] == "finished"
+    (attempt,) = [fact for fact in exchange["facts"] if fact["kind"] == "attempt"]
+    assert attempt["url"] == f"{upstream.url}/v1/messages"
