@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from sightline.dialects.dialect import Unread
+from sightline.dialects.tool_names import BUILT_IN
+from sightline.model.events import StreamEvent, ToolCallBegun
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Part, Text, ToolResult
 from sightline.model.reply import Choice, Reply
@@ -64,6 +66,13 @@ class UnreadLosses:
             else:
                 says_nothing = key in self._unread.bookkeeping or value == []
                 self._report.lose(join(at, key), key, self._why, "identity" if says_nothing else severity)
+
+
+def lose_call_kind(event: StreamEvent, target: str, report: Report) -> None:
+    """Report a call of a built-in tool, which is a function's call in every other dialect."""
+    if isinstance(event, ToolCallBegun) and event.kind in BUILT_IN:
+        why = f"{target} has no such tool; the call is one of a function"
+        report.lose(event.at, f"that {event.name!r} is a built-in tool", why, "identity")
 
 
 def lose_choices(reply: Reply, target: str, report: Report) -> None:

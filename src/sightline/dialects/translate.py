@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sightline.dialects.dialect import Client, Target
-from sightline.dialects.losses import UnreadLosses
+from sightline.dialects.losses import UnreadLosses, lose_call_kind
 from sightline.dialects.registry import dialect
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.dialects.views import VIEWS
@@ -85,7 +85,8 @@ def translate_reply(
     that the reply is to give, where it is not the provider's.
     """
     reading = dialect(source)
-    events = restored(reading.read_reply(decode(data)), request, reading.names)
+    read = reading.read_reply(decode(data))
+    events = restored(read, request, reading.names)
     if model:
         events = [msgspec.structs.replace(e, model=model) if isinstance(e, Started) else e for e in events]
     reply = fold(events, source)
@@ -95,6 +96,8 @@ def translate_reply(
     if target in VIEWS:
         view = VIEWS[target]()
         return ReplyTranslation(b"".join(view.feed(event) for event in events), report, reply)
+    for event in read:
+        lose_call_kind(event, target, report)
     UnreadLosses(reading.unread, target, report).of_reply(reply)
     return ReplyTranslation(encode(dialect(target).write_reply(reply, client or Client(), report)), report, reply)
 

@@ -2,6 +2,7 @@
 
 from sightline.dialects.anthropic.blocks_read import read_cache
 from sightline.dialects.anthropic.blocks_write import write_cache
+from sightline.dialects.anthropic.client_tools import read_client_tool
 from sightline.dialects.anthropic.schema import any_open, closed
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.fields import (
@@ -36,7 +37,7 @@ def read_tools(body: JsonObject) -> tuple[Tool, ...]:
 def _read_tool(value: Json, at: str) -> Tool:
     tool = as_object(value, at)
     if opt_str(tool, "type", at) not in (None, "custom"):
-        return OpaqueTool(NAME, tool, at=at)
+        return read_client_tool(tool, at) or OpaqueTool(NAME, tool, at=at)
     return FunctionTool(
         str_of(tool, "name", at),
         opt_str(tool, "description", at),

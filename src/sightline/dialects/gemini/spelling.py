@@ -21,8 +21,10 @@ _TWO_WORDS = (
     "candidatesTokenCount",
     "chosenCandidates",
     "citationMetadata",
+    "computerUse",
     "createTime",
     "endIndex",
+    "excludedPredefinedFunctions",
     "fileData",
     "fileUri",
     "finishMessage",
@@ -71,6 +73,7 @@ SNAKE: Mapping[str, str] = {name: re.sub("([A-Z])", lambda hump: "_" + hump[1].l
 _CAMEL: Mapping[str, str] = {snake: name for name, snake in SNAKE.items()}
 _CONTAINERS = frozenset(
     {
+        "computerUse",
         "fileData",
         "functionCall",
         "functionCallingConfig",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_object, opt_str, rest, str_of
+from sightline.dialects.gemini.computer import read_computer
 from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
 from sightline.dialects.gemini.spelling import NAME, both, either, put_back, spelled
 from sightline.dialects.tool_names import function_for
@@ -34,7 +35,7 @@ def read_tools(value: Json, at: str) -> tuple[Tool, ...]:
         tools.extend(_declaration(entry, f"{place}/{key}/{number}") for number, entry in enumerate(declared))
         others = rest(holder, _DECLARATIONS) if declared else holder
         if others or not declared:
-            tools.append(OpaqueTool(NAME, others, at=place))
+            tools.append(read_computer(others, place) or OpaqueTool(NAME, others, at=place))
     return tuple(tools)
 
 

@@ -53,7 +53,9 @@ DIALECT = Dialect(
     unread=Unread(
         bookkeeping=BOOKKEEPING,
         echoes=ECHOES,
-        containers=frozenset({"allowed_tools", "custom", "format", "function", "reasoning", "stream_options", "text"}),
+        containers=frozenset(
+            {"allowed_tools", "custom", "environment", "format", "function", "reasoning", "stream_options", "text"}
+        ),
         stateful=frozenset({"conversation"}),
     ),
 )

@@ -5,8 +5,9 @@ from typing import TypeVar
 
 from sightline.dialects.fields import as_object, rest, str_of, wrong
 from sightline.dialects.openai_responses.annotations import read_annotation
+from sightline.dialects.openai_responses.client_tools import is_client_call
 from sightline.dialects.openai_responses.errors import read_failure
-from sightline.dialects.openai_responses.hearing import Hearing, call_begun
+from sightline.dialects.openai_responses.hearing import Hearing, call_begun, client_call_begun
 from sightline.dialects.openai_responses.names import CALLS, STRIDE
 from sightline.dialects.openai_responses.reply_read import started
 from sightline.model.events import (
@@ -161,6 +162,10 @@ class ResponsesMachine:
         self._hearing.place(item, place)
         if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._hearing.calls:
             begun = call_begun(item, part, at)
+            self._hearing.calls.add(part)
+            return [begun]
+        if is_client_call(item) and part not in self._hearing.calls:
+            begun = client_call_begun(item, part, at)
             self._hearing.calls.add(part)
             return [begun]
         return []

@@ -7,6 +7,7 @@ from sightline.dialects.raw.content_read import read_calls, read_content
 from sightline.dialects.raw.errors import read_error
 from sightline.dialects.raw.finishes import FIELDS, read_finish
 from sightline.dialects.raw.names import FIRST_CALL, MOST_CHOICES, ROLE_NUMBERS
+from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -107,7 +108,7 @@ def part_events(part: Part, number: int, choice: int) -> list[StreamEvent]:
         item = part.id if isinstance(part, Thinking) else None
         events.append(SignatureReceived(number, part.signature, part.signed_by, choice, item))
     if isinstance(part, ToolCall):
-        events.append(ToolCallCompleted(number, choice))
+        events.append(ToolCallCompleted(number, choice, part.extras if part.kind in BUILT_IN else {}))
     return events + unread(part)
 
 
