@@ -64,7 +64,7 @@ class UnreadLosses:
             if isinstance(value, dict) and key in self._unread.containers:
                 self._lose(join(at, key), value, severity)
             else:
-                says_nothing = key in self._unread.bookkeeping or value == []
+                says_nothing = key in self._unread.bookkeeping or value in ([], "")
                 self._report.lose(join(at, key), key, self._why, "identity" if says_nothing else severity)
 
 

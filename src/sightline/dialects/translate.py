@@ -9,8 +9,10 @@ from sightline.dialects.losses import UnreadLosses, lose_call_kind
 from sightline.dialects.registry import dialect
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.dialects.views import VIEWS
+from sightline.errors import Fault
 from sightline.model.events import Started, StreamEvent
 from sightline.model.fold import fold
+from sightline.model.json import Json
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -42,9 +44,15 @@ def translate_request(
     """A request body of one dialect in another. Between equal dialects the bytes stay as they came."""
     settings = settings or Target()
     wire = WireDocument(data)
-    request = dialect(source).read_request(wire.document)
+    is_same = source == target and settings.system == "in_place"
+    try:
+        request = dialect(source).read_request(wire.document)
+    except Fault:
+        if not is_same:
+            raise
+        request = _unread(wire.document, source)  # the provider decides what it takes
     renames = bool(model) and request.model != model and not dialect(source).model_in_path
-    if source == target and settings.system == "in_place" and not (renames and isinstance(wire.document, list)):
+    if is_same and not (renames and isinstance(wire.document, list)):
         if renames:
             is_there = isinstance(wire.document, dict) and "model" in wire.document
             wire = wire.set("/model", model) if is_there else wire.insert("/model", model)
@@ -53,6 +61,12 @@ def translate_request(
         request = msgspec.structs.replace(request, model=model)
     report = Report()
     return RequestTranslation(write_request(request, target, settings, report), report, request)
+
+
+def _unread(document: Json, source: str) -> Request:
+    """What is known of a request that cannot be read: its model."""
+    model = document.get("model") if isinstance(document, dict) else None
+    return Request(model if isinstance(model, str) else "", dialect=source)
 
 
 def write_request(request: Request, target: str, settings: Target, report: Report, *, with_url: bool = False) -> bytes:

@@ -280,7 +280,7 @@ def test_an_answer_without_an_end_is_a_failure(body, message):
         ({"candidates": [5]}, "/candidates/0"),
         ({"candidates": [{"index": -1}]}, "/candidates/0/index"),
         ({"candidates": [{"index": 10**9}]}, "/candidates/0/index"),
-        ({"candidates": [{"index": "0"}]}, "/candidates/0/index"),
+        ({"candidates": [{"index": "x"}]}, "/candidates/0/index"),
         ({"candidates": [{"content": 5}]}, "/candidates/0/content"),
         ({"candidates": [{"content": {"parts": 5}}]}, "/candidates/0/content/parts"),
         ({"candidates": [{"content": {"parts": [5]}}]}, "/candidates/0/content/parts/0"),

@@ -7,7 +7,7 @@ a signature closes it. Whole replies are folded the same way, so that a stream a
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sightline.dialects.fields import as_list, as_object, opt_str, wrong
+from sightline.dialects.fields import as_list, as_object, opt_str, whole_number, wrong
 from sightline.dialects.gemini.citations import read_citation
 from sightline.dialects.gemini.errors import read_error
 from sightline.dialects.gemini.finishes import FAILURES, failure, read_finish
@@ -177,11 +177,10 @@ class ReplyReading:
     def _candidate(self, candidate: Json, position: int, frame: str, events: list[StreamEvent]) -> None:
         if type(candidate) is not dict:
             raise wrong(candidate, f"{frame}/candidates/{position}", "an object")
-        number = candidate.get("index")
-        if number is None:
-            number = position
-        elif type(number) is not int or not 0 <= number < _MOST_CHOICES:
-            raise wrong(number, f"{frame}/candidates/{position}/index", f"a number below {_MOST_CHOICES}")
+        index = candidate.get("index")
+        number = position if index is None else whole_number(index)
+        if number is None or not 0 <= number < _MOST_CHOICES:
+            raise wrong(index, f"{frame}/candidates/{position}/index", f"a number below {_MOST_CHOICES}")
         choice = self._choices.get(number)
         if choice is None:
             choice = self._choices[number] = _Choice()

@@ -5,8 +5,9 @@ in the document. A null in `extras` is silent: it says that a field which we wou
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from sightline.dialects.fields import opt_str, unknown
 from sightline.model.json import Json, JsonObject
 
 NAME = "gemini"
@@ -98,6 +99,16 @@ def spelled(holder: JsonObject, name: str) -> str:
     if holder.get(name) is None and holder.get(SNAKE[name]) is not None:
         return SNAKE[name]
     return name
+
+
+def read_enum(holder: JsonObject, key: str, words: Sequence[str], at: str) -> str | None:
+    """A word under this key, or the number that protocol buffers' JSON takes in its place."""
+    value = holder.get(key)
+    if type(value) is not int:
+        return opt_str(holder, key, at)
+    if not 0 <= value < len(words):
+        raise unknown(str(value), f"{at}/{key}", key, words)
+    return words[value]
 
 
 def both(*names: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ from typing import assert_never
 from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_object, opt_str, rest, str_of
 from sightline.dialects.gemini.computer import read_computer
 from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
-from sightline.dialects.gemini.spelling import NAME, both, either, put_back, spelled
+from sightline.dialects.gemini.spelling import NAME, both, either, put_back, read_enum, spelled
 from sightline.dialects.tool_names import function_for
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
@@ -21,6 +21,7 @@ _DECLARATIONS = both("functionDeclarations")
 _NAMED = frozenset({"name", "description"})
 _MODES: Mapping[str, ChoiceMode] = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
 _WORDS: Mapping[str, str] = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
+_NUMBERED_MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 _CHOICE = both("mode", "allowedFunctionNames")
 
 
@@ -117,7 +118,7 @@ def read_choice(config: JsonObject, at: str) -> ToolChoice | None:
     """The choice that a `functionCallingConfig` makes; a mode without an equal elsewhere is kept beside ours."""
     if not config:
         return None
-    word = opt_str(config, "mode", at)
+    word = read_enum(config, "mode", _NUMBERED_MODES, at)
     key = spelled(config, "allowedFunctionNames")
     names = tuple(as_str(name, f"{at}/{key}/{index}") for index, name in enumerate(opt_list(config, key, at)))
     mode = _MODES.get((word or "").upper())

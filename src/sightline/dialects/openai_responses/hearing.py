@@ -92,8 +92,13 @@ class Hearing:
 
     def place(self, item: JsonObject, index: int) -> None:
         """An item has been seen at this place of the output."""
-        for name in _names(item):
+        for name in names_of(item):
             self._places.setdefault(name, set()).add(index)
+
+    def place_of(self, names: list[str]) -> int | None:
+        """Where the item of these ids has been seen, None where it has not."""
+        places = [min(self._places[name]) for name in names if name in self._places]
+        return places[0] if places else None
 
     def news(
         self, heard: dict[_Key, list[str]], key: _Key, whole: str, at: str, tell: Callable[[str], StreamEvent]
@@ -141,7 +146,7 @@ class Hearing:
         ]
 
     def _index(self, item: JsonObject, position: int) -> int | None:
-        for name in _names(item):
+        for name in names_of(item):
             places = self._places.get(name)
             if places is not None:
                 return position if position in places else min(places)
@@ -348,6 +353,6 @@ def _unread_pieces(item: JsonObject, key: str, at: str) -> list[StreamEvent]:
     return events
 
 
-def _names(item: JsonObject) -> list[str]:
+def names_of(item: JsonObject) -> list[str]:
     """The ids of an item, by which a snapshot knows it again wherever it stands."""
     return [name for key in ("id", "call_id") if isinstance(name := item.get(key), str) and name]

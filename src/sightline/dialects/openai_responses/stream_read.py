@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from sightline.dialects.fields import as_object, rest, str_of, wrong
+from sightline.dialects.fields import as_object, rest, str_of, whole_number, wrong
 from sightline.dialects.openai_responses.annotations import read_annotation
 from sightline.dialects.openai_responses.client_tools import is_client_call
 from sightline.dialects.openai_responses.errors import read_failure
-from sightline.dialects.openai_responses.hearing import Hearing, call_begun, client_call_begun
+from sightline.dialects.openai_responses.hearing import Hearing, call_begun, client_call_begun, names_of
 from sightline.dialects.openai_responses.names import CALLS, STRIDE
 from sightline.dialects.openai_responses.reply_read import started
 from sightline.model.events import (
@@ -20,7 +20,7 @@ from sightline.model.events import (
     TextReceived,
     ThinkingReceived,
 )
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 from sightline.wire.pointer import join
 
 _TEXT_DELTA = "response.output_text.delta"
@@ -33,6 +33,8 @@ _FRAME = frozenset(
     | {"delta", "logprobs", "obfuscation", "text", "refusal", "arguments", "input", "name", "part", "item", "response"}
     | {"annotation", "status", "code", "message", "param", "error", "headers"}
 )
+
+_CALL = "function_call"
 
 _TERMINALS = {
     "response.completed": "completed",
@@ -74,6 +76,8 @@ class ResponsesMachine:
         self._texts = self._hearing.texts
         self._has_started = False
         self._is_over = False
+        self._next = 0
+        self._last: tuple[int, Json] = (-1, None)
         self._told: set[str] = set()
         self._readers: Mapping[str, _Reader] = {
             "response.created": self._begin,
@@ -157,7 +161,7 @@ class ResponsesMachine:
         item, at = document.get("item"), f"/{index}/item"
         if not isinstance(item, dict):
             return []
-        place, kind = _number(document, "output_index", index), item.get("type")
+        place, kind = self._item_place(document, item, index), item.get("type")
         part = place * STRIDE
         self._hearing.place(item, place)
         if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._hearing.calls:
@@ -172,7 +176,7 @@ class ResponsesMachine:
 
     def _done(self, document: JsonObject, index: int) -> list[StreamEvent]:
         item = as_object(document.get("item"), f"/{index}/item")
-        return self._hearing.item(item, _number(document, "output_index", index), f"/{index}/item")
+        return self._hearing.item(item, self._item_place(document, item, index), f"/{index}/item")
 
     def _text(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part, at = self._content_part(document, index), f"/{index}/{_key(document, 'text')}"
@@ -212,7 +216,7 @@ class ResponsesMachine:
         return self._piece(document, index, "summary_index", summary=True)
 
     def _piece(self, document: JsonObject, index: int, key: str, *, summary: bool) -> list[StreamEvent]:
-        part, piece = _number(document, "output_index", index) * STRIDE, _number(document, key, index, 0)
+        part, piece = self._place(document, "reasoning", index) * STRIDE, _number(document, key, index, 0)
         at = f"/{index}/{_key(document, 'text')}"
 
         def tell(words: str) -> ThinkingReceived:
@@ -221,7 +225,7 @@ class ResponsesMachine:
         return self._words(document, at, self._hearing.pieces, (part, summary, piece), tell)
 
     def _arguments(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        part = _number(document, "output_index", index) * STRIDE
+        part = self._place(document, _CALL, index) * STRIDE
         if part not in self._hearing.calls:
             return []  # nobody has said what is called; the item's own snapshot will
         at = f"/{index}/{_key(document, 'input' if 'input' in document else 'arguments')}"
@@ -241,16 +245,54 @@ class ResponsesMachine:
         return [Failed(read_failure(document if error is None else error))]
 
     def _content_part(self, document: JsonObject, index: int) -> int:
-        return _number(document, "output_index", index) * STRIDE + _number(document, "content_index", index, 0)
+        return self._place(document, "message", index) * STRIDE + _number(document, "content_index", index, 0)
+
+    # Servers that follow the API loosely leave the place of an item out of some frames (llama.cpp out of all). Then its
+    # ids tell which item is meant; and where a frame has none either, the item that was spoken of last, if it is of the
+    # same kind.
+
+    def _item_place(self, document: JsonObject, item: JsonObject, index: int) -> int:
+        """The place in the output of an item that comes whole, or as far as it has begun."""
+        kind = item.get("type")
+        names = names_of(item)
+        if document.get("output_index") is None and names and self._hearing.place_of(names) is None:
+            return self._remember(self._next, kind)
+        return self._place(document, kind, index, names)
+
+    def _place(self, document: JsonObject, kind: Json, index: int, names: list[str] | None = None) -> int:
+        """The place in the output of the item that a frame is about."""
+        if document.get("output_index") is not None:
+            return self._remember(_number(document, "output_index", index), kind)
+        if names is None:
+            name = document.get("item_id")
+            names = [name] if isinstance(name, str) and name else []
+        place = self._hearing.place_of(names)
+        if place is None and names:
+            place = self._next
+            self._hearing.place({"id": names[0]}, place)
+        elif place is None:
+            place = self._last[0] if self._last[1] == _family(kind) else self._next
+        return self._remember(place, kind)
+
+    def _remember(self, place: int, kind: Json) -> int:
+        self._last = place, _family(kind)
+        self._next = max(self._next, place + 1)
+        return place
+
+
+def _family(kind: Json) -> Json:
+    """What a frame without any id has in common with those before it that are about the same item."""
+    return _CALL if kind in (*CALLS,) else kind
 
 
 def _number(document: JsonObject, key: str, index: int, default: int | None = None) -> int:
     value = document.get(key)
     if value is None and default is not None:
         return default
-    if type(value) is not int:
+    number = whole_number(value)
+    if number is None:
         raise wrong(value, f"/{index}/{key}", "a whole number")
-    return value
+    return number
 
 
 def _key(document: JsonObject, whole: str) -> str:

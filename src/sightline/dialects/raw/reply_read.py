@@ -1,6 +1,6 @@
 """Reading a whole raw reply, an assistant message that says how it ended, as the events that it amounts to."""
 
-from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, wrong
+from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, whole_number, wrong
 from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
 from sightline.dialects.raw.content_read import read_calls, read_content
@@ -73,7 +73,7 @@ def _until_failed(events: list[StreamEvent]) -> list[StreamEvent]:
 
 def _read_choice(holder: JsonObject, choice: int, at: str, known: frozenset[str]) -> list[StreamEvent]:
     role = holder.get("role")
-    if type(role) is not int or role != ROLE_NUMBERS["assistant"]:
+    if whole_number(role) != ROLE_NUMBERS["assistant"]:
         raise wrong(role, f"{at}/role", f"the number {ROLE_NUMBERS['assistant']} of an assistant message")
     events: list[StreamEvent] = []
     for number, part in enumerate(read_content(holder.get("content"), "assistant", f"{at}/content")):
