@@ -255,3 +255,31 @@ def test_calls_that_were_only_looked_at_pass_as_they_came(tmp_path: Path, stream
         assert client.result().body == (STREAM if stream else REPLY)
 
     play(story, tmp_path, RESPONSES, clock=SteppingClock())
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_provider_that_knows_functions_only_serves_a_client_of_these_tools(tmp_path: Path, stream: bool) -> None:
+    """The whole way: the tools go out as functions, their calls are held and edited, and come back as items."""
+    writing = dialect("anthropic")
+    writer = writing.stream_writer(Client(id="msg_1", model="m"), Report())
+    whole = json.dumps(writing.write_reply(fold(answered()), Client(id="msg_1", model="m"), Report())).encode()
+    reply = b"".join(writer.feed(event) for event in answered()) if stream else whole
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_rules(CALLS)
+        stage.upstream.script = [answer(200, reply, SSE if stream else JSON)]
+        body = json.dumps({**json.loads(REQUEST), "model": "m", "stream": stream}).encode()
+        async with asking(stage, asks(RESPONSES, stream=stream, body=body)) as (client,):
+            hold = await held(stage)
+            assert [each.parts[0].name for each in hold.draft.sections] == KINDS[:-1]
+            let_go(stage, stage.relay.holds.edit("x_1", SetText(section="s2", text='{"commands":["true"]}')))
+        sent = json.loads(stage.upstream.seen[0].body)
+        assert [tool["name"] for tool in sent["tools"]] == [*KINDS, "deploy"]
+        got = client.result().body
+        output = (
+            json.loads(SseDecoder().feed(got)[-1].data)["response"]["output"] if stream else json.loads(got)["output"]
+        )
+        assert [item["type"] for item in output] == [item["type"] for item in json.loads(REPLY)["output"][:5]]
+        assert output[1]["action"] == {"commands": ["true"]}
+
+    play(story, tmp_path, "anthropic", clock=SteppingClock())

@@ -10,6 +10,7 @@ from sightline.dialects.tool_names import (
     flat_name,
     free_text,
     function_for,
+    function_instead,
     with_wire_names,
 )
 from sightline.errors import Code, Fault
@@ -212,3 +213,18 @@ def test_a_call_of_a_built_in_tool_that_is_not_offered_any_more_is_named_after_i
     request = Request(messages=(Message("assistant", (ToolCall("c", "shell", "{}", "shell"),)),))
     told = with_wire_names(request, NameRule(re.compile(".*"), 64), Report(), "anthropic")
     assert told.messages[0].parts == (ToolCall("c", "shell", "{}"),)
+
+
+def test_a_grammar_that_nobody_enforces_is_a_loss_and_its_words_are_an_addition() -> None:
+    report = Report()
+    tool = CustomTool("patch", "Patches.", Grammar("lark", "start: /x/"), at="/tools/3")
+    assert function_instead(tool, "/tools/0", report, "gemini") == function_for(tool)
+    assert [(loss.pointer, loss.what, loss.severity) for loss in report.losses] == [
+        ("/tools/3", "that the tool takes free text", "identity"),
+        ("/tools/3", "that a grammar is enforced", "option"),
+    ]
+    assert [(addition.pointer, addition.what) for addition in report.additions] == [
+        ("/tools/0/description", "the grammar in words")
+    ]
+    function_instead(CustomTool("note"), "/tools/1", report, "gemini")
+    assert len(report.additions) == 1

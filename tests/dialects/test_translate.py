@@ -4,6 +4,7 @@ import pytest
 
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
+from sightline.dialects.stream_translation import StreamTranslation
 from sightline.dialects.translate import restored, translate_reply, translate_request, write_request
 from sightline.errors import Fault
 from sightline.model.events import ToolCallBegun
@@ -167,3 +168,54 @@ def test_an_unreadable_request_gets_another_model_too() -> None:
         translate_request(
             b'{"model":"a","messages":7}', "openai-chat", "openai-chat", settings=Target(system="merge_all")
         )
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])
+def test_a_search_result_is_sent_in_words(target: str) -> None:
+    block = {
+        "type": "search_result",
+        "source": "https://kb.example/1",
+        "title": "Knowledge base",
+        "content": [{"type": "text", "text": "It is so."}],
+    }
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [block]}
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [
+            {"role": "user", "content": [block]},
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ],
+    }
+    translation = translate_request(json.dumps(body).encode(), "anthropic", target)
+    said = translation.data.decode()
+    assert said.count("Knowledge base") == said.count("https://kb.example/1") == said.count("It is so.") == 2
+    assert [loss.severity for loss in translation.report.losses if "search_result" in loss.what] == ["identity"] * 2
+
+
+def unsigned(target: str) -> list[tuple[str, str]]:
+    data = json.dumps(
+        {
+            "choices": [
+                {"message": {"role": "assistant", "content": "a", "reasoning_content": "hm"}, "finish_reason": "stop"}
+            ]
+        }
+    ).encode()
+    additions = translate_reply(data, "openai-chat", target).report.additions
+    return [(addition.pointer, addition.severity) for addition in additions if "not signed" in addition.what]
+
+
+def test_a_signature_that_stands_for_none_is_an_addition() -> None:
+    assert unsigned("anthropic") == [("/content/0/signature", "identity")]
+    assert unsigned("openai-responses") == [("/output/0/encrypted_content", "identity")]
+    assert unsigned("gemini") == []
+    stream = (
+        b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
+        b'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    )
+    for target, place in (("anthropic", "/content/0/signature"), ("openai-responses", "/output/0/encrypted_content")):
+        translation = StreamTranslation("openai-chat", target)
+        assert b"sightline:" in translation.feed(stream) + translation.close()
+        assert place in [addition.pointer for addition in translation.report.additions]

@@ -169,6 +169,18 @@ def function_for(tool: CustomTool) -> FunctionTool:
     return FunctionTool(tool.name, description or None, schema, namespace=tool.namespace, cache=tool.cache, at=tool.at)
 
 
+def function_instead(tool: CustomTool, place: str, report: Report, target: str) -> FunctionTool:
+    """The function that stands for a custom tool where there are only functions, and in the report what that changes.
+
+    `place` is where the function stands in the document that is written.
+    """
+    report.lose(tool.at, "that the tool takes free text", "it became a function of one string", "identity")
+    if tool.grammar is not None:
+        report.lose(tool.at, "that a grammar is enforced", f"{target} cannot; the model is told it in words", "option")
+        report.add(f"{place}/description", "the grammar in words", f"{target} has no field for a grammar")
+    return function_for(tool)
+
+
 def as_function_arguments(call: ToolCall) -> str:
     """A call's arguments as a function takes them."""
     return encode({INPUT: call.arguments}).decode() if call.kind == "custom" else call.arguments

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from sightline.dialects.conversation import with_words
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.losses import UnreadLosses, lose_call_kind
 from sightline.dialects.registry import dialect
@@ -74,6 +75,9 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
     writing = dialect(target)
     if request.dialect and request.dialect != target:
         UnreadLosses(dialect(request.dialect).unread, target, report).of_request(request)
+        if not writing.carries_parts:
+            messages = with_words(request.messages, report, target)
+            request = msgspec.structs.replace(request, messages=messages)
         request = with_wire_names(request, writing.names, report, target)
     body = writing.write_request(request, settings, report)
     if writing.model_in_path and request.dialect != target and not with_url:

@@ -165,11 +165,13 @@ class Opaque(Value, frozen=True, tag="opaque"):
     """Anything that we do not model, whole, with the dialect that understands it.
 
     `mirrored` says that its content also stands elsewhere in the request, so that leaving it out loses nothing.
+    `text` is what it says to a model that does not know its kind, empty where that cannot be said in words.
     """
 
     dialect: str
     value: Json
     mirrored: bool = False
+    text: str = ""
 
 
 Part: TypeAlias = (

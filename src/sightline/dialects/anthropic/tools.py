@@ -17,7 +17,8 @@ from sightline.dialects.fields import (
     rest,
     str_of,
 )
-from sightline.dialects.tool_names import function_for
+from sightline.dialects.losses import describe
+from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -70,13 +71,10 @@ def _foreign_tool(tool: Tool, place: str, report: Report) -> Json:
     if isinstance(tool, OpaqueTool):
         if tool.dialect == NAME:
             return tool.value
-        report.lose(tool.at, f"a tool of {tool.dialect}", f"{NAME} does not know it", "option")
+        report.lose(tool.at, describe(tool), f"{NAME} does not know it", "option")
         return None
     if isinstance(tool, CustomTool):
-        report.lose(tool.at, "that the tool takes free text", "it became a function of one string", "identity")
-        if tool.grammar is not None:
-            report.lose(tool.at, "that a grammar is enforced", "the model is told it in words only", "option")
-        tool = function_for(tool)
+        tool = function_instead(tool, place, report, NAME)
     written = _function(tool, same=False)
     schema: JsonObject = {"type": "object", "properties": {}} if tool.schema is None else {**tool.schema}
     if tool.schema is None or "type" not in schema:

@@ -11,7 +11,8 @@ from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_
 from sightline.dialects.gemini.computer import read_computer
 from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
 from sightline.dialects.gemini.spelling import NAME, both, either, put_back, read_enum, spelled
-from sightline.dialects.tool_names import function_for
+from sightline.dialects.losses import describe
+from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -67,11 +68,11 @@ def write_tools(request: Request, report: Report) -> list[Json]:
     declared: list[Json] = []
     for tool in request.tools:
         match tool:
-            case OpaqueTool(value=value):
-                what = value.get("type") if isinstance(value, dict) else None
-                report.lose(tool.at, f"tool of type {what!r}", "gemini has no such tool", "option")
+            case OpaqueTool():
+                report.lose(tool.at, describe(tool), "gemini has no such tool", "option")
             case CustomTool():
-                declared.append(_declared(function_for(tool), len(declared), report))
+                place = f"/tools/0/functionDeclarations/{len(declared)}"
+                declared.append(_declared(function_instead(tool, place, report, NAME), len(declared), report))
             case FunctionTool():
                 declared.append(_declared(tool, len(declared), report))
             case unreachable:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from sightline.dialects.dialect import Client
+from sightline.dialects.losses import describe
 from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.choices import write_citation, write_finish, write_token
 from sightline.dialects.openai_chat.errors import error_object
@@ -243,8 +244,7 @@ class ChatStreamWriter:
                 choice.call_count += 1
                 return self._call(number, choice.call_count - 1, call)
             case _:
-                what = f"{value.__class__.__name__.lower()} part"
-                self._report.lose(value.at, what, f"a {NAME} reply has none", "content")
+                self._report.lose(value.at, describe(value), f"a {NAME} reply has none", "content")
                 return b""
 
     def _finish(self, event: Finished) -> bytes:

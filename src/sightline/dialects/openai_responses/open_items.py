@@ -131,6 +131,11 @@ class OpenReasoning:
         """The provider's seal."""
         self._seal = seal
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether a provider has sealed this reasoning, or can look it up."""
+        return self._seal is not None and bool(self._seal.signed_by)
+
     def close(self) -> JsonObject:
         """The whole item."""
         self._close_piece()

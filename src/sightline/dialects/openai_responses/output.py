@@ -8,6 +8,7 @@ import re
 import msgspec
 
 from sightline.dialects.fields import compact
+from sightline.dialects.losses import describe
 from sightline.dialects.openai_responses.annotations import write_annotation
 from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_call
 from sightline.dialects.openai_responses.names import NAME, REDACTED
@@ -154,8 +155,7 @@ class Output:
                 picture: JsonObject = {"id": self._id("ig"), "type": "image_generation_call", "status": "completed"}
                 self._whole({**picture, "output_format": _PICTURES[media_type], "result": data})
             case _:
-                what = f"{value.__class__.__name__.lower()} part"
-                self._report.lose(value.at, what, f"a {NAME} reply has no such item", "content")
+                self._report.lose(value.at, describe(value), f"a {NAME} reply has no such item", "content")
 
     def _whole(self, item: JsonObject) -> None:
         self._added(item)
@@ -167,6 +167,9 @@ class Output:
         if isinstance(item, OpenClientCall):
             self._close_client_call(item, status)
         elif isinstance(item, OpenReasoning):
+            if not item.is_signed:
+                place, why = f"/output/{len(self.items)}/encrypted_content", "the next turn must know that nobody did"
+                self._report.add(place, "signature of reasoning that is not signed", why, "identity")
             self._finished(item.close())
         elif item is not None:
             self._finished(item.close(status))

@@ -8,6 +8,7 @@ stand in an `additional_tools` item are tools of the request as well; their item
 from collections.abc import Iterable, Mapping
 
 from sightline.dialects.fields import as_list, as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of
+from sightline.dialects.losses import describe
 from sightline.dialects.openai_responses.client_tools import read_tool
 from sightline.dialects.openai_responses.names import NAME
 from sightline.model.json import Json, JsonObject
@@ -116,7 +117,7 @@ class _ToolWriter:
     def _opaque(self, tool: OpaqueTool) -> None:
         value = tool.value
         if tool.dialect != NAME:
-            self._report.lose(tool.at, "tool of a kind that others do not have", f"{NAME} has no such tool", "option")
+            self._report.lose(tool.at, describe(tool), f"{NAME} has no such tool", "option")
         elif isinstance(value, dict) and value.get("type") == _NAMESPACE and value.get("tools") == []:
             self._heads[tool.at] = self._open(value)
         else:

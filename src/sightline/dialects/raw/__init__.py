@@ -28,6 +28,7 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    carries_parts=True,
     unread=Unread(
         bookkeeping=frozenset(
             {"tokenUsage", "scope", "tokens", "metadata", "mediaType", "statefulMarker", "phase", "copilotReferences"}
