@@ -283,3 +283,14 @@ def test_a_provider_that_knows_functions_only_serves_a_client_of_these_tools(tmp
         assert output[1]["action"] == {"commands": ["true"]}
 
     play(story, tmp_path, "anthropic", clock=SteppingClock())
+
+
+def test_what_was_exported_to_the_raw_schema_comes_back_as_the_same_items() -> None:
+    raw = translate_request(REQUEST, RESPONSES, "raw").data
+    back, items = json.loads(translate_request(raw, "raw", RESPONSES).data), json.loads(REQUEST)["input"]
+    assert [item["type"] for item in back["input"][1:11]] == [item["type"] for item in items[1:11]]
+    assert back["input"][3]["action"] == items[3]["action"]
+    assert back["input"][4]["output"] == items[4]["output"]
+    reply = translate_reply(REPLY, RESPONSES, "raw").data
+    again = json.loads(translate_reply(reply, "raw", RESPONSES).data)
+    assert [item["type"] for item in again["output"][:5]] == [item["type"] for item in json.loads(REPLY)["output"][:5]]

@@ -228,3 +228,13 @@ def test_a_grammar_that_nobody_enforces_is_a_loss_and_its_words_are_an_addition(
     ]
     function_instead(CustomTool("note"), "/tools/1", report, "gemini")
     assert len(report.additions) == 1
+
+
+def test_a_target_that_tells_the_kinds_apart_keeps_them() -> None:
+    call, result = ToolCall("c", "shell", "{}", "shell"), ToolResult("c", kind="shell")
+    request = Request(messages=(Message("assistant", (call,)), Message("tool", (result,))))
+    report = Report()
+    told = with_wire_names(request, NameRule(re.compile(".*"), 64), report, "raw", keeps_kinds=True)
+    assert told.messages[0].parts == (call,)
+    assert told.messages[1].parts == (ToolResult("c", name="shell", kind="shell"),)
+    assert report.losses == ()

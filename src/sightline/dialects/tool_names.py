@@ -62,8 +62,13 @@ BUILT_IN: tuple[ToolKind, ...] = ("local_shell", "shell", "apply_patch", "comput
 ANY_NAME = NameRule(re.compile(".*", re.DOTALL), 1_000_000)
 
 
-def with_wire_names(request: Request, rule: NameRule, report: Report, target: str) -> Request:
-    """The request with every tool, call, result and choice under the name that the target's API takes."""
+def with_wire_names(
+    request: Request, rule: NameRule, report: Report, target: str, *, keeps_kinds: bool = False
+) -> Request:
+    """The request with every tool, call, result and choice under the name that the target's API takes.
+
+    With `keeps_kinds` the target remembers which calls are those of a built-in tool.
+    """
     names: dict[str, str] = {}
     tools: list[Tool] = []
     built_in = built_in_names(request)
@@ -79,6 +84,8 @@ def with_wire_names(request: Request, rule: NameRule, report: Report, target: st
         tools.append(msgspec.structs.replace(tool, name=wire, namespace=kept))
 
     def renamed(part: Part) -> Part:
+        if keeps_kinds and isinstance(part, (ToolCall, ToolResult)) and part.kind in kinds:
+            return msgspec.structs.replace(part, name=rule.fit(kinds[part.kind]))
         if isinstance(part, ToolCall) and part.kind in kinds:
             why = f"{target} has no such tool; the call is one of a function"
             report.lose(part.at, f"that {part.name!r} is a built-in tool", why, "identity")

@@ -78,7 +78,7 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
         if not writing.carries_parts:
             messages = with_words(request.messages, report, target)
             request = msgspec.structs.replace(request, messages=messages)
-        request = with_wire_names(request, writing.names, report, target)
+        request = with_wire_names(request, writing.names, report, target, keeps_kinds=writing.keeps_kinds)
     body = writing.write_request(request, settings, report)
     if writing.model_in_path and request.dialect != target and not with_url:
         for name, value in (("model", request.model), ("stream", request.options.stream)):

@@ -82,7 +82,7 @@ _TOOLS: Mapping[str, tuple[str, JsonObject]] = {
 def read_client_tool(tool: JsonObject, at: str) -> OpaqueTool | None:
     """The tool, whole and as a function; None where it is not one of these."""
     kind, name = str(tool["type"]), tool.get("name")
-    found = next((told for head, told in _TOOLS.items() if kind.startswith(head)), None)
+    found = next((entry for head, entry in _TOOLS.items() if kind.startswith(head)), None)
     if found is None or not isinstance(name, str):
         return None
     description, schema = found

@@ -28,6 +28,7 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    keeps_kinds=True,
     endpoint=Endpoint(
         "/responses",
         counting=Counting(

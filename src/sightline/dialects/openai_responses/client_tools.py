@@ -157,11 +157,11 @@ def _is_hosted_search(item: JsonObject) -> bool:
 
 def _read_content(tool: ClientTool, item: JsonObject, at: str, extras: JsonObject) -> dict[str, object]:
     if tool.kind == "apply_patch":
-        told = {key: item[key] for key in _PATCH_RESULT if key in item}
-        return {"structured": told, "extras": rest(extras, frozenset(_PATCH_RESULT))}
+        content = {key: item[key] for key in _PATCH_RESULT if key in item}
+        return {"structured": content, "extras": rest(extras, frozenset(_PATCH_RESULT))}
     if tool.kind == "tool_search":
-        told = {key: item[key] for key in ("tools",) if key in item}
-        return {"structured": told, "extras": rest({**extras, **_kept(item, "output")}, frozenset({"tools"}))}
+        extras = {**extras, **_kept(item, "output")}
+        return {"structured": _kept(item, "tools"), "extras": rest(extras, frozenset({"tools"}))}
     output = item.get("output")
     if isinstance(output, str):
         return {"parts": (Text(output, at=f"{at}/output"),), "bare": True}

@@ -29,6 +29,7 @@ DIALECT = Dialect(
     write_error=write_error,
     problems=problems,
     carries_parts=True,
+    keeps_kinds=True,
     unread=Unread(
         bookkeeping=frozenset(
             {"tokenUsage", "scope", "tokens", "metadata", "mediaType", "statefulMarker", "phase", "copilotReferences"}

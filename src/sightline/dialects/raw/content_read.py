@@ -119,6 +119,7 @@ def _read_call(value: Json, at: str) -> ToolCall | Opaque:
         str_of(holder, "id", at),
         str_of(inner, "name", f"{at}/function"),
         as_str(inner.get("arguments", ""), f"{at}/function/arguments"),
+        kind=beside.kind,
         item=beside.item,
         signature=beside.signature,
         signed_by=beside.signed_by,
