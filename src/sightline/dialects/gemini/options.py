@@ -55,7 +55,7 @@ _LEVELS: Mapping[str, str] = {
     "xhigh": "HIGH",
     "max": "HIGH",
 }
-_NUMBERED_LEVELS = ("THINKING_LEVEL_UNSPECIFIED", "LOW", "MEDIUM", "HIGH", "MINIMAL")
+_NUMBERED_LEVELS = ("THINKING_LEVEL_UNSPECIFIED", "LOW", "MEDIUM", "HIGH")
 _MODES: Mapping[str | None, int] = {"off": 0, "adaptive": -1, "on": -1}
 _SHOWN: Mapping[str, bool] = {"auto": True, "concise": True, "detailed": True, "none": False}
 
