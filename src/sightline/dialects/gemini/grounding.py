@@ -62,8 +62,8 @@ class _Source:
         """What a citation does not say of the source."""
         known = _SOURCE | {"text"} if self._words else _SOURCE
         yield from ((join(self.at, self._key, key), value) for key, value in rest(self._holder, known).items())
-        if isinstance(self.value, dict):
-            yield from ((join(self.at, key), value) for key, value in self.value.items() if key != self._key)
+        chunk = self.value if isinstance(self.value, dict) else {}
+        yield from ((join(self.at, key), value) for key, value in chunk.items() if key != self._key)
 
 
 def _inner(value: Json) -> tuple[str, JsonObject]:
