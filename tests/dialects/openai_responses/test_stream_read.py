@@ -474,3 +474,20 @@ def test_a_place_that_some_frames_name_counts_for_those_that_do_not():
         {**WORDS, "item_id": "other"},
     ]
     assert grown(*frames) == [(4000, "TextReceived"), (5000, "TextReceived")]
+
+
+def test_a_frame_that_repeats_the_words_of_an_item_means_the_last_of_its_kind():
+    frames = [
+        WORDS,
+        {"type": "response.output_item.added", "item": {**CALL_ITEM, "call_id": "c1"}},
+        {"type": "response.output_text.done", "text": "a"},
+        {"type": "response.output_item.done", "item": {**ITEM, "id": "msg_9"}},
+        WORDS,
+    ]
+    assert grown(*frames) == [(0, "TextReceived"), (1000, "ToolCallBegun"), (2000, "TextReceived")]
+
+
+def test_arguments_of_which_nothing_says_whose_they_are_are_no_guess():
+    added = [{"type": "response.output_item.added", "item": {**CALL_ITEM, "call_id": name}} for name in ("c1", "c2")]
+    events = streamed(*added, ARGUMENTS)
+    assert [event.at for event in events if isinstance(event, FrameBroken)] == ["/2/output_index"]

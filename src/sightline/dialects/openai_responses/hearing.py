@@ -95,6 +95,11 @@ class Hearing:
         for name in names_of(item):
             self._places.setdefault(name, set()).add(index)
 
+    @property
+    def silent_calls(self) -> int:
+        """How many calls have begun and have no arguments so far."""
+        return len(self.calls - self._whole - self.arguments.keys())
+
     def place_of(self, names: list[str]) -> int | None:
         """Where the item of these ids has been seen, None where it has not."""
         places = [min(self._places[name]) for name in names if name in self._places]

@@ -35,6 +35,7 @@ _FRAME = frozenset(
 )
 
 _CALL = "function_call"
+_NOWHERE: tuple[int, str] = (-1, "")
 
 _TERMINALS = {
     "response.completed": "completed",
@@ -77,7 +78,9 @@ class ResponsesMachine:
         self._has_started = False
         self._is_over = False
         self._next = 0
-        self._last: tuple[int, Json] = (-1, None)
+        self._last = _NOWHERE
+        self._latest: dict[str, int] = {}
+        self._unnamed: dict[str, int] = {}
         self._told: set[str] = set()
         self._readers: Mapping[str, _Reader] = {
             "response.created": self._begin,
@@ -161,7 +164,7 @@ class ResponsesMachine:
         item, at = document.get("item"), f"/{index}/item"
         if not isinstance(item, dict):
             return []
-        place, kind = self._item_place(document, item, index), item.get("type")
+        place, kind = self._item_place(document, item, index, is_new=True), item.get("type")
         part = place * STRIDE
         self._hearing.place(item, place)
         if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._hearing.calls:
@@ -176,7 +179,9 @@ class ResponsesMachine:
 
     def _done(self, document: JsonObject, index: int) -> list[StreamEvent]:
         item = as_object(document.get("item"), f"/{index}/item")
-        return self._hearing.item(item, self._item_place(document, item, index), f"/{index}/item")
+        place = self._item_place(document, item, index, is_new=False)
+        self._last = _NOWHERE
+        return self._hearing.item(item, place, f"/{index}/item")
 
     def _text(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part, at = self._content_part(document, index), f"/{index}/{_key(document, 'text')}"
@@ -248,41 +253,56 @@ class ResponsesMachine:
         return self._place(document, "message", index) * STRIDE + _number(document, "content_index", index, 0)
 
     # Servers that follow the API loosely leave the place of an item out of some frames (llama.cpp out of all). Then its
-    # ids tell which item is meant; and where a frame has none either, the item that was spoken of last, if it is of the
-    # same kind.
+    # ids tell which item is meant. Frames without an id go on with the item that was spoken of last, if it is of the
+    # same kind and not done; a frame that repeats words means the last item of its kind.
 
-    def _item_place(self, document: JsonObject, item: JsonObject, index: int) -> int:
-        """The place in the output of an item that comes whole, or as far as it has begun."""
-        kind = item.get("type")
-        names = names_of(item)
-        if document.get("output_index") is None and names and self._hearing.place_of(names) is None:
-            return self._remember(self._next, kind)
-        return self._place(document, kind, index, names)
-
-    def _place(self, document: JsonObject, kind: Json, index: int, names: list[str] | None = None) -> int:
-        """The place in the output of the item that a frame is about."""
-        if document.get("output_index") is not None:
-            return self._remember(_number(document, "output_index", index), kind)
-        if names is None:
-            name = document.get("item_id")
-            names = [name] if isinstance(name, str) and name else []
-        place = self._hearing.place_of(names)
-        if place is None and names:
+    def _item_place(self, document: JsonObject, item: JsonObject, index: int, *, is_new: bool) -> int:
+        """The place in the output of an item that begins, or that comes whole."""
+        family, names = _family(item.get("type")), names_of(item)
+        place = self._told_place(document, index)
+        if place is None:
+            place = self._hearing.place_of(names)
+        if place is None and not is_new:
+            place = self._unnamed.pop(family, None)
+        if place is None:
             place = self._next
-            self._hearing.place({"id": names[0]}, place)
-        elif place is None:
-            place = self._last[0] if self._last[1] == _family(kind) else self._next
-        return self._remember(place, kind)
+            if not names:
+                self._unnamed[family] = place
+        return self._remember(place, family)
 
-    def _remember(self, place: int, kind: Json) -> int:
-        self._last = place, _family(kind)
+    def _place(self, document: JsonObject, family: str, index: int) -> int:
+        """The place in the output of the item that a frame is about."""
+        place, name = self._told_place(document, index), document.get("item_id")
+        if place is None and isinstance(name, str) and name:
+            place = self._hearing.place_of([name])
+            if place is None:
+                place = self._next
+                self._hearing.place({"id": name}, place)
+        if place is None and family == _CALL and self._hearing.silent_calls > 1:
+            raise wrong(
+                None, f"/{index}/output_index", "the place of the call, because several wait for their arguments"
+            )
+        if place is None and self._last[1] == family:
+            place = self._last[0]
+        if place is None and "delta" not in document:
+            place = self._latest.get(family)
+        if place is None:
+            place = self._unnamed[family] = self._next
+        return self._remember(place, family)
+
+    def _told_place(self, document: JsonObject, index: int) -> int | None:
+        return None if document.get("output_index") is None else _number(document, "output_index", index)
+
+    def _remember(self, place: int, family: str) -> int:
+        self._last = place, family
+        self._latest[family] = place
         self._next = max(self._next, place + 1)
         return place
 
 
-def _family(kind: Json) -> Json:
+def _family(kind: Json) -> str:
     """What a frame without any id has in common with those before it that are about the same item."""
-    return _CALL if kind in (*CALLS,) else kind
+    return _CALL if str(kind) in CALLS else str(kind)
 
 
 def _number(document: JsonObject, key: str, index: int, default: int | None = None) -> int:
