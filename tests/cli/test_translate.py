@@ -258,3 +258,29 @@ def test_a_reader_that_leaves_early_is_no_error(put: Put) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("target", ["gemini", "anthropic"])
+def test_strict_refuses_where_a_grammar_is_not_enforced(
+    target: str, put: Put, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    grammar = {"type": "grammar", "syntax": "lark", "definition": "start: /x/"}
+    tool = {"type": "custom", "name": "patch", "format": grammar}
+    path = put("r.json", json.dumps({"model": "m", "input": "hi", "tools": [tool]}).encode())
+    words = ["translate", "request", "--from", "openai-responses", "--to", target, path]
+    assert main([*words, "--strict"]) == 1
+    assert b"grammar" in capsysbinary.readouterr().err
+    report = tmp_path / "report.json"
+    assert main([*words, "--report", str(report)]) == 0
+    additions = json.loads(report.read_bytes())["additions"]
+    assert [each["what"] for each in additions if each["pointer"].endswith("/description")] == ["the grammar in words"]
+
+
+@pytest.mark.parametrize("spelling", ["64.0", '"64"', "6.4E1"])
+def test_whole_numbers_in_any_spelling(spelling: str, put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    data = b'{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"maxOutputTokens":%b}}'
+    path = put("r.json", data % spelling.encode())
+    assert main(["translate", "request", "--from", "gemini", "--to", "gemini", path]) == 0
+    assert capsysbinary.readouterr().out.strip() == data % spelling.encode()
+    assert main(["translate", "request", "--from", "gemini", "--to", "openai-chat", path]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["max_completion_tokens"] == 64

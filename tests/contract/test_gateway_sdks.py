@@ -12,6 +12,7 @@ import pytest
 from anthropic import beta_tool
 from google import genai
 from google.genai import types
+from openai.types.responses import ResponseFunctionShellToolCall
 from pydantic import BaseModel
 
 from sightline.dialects.dialect import Client
@@ -309,3 +310,39 @@ def test_nobodys_credential_is_in_the_record(gateway: Served, upstream: Upstream
         sdk.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
     (line,) = gateway.api("/api/exchanges?limit=1")["exchanges"]
     assert "sk-own-key-1" not in json.dumps(gateway.api(f"/api/exchanges/{line['id']}"))
+
+
+SHELL: list[StreamEvent] = [
+    Started("r4", "m"),
+    ToolCallBegun(0, "call_9", "shell"),
+    ArgumentsReceived(0, '{"commands": ["uname"],'),
+    ArgumentsReceived(0, ' "timeout_ms": 1000}'),
+    ToolCallCompleted(0),
+    COUNTED,
+    Finished("tool_calls"),
+    Ended(),
+]
+
+
+@pytest.mark.parametrize("spoken", ["openai-chat", "anthropic", "gemini"])
+def test_a_built_in_tool_of_openai_is_run_by_its_client_for_any_model(
+    gateway: Served, upstream: Upstream, spoken: str
+) -> None:
+    client = via_openai(gateway, spoken)
+    tools: Any = [{"type": "shell", "environment": {"type": "local"}}]
+    for stream in (True, False):
+        upstream.events = Turns(SHELL, TEXT)
+        if stream:
+            with client.responses.stream(model="m", input="Which system?", tools=tools) as events:
+                first = events.get_final_response()
+        else:
+            first = client.responses.create(model="m", input="Which system?", tools=tools)
+        (call,) = first.output
+        assert isinstance(call, ResponseFunctionShellToolCall)
+        assert call.action.commands == ["uname"]
+        output = {"stdout": "Linux", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+        result: Any = {"type": "shell_call_output", "call_id": call.call_id, "output": [output]}
+        history: Any = [{"role": "user", "content": "Which system?"}, call.model_dump(exclude_none=True), result]
+        second = client.responses.create(model="m", input=history, tools=tools)
+        assert second.output_text == "It is warm 😀."
+        assert "Linux" in json.dumps(upstream.bodies[-1])

@@ -8,6 +8,7 @@ from sightline.dialects.conversation import (
     with_ids,
     with_policy,
     with_somebody,
+    with_words,
 )
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -154,3 +155,26 @@ def test_an_id_that_it_does_not_take_is_replaced_the_same_way_each_time() -> Non
     assert len(ids) == 1
     assert safe_id("call:2", "/a", report, "anthropic") not in ids
     assert [loss.severity for loss in report.losses] == ["identity"]
+
+
+FOUND = Opaque("anthropic", {"type": "search_result", "citations": {"enabled": True}}, text="words", at="/4")
+
+
+def test_what_can_be_said_in_words_is_said_to_a_target_that_does_not_know_it() -> None:
+    report = Report()
+    unknown = Opaque("anthropic", {"type": "container_upload"})
+    result = ToolResult("c", (FOUND, unknown))
+    said = (FOUND, unknown, Text("a"), ToolResult("d", (Text("b"),)))
+    messages = (USER, Message("user", said), Message("tool", (result,)))
+    told = with_words(messages, report, "gemini")
+    assert told[0] is USER
+    words = Text("words", at="/4")
+    assert told[1].parts == (words, unknown, Text("a"), ToolResult("d", (Text("b"),)))
+    assert told[2].parts == (ToolResult("c", (words, unknown)),)
+    assert [(loss.pointer, loss.what, loss.severity) for loss in report.losses] == [
+        ("/4", "part 'search_result' of anthropic", "identity"),
+        ("/4/citations", "citations of it", "option"),
+    ]
+    assert with_words(messages, Report(), "anthropic") == messages
+    odd = (Message("user", (Opaque("x", "odd", text="words"),)),)
+    assert with_words(odd, Report(), "gemini") == (Message("user", (Text("words"),)),)

@@ -3,6 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from sightline.dialects.fields import (
+    any_number,
     as_list,
     as_object,
     as_str,
@@ -16,6 +17,7 @@ from sightline.dialects.fields import (
     rest,
     str_of,
     unknown,
+    whole_number,
 )
 from sightline.errors import Fault
 from sightline.model.json import Json
@@ -84,3 +86,25 @@ def test_compact_leaves_out_what_is_none() -> None:
 def test_merge_puts_unknown_fields_back_and_never_overwrites() -> None:
     merged = merge({"a": 1, "inner": {"b": 2}}, {"a": 9, "c": 3, "inner": {"b": 9, "d": 4}})
     assert merged == {"a": 1, "inner": {"b": 2, "d": 4}, "c": 3}
+
+
+@pytest.mark.parametrize("value", [64, 64.0, "64", "64.0", "6.4e1", "6.4E+1", " 64 "])
+def test_a_whole_number_may_be_spelled_as_some_json_writers_do(value: Json) -> None:
+    assert whole_number(value) == 64
+    assert opt_int({"n": value}, "n", "") == 64
+
+
+@pytest.mark.parametrize("value", [64.5, "64.5", "", "x", "1_000", "0x40", True, None, [64], "1e999", 1e300, "nan"])
+def test_what_is_no_whole_number_is_none(value: Json) -> None:
+    assert whole_number(value) is None
+
+
+@pytest.mark.parametrize(("value", "number"), [(0.5, 0.5), ("0.5", 0.5), ("2", 2), (3, 3), ("-1e-1", -0.1)])
+def test_a_number_may_be_a_string(value: Json, number: float) -> None:
+    assert any_number(value) == number
+    assert type(any_number(value)) is type(number)
+
+
+@pytest.mark.parametrize("value", ["", "x", True, None, "inf", "1e999"])
+def test_what_is_no_number_is_none(value: Json) -> None:
+    assert any_number(value) is None

@@ -1,17 +1,22 @@
+import pytest
+
 from sightline.dialects.dialect import Unread
 from sightline.dialects.losses import (
     UnreadLosses,
+    describe,
+    lose_call_kind,
     lose_choices,
     lose_counts,
     lose_partial,
 )
+from sightline.model.events import TextReceived, ToolCallBegun
 from sightline.model.message import Message
 from sightline.model.options import JsonFormat, Options, Reasoning
-from sightline.model.parts import CacheBreakpoint, Citation, Text, ToolCall, ToolResult
+from sightline.model.parts import CacheBreakpoint, Citation, Opaque, Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Choice, Reply, Unmodelled
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, ToolChoice
+from sightline.model.tools import FunctionTool, OpaqueTool, ToolChoice
 from sightline.model.usage import Usage
 
 UNREAD = Unread(
@@ -131,3 +136,27 @@ def test_what_had_arrived_of_a_failed_reply_is_told() -> None:
     nothing = Report()
     lose_partial(Reply(), "anthropic", nothing)
     assert not nothing.losses
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (Opaque("openai-responses", {"type": "web_search_call"}), "part 'web_search_call' of openai-responses"),
+        (Opaque("gemini", {"thought": True, "executableCode": {}}), "part 'executableCode' of gemini"),
+        (Opaque("gemini", {}), "part of gemini"),
+        (Opaque("gemini", {"type": 7}), "part of gemini"),
+        (OpaqueTool("gemini", {"googleSearch": {}}), "tool 'googleSearch' of gemini"),
+        (OpaqueTool("raw", "odd"), "tool of raw"),
+        (ToolResult("c"), "tool result"),
+    ],
+)
+def test_a_part_that_is_lost_is_called_by_what_it_is(value: Part | OpaqueTool, words: str) -> None:
+    assert describe(value) == words
+
+
+def test_a_call_of_a_built_in_tool_is_one_of_a_function_elsewhere() -> None:
+    report = Report()
+    lose_call_kind(ToolCallBegun(0, "c", "shell", kind="shell", at="/output/0"), "gemini", report)
+    lose_call_kind(ToolCallBegun(1, "d", "f", at="/output/1"), "gemini", report)
+    lose_call_kind(TextReceived(2, "a"), "gemini", report)
+    assert pointers(report) == {"/output/0": "identity"}

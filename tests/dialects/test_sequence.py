@@ -2,6 +2,7 @@ from sightline.dialects.sequence import Sequencer
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
+    CitationReceived,
     Ended,
     Failed,
     Finished,
@@ -11,6 +12,7 @@ from sightline.model.events import (
     ToolCallBegun,
     ToolCallCompleted,
 )
+from sightline.model.parts import Citation
 from sightline.model.report import Report
 
 
@@ -61,3 +63,13 @@ def test_other_choices_are_a_loss() -> None:
     out, report = sequenced(TextReceived(0, "a"), TextReceived(0, "b", choice=1), finished)
     assert out == [TextReceived(0, "a")]
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/7/choices/1", "content")]
+
+
+def test_a_citation_of_a_text_that_is_written_is_reported() -> None:
+    report = Report()
+    sequencer = Sequencer(report, "d")
+    sequencer.feed(TextReceived(0, "a"))
+    assert sequencer.feed(CitationReceived(0, Citation("u"))) == [CitationReceived(0, Citation("u"))]
+    sequencer.feed(TextReceived(1, "b"))
+    assert sequencer.feed(CitationReceived(0, Citation("u", at="/c"))) == []
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/c", "option")]

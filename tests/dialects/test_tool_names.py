@@ -10,6 +10,7 @@ from sightline.dialects.tool_names import (
     flat_name,
     free_text,
     function_for,
+    function_instead,
     with_wire_names,
 )
 from sightline.errors import Code, Fault
@@ -175,3 +176,65 @@ def test_a_custom_call_of_a_target_that_knows_them_gets_its_name_back() -> None:
     assert begun == [ToolCallBegun(0, "c", "exec", kind="custom", namespace="functions")]
     rest: list[StreamEvent] = [ArgumentsReceived(0, '{"input": "as it is"}'), ToolCallCompleted(0)]
     assert [out for event in rest for out in restorer.feed(event)] == rest
+
+
+SHELL = OpaqueTool(
+    "openai-responses", {"type": "shell"}, functions=(FunctionTool("shell", "Runs.", {}),), kind="shell", at="/tools/0"
+)
+
+
+def test_a_built_in_tool_is_a_function_elsewhere_and_comes_back_as_what_it_was() -> None:
+    call, result = ToolCall("c", "shell", "{}", "shell", at="/input/0"), ToolResult("c", kind="shell")
+    request = Request(
+        messages=(Message("assistant", (call,)), Message("tool", (result,))),
+        tools=(SHELL, FunctionTool("shell")),
+        tool_choice=ToolChoice("opaque", ("shell",), value={"type": "shell"}),
+    )
+    report = Report()
+    rule = NameRule(re.compile("[a-z_]+"), 64)
+    told = with_wire_names(request, rule, report, "anthropic")
+    assert [tool.name for tool in told.tools if isinstance(tool, FunctionTool)] == ["shell_tool", "shell"]
+    assert told.messages[0].parts == (ToolCall("c", "shell_tool", "{}", at="/input/0"),)
+    assert told.messages[1].parts == (ToolResult("c"),)
+    assert told.tool_choice == ToolChoice("named", ("shell_tool",))
+    assert [(loss.what, loss.severity) for loss in report.losses] == [("that 'shell' is a built-in tool", "identity")]
+    assert [addition.what for addition in report.additions] == ["description and schema of the built-in tool 'shell'"]
+    restorer = NameRestorer(request, rule)
+    assert restorer.feed(ToolCallBegun(0, "c", "shell_tool")) == [ToolCallBegun(0, "c", "shell", kind="shell")]
+    assert restorer.feed(ToolCallBegun(1, "d", "shell")) == [ToolCallBegun(1, "d", "shell")]
+
+
+def test_a_built_in_tool_stays_where_it_is_known() -> None:
+    request = Request(tools=(SHELL,))
+    assert with_wire_names(request, NameRule(re.compile(".*"), 64), Report(), "openai-responses").tools == (SHELL,)
+
+
+def test_a_call_of_a_built_in_tool_that_is_not_offered_any_more_is_named_after_its_kind() -> None:
+    request = Request(messages=(Message("assistant", (ToolCall("c", "shell", "{}", "shell"),)),))
+    told = with_wire_names(request, NameRule(re.compile(".*"), 64), Report(), "anthropic")
+    assert told.messages[0].parts == (ToolCall("c", "shell", "{}"),)
+
+
+def test_a_grammar_that_nobody_enforces_is_a_loss_and_its_words_are_an_addition() -> None:
+    report = Report()
+    tool = CustomTool("patch", "Patches.", Grammar("lark", "start: /x/"), at="/tools/3")
+    assert function_instead(tool, "/tools/0", report, "gemini") == function_for(tool)
+    assert [(loss.pointer, loss.what, loss.severity) for loss in report.losses] == [
+        ("/tools/3", "that the tool takes free text", "identity"),
+        ("/tools/3", "that a grammar is enforced", "option"),
+    ]
+    assert [(addition.pointer, addition.what) for addition in report.additions] == [
+        ("/tools/0/description", "the grammar in words")
+    ]
+    function_instead(CustomTool("note"), "/tools/1", report, "gemini")
+    assert len(report.additions) == 1
+
+
+def test_a_target_that_tells_the_kinds_apart_keeps_them() -> None:
+    call, result = ToolCall("c", "shell", "{}", "shell"), ToolResult("c", kind="shell")
+    request = Request(messages=(Message("assistant", (call,)), Message("tool", (result,))))
+    report = Report()
+    told = with_wire_names(request, NameRule(re.compile(".*"), 64), report, "raw", keeps_kinds=True)
+    assert told.messages[0].parts == (call,)
+    assert told.messages[1].parts == (ToolResult("c", name="shell", kind="shell"),)
+    assert report.losses == ()

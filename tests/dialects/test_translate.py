@@ -3,6 +3,8 @@ import json
 import pytest
 
 from sightline.dialects.dialect import Target
+from sightline.dialects.registry import dialect
+from sightline.dialects.stream_translation import StreamTranslation
 from sightline.dialects.translate import restored, translate_reply, translate_request, write_request
 from sightline.errors import Fault
 from sightline.model.events import ToolCallBegun
@@ -11,6 +13,7 @@ from sightline.model.parts import Text
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool
+from sightline.wire.jsontext import decode
 
 CHAT = b'{ "model": "gpt", "messages": [{"role":"user","content":"hi"}], "seed": 1.0e0, "x": 1 }'
 
@@ -123,3 +126,96 @@ def test_what_stands_in_the_url_is_lost_only_to_a_caller_who_does_not_write_it()
     assert [loss.what for loss in report.losses] == ["model"]
     assert write_request(request, "gemini", Target(), silent, with_url=True) == body
     assert not silent.losses
+
+
+SPELLINGS = ["64.0", '"64"', "6.4E1"]
+BODIES = {
+    "openai-chat": b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":%b}',
+    "openai-responses": b'{"model":"m","input":"hi","max_output_tokens":%b}',
+    "anthropic": b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":%b}',
+    "gemini": b'{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"maxOutputTokens":%b}}',
+    "raw": b'{"model":"m","messages":[{"role":1,"content":"hi"}],"requestOptions":{"max_tokens":%b}}',
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("source", BODIES)
+def test_a_whole_number_is_understood_however_it_is_spelled(source: str, spelling: str) -> None:
+    data = BODIES[source] % spelling.encode()
+    assert translate_request(data, source, source).data == data
+    for target in BODIES:
+        if target != source:
+            read = dialect(target).read_request(decode(translate_request(data, source, target).data))
+            assert read.options.max_tokens == 64
+
+
+@pytest.mark.parametrize("source", BODIES)
+def test_the_same_dialect_refuses_nothing_that_is_json(source: str) -> None:
+    """The provider decides what it takes; here the bytes only pass."""
+    odd = BODIES[source] % b'{"not":"a number"}'
+    assert translate_request(odd, source, source).data == odd
+    for target in BODIES:
+        if target != source:
+            with pytest.raises(Fault, match="expected a whole number"):
+                translate_request(odd, source, target)
+
+
+def test_an_unreadable_request_gets_another_model_too() -> None:
+    assert translate_request(b'{"model":"a","messages":7}', "openai-chat", "openai-chat", model="b").data == (
+        b'{"model":"b","messages":7}'
+    )
+    with pytest.raises(Fault):
+        translate_request(
+            b'{"model":"a","messages":7}', "openai-chat", "openai-chat", settings=Target(system="merge_all")
+        )
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])
+def test_a_search_result_is_sent_in_words(target: str) -> None:
+    block = {
+        "type": "search_result",
+        "source": "https://kb.example/1",
+        "title": "Knowledge base",
+        "content": [{"type": "text", "text": "It is so."}],
+    }
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [block]}
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [
+            {"role": "user", "content": [block]},
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ],
+    }
+    translation = translate_request(json.dumps(body).encode(), "anthropic", target)
+    said = translation.data.decode()
+    assert said.count("Knowledge base") == said.count("https://kb.example/1") == said.count("It is so.") == 2
+    assert [loss.severity for loss in translation.report.losses if "search_result" in loss.what] == ["identity"] * 2
+
+
+def unsigned(target: str) -> list[tuple[str, str]]:
+    data = json.dumps(
+        {
+            "choices": [
+                {"message": {"role": "assistant", "content": "a", "reasoning_content": "hm"}, "finish_reason": "stop"}
+            ]
+        }
+    ).encode()
+    additions = translate_reply(data, "openai-chat", target).report.additions
+    return [(addition.pointer, addition.severity) for addition in additions if "not signed" in addition.what]
+
+
+def test_a_signature_that_stands_for_none_is_an_addition() -> None:
+    assert unsigned("anthropic") == [("/content/0/signature", "identity")]
+    assert unsigned("openai-responses") == [("/output/0/encrypted_content", "identity")]
+    assert unsigned("gemini") == []
+    stream = (
+        b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
+        b'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    )
+    for target, place in (("anthropic", "/content/0/signature"), ("openai-responses", "/output/0/encrypted_content")):
+        translation = StreamTranslation("openai-chat", target)
+        assert b"sightline:" in translation.feed(stream) + translation.close()
+        assert place in [addition.pointer for addition in translation.report.additions]

@@ -93,6 +93,16 @@ def test_the_choice_goes_with_the_tool_that_it_names() -> None:
     assert deleted(draft, "s2", "s2.p2") == ["s2.p2"]
 
 
+def test_the_choice_of_a_built_in_tool_goes_with_it_and_with_no_other() -> None:
+    tools = [{"type": "apply_patch"}, {"type": "function", "name": "f", "parameters": {}}]
+    draft = responses(ASK, tools=tools, tool_choice={"type": "apply_patch"})
+    assert [part.name for part in draft.sections[1].parts] == ["apply_patch", "f"]
+    patch, other = draft.sections[1].parts
+    choice = next(part for part in draft.sections[2].parts if part.name == "tool_choice")
+    assert deleted(draft, "s2", patch.id) == [patch.id, choice.id]
+    assert deleted(draft, "s2", other.id) == [other.id]
+
+
 def test_an_object_of_declarations_goes_with_the_last_of_them() -> None:
     tools: list[Json] = [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {}}]
     config = {"functionCallingConfig": {"mode": "AUTO"}}

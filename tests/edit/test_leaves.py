@@ -135,3 +135,27 @@ def test_tools_and_options_are_json() -> None:
     assert words_of_option("/a", {"b": "é"}).leaves == (Leaf("/a", '{"b":"é"}', is_json=True),)
     assert as_text("\ud800") == '"\\ud800"'
     assert words_of(Thinking("x", at="/a"), {"a": {"b": "y"}}).shown == "x"
+
+
+def test_calls_and_results_of_built_in_tools_are_edited_in_their_own_fields() -> None:
+    items: list[Json] = [
+        {"type": "shell_call", "call_id": "a", "action": {"commands": []}},
+        {"type": "shell_call_output", "call_id": "a", "output": [{"stdout": "x"}]},
+        {"type": "computer_call", "call_id": "b", "actions": [{"type": "wait"}]},
+        {"type": "computer_call_output", "call_id": "b", "output": {"type": "computer_screenshot", "file_id": "f"}},
+        {"type": "apply_patch_call", "call_id": "c", "operation": {"type": "delete_file"}},
+        {"type": "apply_patch_call_output", "call_id": "c", "status": "completed"},
+        {"type": "apply_patch_call_output", "call_id": "c", "status": "failed", "output": "no"},
+        {"type": "tool_search_output", "execution": "client", "call_id": "d", "tools": []},
+    ]
+    found = words("openai-responses", {"input": items})
+    assert [each.leaves[0] if each.leaves else each.reason for each in found] == [
+        Leaf("/input/0/action", '{"commands":[]}', is_json=True),
+        Leaf("/input/1/output", '[{"stdout":"x"}]', is_json=True),
+        Leaf("/input/2/actions", '[{"type":"wait"}]', is_json=True),
+        Leaf("/input/3/output", '{"type":"computer_screenshot","file_id":"f"}', is_json=True),
+        Leaf("/input/4/operation", '{"type":"delete_file"}', is_json=True),
+        Leaf("/input/5/output", "", is_there=False),
+        Leaf("/input/6/output", "no"),
+        Leaf("/input/7/tools", "[]", is_json=True),
+    ]

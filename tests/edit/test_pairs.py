@@ -55,3 +55,9 @@ def test_the_words_of_a_result_do_not_decide() -> None:
     one = Message("tool", (ToolResult("a", (Text("x"),), at="/1"), Text("y")))
     two = Message("tool", (ToolResult("a", (Text("z"),), at="/1"),))
     assert halves_of(one) == halves_of(two) != halves_of(Message("tool", (ToolResult("b", at="/1"),)))
+
+
+def test_an_approval_answers_its_request() -> None:
+    request = foreign("/1", type="mcp_approval_request", id="mcpr_1", name="f", arguments="{}")
+    response = foreign("/2", type="mcp_approval_response", approval_request_id="mcpr_1")
+    assert places(request, response) == [("/1", "/2")]

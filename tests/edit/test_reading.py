@@ -17,6 +17,8 @@ GEMINI: Json = {
 }
 CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
 RESPONSES: Json = {"instructions": "s", "input": [CALL, {"type": "additional_tools", "tools": []}]}
+SHELL = {"type": "shell_call", "call_id": "d", "action": {}}
+SHELLS: Json = {"input": [SHELL, {"type": "shell_call_output", "call_id": "d", "output": []}]}
 RAW: Json = {"messages": [{"role": 1, "content": "a"}]}
 
 
@@ -38,13 +40,14 @@ RAW: Json = {"messages": [{"role": 1, "content": "a"}]}
         ("openai-responses", RESPONSES, "/input/0/arguments", "z", True),
         ("openai-responses", RESPONSES, "/input/1/tools", [], False),
         ("openai-responses", RESPONSES, "/input", "words", False),
+        ("openai-responses", SHELLS, "/input/0/action", 5, False),
         ("raw", RAW, "/messages/0/content", "z", False),
         ("raw", [{"role": 1, "content": "a"}], "/0/content", "z", False),
     ],
 )
 def test_reading_again(name: str, document: Json, pointer: str, value: Json, is_one: bool) -> None:
     before = Reading.of(name, document)
-    assert len(before.pairs) == (name == "anthropic")
+    assert len(before.pairs) == (name == "anthropic" or document is SHELLS)
     changed = with_change(document, split(pointer), lambda _: value)
     after, anew = before.reread(changed, pointer), Reading.of(name, changed)
     assert (after.request, after.fault) == (anew.request, anew.fault)

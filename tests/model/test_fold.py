@@ -158,3 +158,9 @@ def test_a_fold_can_be_looked_at_while_it_grows() -> None:
     assert folding.reply.choice.parts == (Text("a"),)
     folding.add(TextReceived(0, "b"))
     assert folding.reply.choice.parts == (Text("ab"),)
+
+
+def test_what_a_call_needs_in_its_own_dialect_comes_with_its_end() -> None:
+    begun = ToolCallBegun(0, "c", "shell", kind="shell")
+    reply = fold([begun, ArgumentsReceived(0, "{}"), ToolCallCompleted(0, extras={"environment": None}), *STOP])
+    assert reply.choice.parts == (ToolCall("c", "shell", "{}", "shell", extras={"environment": None}),)

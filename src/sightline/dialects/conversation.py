@@ -6,10 +6,12 @@ import re
 import msgspec
 
 from sightline.dialects.dialect import SystemPolicy
+from sightline.dialects.losses import describe
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
+from sightline.wire.pointer import join
 
 SYSTEM_ROLES = ("system", "developer")
 
@@ -54,6 +56,28 @@ def _merged(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]
             )
     parts = tuple(part for message in leading for part in message.parts)
     return (Message(leading[0].role, parts, at=leading[0].at, extras=extras),)
+
+
+def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tuple[Message, ...]:
+    """The messages with words in place of parts that the target does not know and that can be said in words."""
+
+    def worded(part: Part) -> Part:
+        if isinstance(part, ToolResult) and any(isinstance(inner, Opaque) for inner in part.parts):
+            return msgspec.structs.replace(part, parts=tuple(worded(inner) for inner in part.parts))
+        if not isinstance(part, Opaque) or not part.text or part.dialect == target:
+            return part
+        report.lose(part.at, describe(part), f"{target} does not know it: its words are sent as text", "identity")
+        for key in ("citations", "cache_control"):
+            if isinstance(part.value, dict) and part.value.get(key) is not None:
+                report.lose(join(part.at, key), f"{key} of it", "it is text now", "option")
+        return Text(part.text, at=part.at)
+
+    return tuple(
+        msgspec.structs.replace(message, parts=tuple(worded(part) for part in message.parts))
+        if any(isinstance(part, (Opaque, ToolResult)) for part in message.parts)
+        else message
+        for message in messages
+    )
 
 
 def with_somebody(messages: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:

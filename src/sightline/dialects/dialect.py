@@ -134,7 +134,9 @@ class Dialect:
     """One provider's API as values. `model_in_path` says that the URL, not the body, names the model.
 
     `endpoint` is None for a dialect that nobody serves. With `ends_with_bytes` nothing but the end of its bytes ends a
-    stream. `read_plain` reads a whole reply of the most frequent kind at once, and leaves any other to `read_reply`.
+    stream. With `carries_parts` it takes parts of other dialects whole, with `keeps_kinds` it tells calls of built-in
+    tools from those of functions. `read_plain` reads a whole reply of the most frequent kind at once, and leaves any
+    other to `read_reply`.
     """
 
     name: str
@@ -149,6 +151,8 @@ class Dialect:
     problems: Callable[[Request], list[Problem]]
     model_in_path: bool = False
     ends_with_bytes: bool = False
+    carries_parts: bool = False
+    keeps_kinds: bool = False
     endpoint: Endpoint | None = None
     names: NameRule = ANY_NAME
     unread: Unread = field(default_factory=Unread)

@@ -6,6 +6,7 @@ from urllib.parse import quote, urlencode
 
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.dialects.dialect import Counting, Endpoint
+from sightline.dialects.fields import whole_number
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
@@ -39,8 +40,8 @@ def count_call(provider: Provider, spoken: str, model: str, body: bytes) -> Call
 def counted(spoken: str, answer: Json) -> int:
     """The number in the answer to such a request."""
     field = counting_of(spoken).result
-    count = answer.get(field) if isinstance(answer, dict) else None
-    if type(count) is not int:
+    count = whole_number(answer.get(field)) if isinstance(answer, dict) else None
+    if count is None:
         raise Fault(Code.UPSTREAM_PROTOCOL, f"the answer holds no {field}", hint="The provider may not count tokens.")
     return count
 

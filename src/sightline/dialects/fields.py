@@ -1,5 +1,7 @@
 """Typed access to foreign JSON: a wrong shape becomes a `Fault` that names the pointer of the offending value."""
 
+import math
+import re
 from collections.abc import Collection
 
 from sightline.errors import Code, Fault
@@ -73,12 +75,43 @@ def opt_str(holder: JsonObject, key: str, at: str) -> str | None:
     raise wrong(value, f"{at}/{key}", "a string")
 
 
+_NUMBER = re.compile(r"\s*-?\d+(\.\d+)?([eE][+-]?\d+)?\s*", re.ASCII)
+_MOST = 2**53
+"""A float beyond this does not say which whole number it is."""
+
+
+def any_number(value: Json) -> int | float | None:
+    """The number that a value is, None if it is none.
+
+    Protocol buffers' JSON (Gemini) has numbers in quotes too, and many servers take them.
+    """
+    if type(value) is int or type(value) is float:
+        return value
+    if type(value) is not str or not _NUMBER.fullmatch(value):
+        return None
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    return int(number) if value.strip().lstrip("-").isdecimal() and abs(number) <= _MOST else number
+
+
+def whole_number(value: Json) -> int | None:
+    """The whole number that a value is, in any spelling: 64, 64.0, 6.4E1 and "64" are the same."""
+    number = any_number(value)
+    if type(number) is float and number.is_integer() and abs(number) <= _MOST:
+        return int(number)
+    return number if type(number) is int else None
+
+
 def opt_int(holder: JsonObject, key: str, at: str) -> int | None:
     """The whole number under this key, or None if it is absent or null."""
     value = holder.get(key)
     if value is None or type(value) is int:
         return value
-    raise wrong(value, f"{at}/{key}", "a whole number")
+    number = whole_number(value)
+    if number is None:
+        raise wrong(value, f"{at}/{key}", "a whole number")
+    return number
 
 
 def opt_bool(holder: JsonObject, key: str, at: str) -> bool | None:

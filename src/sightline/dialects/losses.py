@@ -1,13 +1,17 @@
 """What no other dialect can carry, found without knowing either: the fields of a source that are not modelled."""
 
+import re
 from collections.abc import Iterator
 
 from sightline.dialects.dialect import Unread
+from sightline.dialects.tool_names import BUILT_IN
+from sightline.model.events import StreamEvent, ToolCallBegun
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import CacheBreakpoint, Part, Text, ToolResult
+from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolResult
 from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report, Severity
 from sightline.model.request import Request
+from sightline.model.tools import OpaqueTool
 from sightline.model.usage import Usage
 from sightline.model.value import Value
 from sightline.wire.pointer import join
@@ -62,8 +66,26 @@ class UnreadLosses:
             if isinstance(value, dict) and key in self._unread.containers:
                 self._lose(join(at, key), value, severity)
             else:
-                says_nothing = key in self._unread.bookkeeping or value == []
+                says_nothing = key in self._unread.bookkeeping or value in ([], "")
                 self._report.lose(join(at, key), key, self._why, "identity" if says_nothing else severity)
+
+
+def describe(value: Part | OpaqueTool) -> str:
+    """What a part or a tool is, in a few words: one that only its dialect knows by the type that it has there."""
+    if not isinstance(value, (Opaque, OpaqueTool)):
+        return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(value).__name__).lower()
+    noun = "part" if isinstance(value, Opaque) else "tool"
+    holder = value.value if isinstance(value.value, dict) else {}
+    # Gemini names the kind of a part or a tool by its only key.
+    kind = holder.get("type") or next((key for key in holder if key not in ("thought", "thoughtSignature")), None)
+    return f"{noun} {kind!r} of {value.dialect}" if isinstance(kind, str) else f"{noun} of {value.dialect}"
+
+
+def lose_call_kind(event: StreamEvent, target: str, report: Report) -> None:
+    """Report a call of a built-in tool, which is a function's call in every other dialect."""
+    if isinstance(event, ToolCallBegun) and event.kind in BUILT_IN:
+        why = f"{target} has no such tool; the call is one of a function"
+        report.lose(event.at, f"that {event.name!r} is a built-in tool", why, "identity")
 
 
 def lose_choices(reply: Reply, target: str, report: Report) -> None:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from sightline.dialects.fields import wrong
+from sightline.dialects.fields import any_number, whole_number, wrong
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import Options
 from sightline.model.report import Report, Severity
@@ -142,9 +142,12 @@ def _checked(value: Json, kind: Kind, at: str) -> object:
             return tuple(value)
         raise wrong(value, at, "a string or a list of strings")
     expected, types = _EXPECTED[kind]
-    if type(value) not in types:
+    if type(value) in types:
+        return value
+    number = whole_number(value) if kind == "int" else any_number(value) if kind == "number" else None
+    if number is None:
         raise wrong(value, at, expected)
-    return value
+    return number
 
 
 def options_of(found: Mapping[str, object], places: dict[str, str]) -> Options:

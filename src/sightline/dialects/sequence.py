@@ -46,6 +46,7 @@ class Sequencer:
         self._dialect = dialect
         self._open_call: int | None = None
         self._current: int | None = None
+        self._left: set[int] = set()
         self._block = -1
         self._waiting: deque[PartEvent] = deque()
 
@@ -55,6 +56,10 @@ class Sequencer:
             if isinstance(event, Finished):
                 place = event.at.rpartition("/")[0]
                 self._report.lose(place, "another choice", f"{self._dialect} has one choice in a reply", "content")
+            return []
+        if isinstance(event, CitationReceived) and event.part in self._left:
+            why = f"{self._dialect} has written the text that it belongs to"
+            self._report.lose(event.citation.at, "a citation that came late", why, "option")
             return []
         if isinstance(event, _PART_EVENTS):
             if self._open_call is not None and event.part != self._open_call:
@@ -67,6 +72,9 @@ class Sequencer:
 
     def _placed(self, event: PartEvent) -> StreamEvent:
         if event.part != self._current:
+            if self._current is not None:
+                self._left.add(self._current)
+            self._left.discard(event.part)
             self._current = event.part
             self._block += 1
         if isinstance(event, ToolCallBegun):

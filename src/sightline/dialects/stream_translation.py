@@ -4,7 +4,7 @@ import msgspec
 
 from sightline.dialects.dialect import Client, StreamWriting
 from sightline.dialects.hearing import Hearing
-from sightline.dialects.losses import UnreadLosses, lose_counts
+from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
 from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import broken
 from sightline.dialects.tool_names import NameRestorer
@@ -117,3 +117,5 @@ class StreamTranslation:
             self._losses.of_field(event.at, event.value)
         elif isinstance(event, UsageReceived):
             lose_counts(event.usage, self._target, self.report)
+        else:
+            lose_call_kind(event, self._target, self.report)

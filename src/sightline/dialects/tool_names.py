@@ -7,6 +7,7 @@ nothing but these to be told in the client's terms.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -21,7 +22,7 @@ from sightline.model.events import (
     ToolCallCompleted,
 )
 from sightline.model.json import Json
-from sightline.model.parts import Part, ToolCall, ToolResult
+from sightline.model.parts import Part, ToolCall, ToolKind, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
@@ -55,16 +56,26 @@ class NameRule:
 
 _UNSAFE = re.compile("[^a-zA-Z0-9_-]")
 
+BUILT_IN: tuple[ToolKind, ...] = ("local_shell", "shell", "apply_patch", "computer", "tool_search")
+"""The kinds of calls that are items of their own in one dialect, and functions in the others."""
+
 ANY_NAME = NameRule(re.compile(".*", re.DOTALL), 1_000_000)
 
 
-def with_wire_names(request: Request, rule: NameRule, report: Report, target: str) -> Request:
-    """The request with every tool, call, result and choice under the name that the target's API takes."""
+def with_wire_names(
+    request: Request, rule: NameRule, report: Report, target: str, *, keeps_kinds: bool = False
+) -> Request:
+    """The request with every tool, call, result and choice under the name that the target's API takes.
+
+    With `keeps_kinds` the target remembers which calls are those of a built-in tool.
+    """
     names: dict[str, str] = {}
     tools: list[Tool] = []
+    built_in = built_in_names(request)
+    kinds = _kinds(request)
     for tool in request.tools:
         if isinstance(tool, OpaqueTool):
-            tools.append(tool)
+            tools.extend(_as_functions(tool, built_in, rule, report, target))
             continue
         wire = names[tool.name] = rule.wire_name(tool.name, tool.namespace)
         if wire != tool.name:
@@ -73,9 +84,17 @@ def with_wire_names(request: Request, rule: NameRule, report: Report, target: st
         tools.append(msgspec.structs.replace(tool, name=wire, namespace=kept))
 
     def renamed(part: Part) -> Part:
+        if keeps_kinds and isinstance(part, (ToolCall, ToolResult)) and part.kind in kinds:
+            return msgspec.structs.replace(part, name=rule.fit(kinds[part.kind]))
+        if isinstance(part, ToolCall) and part.kind in kinds:
+            why = f"{target} has no such tool; the call is one of a function"
+            report.lose(part.at, f"that {part.name!r} is a built-in tool", why, "identity")
+            return msgspec.structs.replace(part, name=rule.fit(kinds[part.kind]), kind="function")
         if isinstance(part, ToolCall):
             kept = part.namespace if rule.has_namespaces else None
             return msgspec.structs.replace(part, name=rule.wire_name(part.name, part.namespace), namespace=kept)
+        if isinstance(part, ToolResult) and part.kind in kinds:
+            return msgspec.structs.replace(part, kind="function")
         if isinstance(part, ToolResult) and part.name is not None:
             return msgspec.structs.replace(part, name=names.get(part.name) or rule.fit(part.name))
         return part
@@ -88,8 +107,53 @@ def with_wire_names(request: Request, rule: NameRule, report: Report, target: st
     )
     choice = request.tool_choice
     if choice is not None:
+        if choice.mode == "opaque" and choice.names:  # it forces a built-in tool
+            choice = msgspec.structs.replace(choice, mode="named", value=None)
+            names |= {name: rule.fit(other) for name, other in built_in.items()}
         choice = msgspec.structs.replace(choice, names=tuple(names.get(n) or rule.fit(n) for n in choice.names))
     return msgspec.structs.replace(request, messages=messages, tools=tuple(tools), tool_choice=choice)
+
+
+def built_in_names(request: Request) -> dict[str, str]:
+    """The names of the functions that stand for built-in tools; one whose name is taken by another tool gets a new one.
+
+    It follows from the request alone, so that the reply is told in the same terms.
+    """
+    taken = {flat_name(tool.name, tool.namespace) for tool in request.tools if not isinstance(tool, OpaqueTool)}
+    names: dict[str, str] = {}
+    for tool in request.tools:
+        for function in tool.functions if isinstance(tool, OpaqueTool) else ():
+            name = function.name
+            while name in taken:
+                name += "_tool"
+            names[function.name] = name
+    return names
+
+
+def _kinds(request: Request) -> dict[str, str]:
+    """The name of the function for each kind of built-in tool, also of one that only the history has."""
+    built_in = built_in_names(request)
+    kinds: dict[str, str] = {kind: kind for kind in BUILT_IN}
+    for tool in request.tools:
+        if isinstance(tool, OpaqueTool) and tool.kind in kinds:
+            kinds[tool.kind] = built_in[tool.functions[0].name]
+    return kinds
+
+
+def _as_functions(
+    tool: OpaqueTool, built_in: Mapping[str, str], rule: NameRule, report: Report, target: str
+) -> list[Tool]:
+    """A tool that the target does not have, as functions where the client runs it; else as it is."""
+    if not tool.functions or tool.dialect == target:
+        return [tool]
+    kind = tool.value.get("type") if isinstance(tool.value, dict) else None
+    functions: list[Tool] = []
+    for function in tool.functions:
+        name = rule.fit(built_in[function.name])
+        why = f"{target} has no such tool; a function that says what it does stands for it"
+        report.add("/tools", f"description and schema of the built-in tool {kind or name!r}", why)
+        functions.append(msgspec.structs.replace(function, name=name, at=tool.at))
+    return functions
 
 
 def flat_name(name: str, namespace: str | None) -> str:
@@ -110,6 +174,18 @@ def function_for(tool: CustomTool) -> FunctionTool:
         "additionalProperties": False,
     }
     return FunctionTool(tool.name, description or None, schema, namespace=tool.namespace, cache=tool.cache, at=tool.at)
+
+
+def function_instead(tool: CustomTool, place: str, report: Report, target: str) -> FunctionTool:
+    """The function that stands for a custom tool where there are only functions, and in the report what that changes.
+
+    `place` is where the function stands in the document that is written.
+    """
+    report.lose(tool.at, "that the tool takes free text", "it became a function of one string", "identity")
+    if tool.grammar is not None:
+        report.lose(tool.at, "that a grammar is enforced", f"{target} cannot; the model is told it in words", "option")
+        report.add(f"{place}/description", "the grammar in words", f"{target} has no field for a grammar")
+    return function_for(tool)
 
 
 def as_function_arguments(call: ToolCall) -> str:
@@ -133,8 +209,13 @@ class NameRestorer:
 
     def __init__(self, request: Request, rule: NameRule = ANY_NAME) -> None:
         self._tools: dict[str, FunctionTool | CustomTool] = {}
+        self._kinds: dict[str, tuple[str, ToolKind]] = {}
+        built_in = built_in_names(request)
         for tool in request.tools:
-            if not isinstance(tool, OpaqueTool):
+            if isinstance(tool, OpaqueTool):
+                for function in tool.functions:
+                    self._kinds[rule.fit(built_in[function.name])] = function.name, tool.kind
+            else:
                 self._tools[rule.wire_name(tool.name, tool.namespace)] = tool
         self._open: dict[tuple[int, int], list[str]] = {}
 
@@ -146,6 +227,9 @@ class NameRestorer:
                 if kind != event.kind:
                     self._open[event.choice, event.part] = []
                 return [msgspec.structs.replace(event, name=tool.name, namespace=tool.namespace, kind=kind)]
+            case ToolCallBegun() if event.kind == "function" and event.name in self._kinds:
+                name, kind = self._kinds[event.name]
+                return [msgspec.structs.replace(event, name=name, kind=kind)]
             case ArgumentsReceived(part, fragment, choice) if (choice, part) in self._open:
                 self._open[choice, part].append(fragment)
                 return []

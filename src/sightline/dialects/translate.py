@@ -4,13 +4,16 @@ from dataclasses import dataclass
 
 import msgspec
 
+from sightline.dialects.conversation import with_words
 from sightline.dialects.dialect import Client, Target
-from sightline.dialects.losses import UnreadLosses
+from sightline.dialects.losses import UnreadLosses, lose_call_kind
 from sightline.dialects.registry import dialect
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.dialects.views import VIEWS
+from sightline.errors import Fault
 from sightline.model.events import Started, StreamEvent
 from sightline.model.fold import fold
+from sightline.model.json import Json
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -42,9 +45,15 @@ def translate_request(
     """A request body of one dialect in another. Between equal dialects the bytes stay as they came."""
     settings = settings or Target()
     wire = WireDocument(data)
-    request = dialect(source).read_request(wire.document)
+    is_same = source == target and settings.system == "in_place"
+    try:
+        request = dialect(source).read_request(wire.document)
+    except Fault:
+        if not is_same:
+            raise
+        request = _unread(wire.document, source)  # the provider decides what it takes
     renames = bool(model) and request.model != model and not dialect(source).model_in_path
-    if source == target and settings.system == "in_place" and not (renames and isinstance(wire.document, list)):
+    if is_same and not (renames and isinstance(wire.document, list)):
         if renames:
             is_there = isinstance(wire.document, dict) and "model" in wire.document
             wire = wire.set("/model", model) if is_there else wire.insert("/model", model)
@@ -55,12 +64,21 @@ def translate_request(
     return RequestTranslation(write_request(request, target, settings, report), report, request)
 
 
+def _unread(document: Json, source: str) -> Request:
+    """What is known of a request that cannot be read: its model."""
+    model = document.get("model") if isinstance(document, dict) else None
+    return Request(model if isinstance(model, str) else "", dialect=source)
+
+
 def write_request(request: Request, target: str, settings: Target, report: Report, *, with_url: bool = False) -> bytes:
     """The body of a canonical request, wherever it was read from; `with_url` if the caller writes the URL too."""
     writing = dialect(target)
     if request.dialect and request.dialect != target:
         UnreadLosses(dialect(request.dialect).unread, target, report).of_request(request)
-        request = with_wire_names(request, writing.names, report, target)
+        if not writing.carries_parts:
+            messages = with_words(request.messages, report, target)
+            request = msgspec.structs.replace(request, messages=messages)
+        request = with_wire_names(request, writing.names, report, target, keeps_kinds=writing.keeps_kinds)
     body = writing.write_request(request, settings, report)
     if writing.model_in_path and request.dialect != target and not with_url:
         for name, value in (("model", request.model), ("stream", request.options.stream)):
@@ -85,7 +103,8 @@ def translate_reply(
     that the reply is to give, where it is not the provider's.
     """
     reading = dialect(source)
-    events = restored(reading.read_reply(decode(data)), request, reading.names)
+    read = reading.read_reply(decode(data))
+    events = restored(read, request, reading.names)
     if model:
         events = [msgspec.structs.replace(e, model=model) if isinstance(e, Started) else e for e in events]
     reply = fold(events, source)
@@ -95,6 +114,8 @@ def translate_reply(
     if target in VIEWS:
         view = VIEWS[target]()
         return ReplyTranslation(b"".join(view.feed(event) for event in events), report, reply)
+    for event in read:
+        lose_call_kind(event, target, report)
     UnreadLosses(reading.unread, target, report).of_reply(reply)
     return ReplyTranslation(encode(dialect(target).write_reply(reply, client or Client(), report)), report, reply)
 

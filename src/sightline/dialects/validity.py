@@ -75,7 +75,7 @@ def argument_problems(request: Request) -> list[Problem]:
         Problem(part.at, f"the arguments of {part.name!r} are not a JSON object")
         for message in request.messages
         for part in message.parts
-        if isinstance(part, ToolCall) and part.kind == "function" and not is_object(part.arguments)
+        if isinstance(part, ToolCall) and part.kind != "custom" and not is_object(part.arguments)
     ]
 
 

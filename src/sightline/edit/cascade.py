@@ -9,7 +9,7 @@ from sightline.edit.reading import Reading
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Thinking, ToolCall
 from sightline.model.request import Request
-from sightline.model.tools import OpaqueTool
+from sightline.model.tools import OpaqueTool, Tool
 from sightline.wire.pointer import resolve
 
 
@@ -100,8 +100,8 @@ class _Cascade:
             return
         kept = [tool for tool in request.tools if not self.holds(tool.at)]
         choice = request.tool_choice
-        names = {tool.name for tool in kept if not isinstance(tool, OpaqueTool)}
-        is_lost = any(not isinstance(tool, OpaqueTool) and tool.name not in names for tool in lost)
+        names = {name for tool in kept for name in _names(tool)}
+        is_lost = any(name not in names for tool in lost for name in _names(tool))
         if choice is not None and (not kept or (is_lost and choice.names and not names.issuperset(choice.names))):
             self._drop(choice.at)
         if not kept and request.parallel_tool_calls is not None:
@@ -119,6 +119,11 @@ class _Cascade:
             value = resolve(self._reading.document, holder)
             if sum(parent_of(place) == holder for place in self.gone) == len(value):  # type: ignore[arg-type]
                 self.gone.add(holder)
+
+
+def _names(tool: Tool) -> list[str]:
+    """The names under which a choice can ask for a tool."""
+    return [function.name for function in tool.functions] if isinstance(tool, OpaqueTool) else [tool.name]
 
 
 def _is_silent(part: Part) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.json import Json
 from sightline.model.parts import Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.tools import OpaqueTool, Tool
@@ -19,7 +20,11 @@ _ARGUMENTS = (
     ("function_call", "args"),
 )
 """The paths to a call's arguments, in every dialect."""
+_ACTIONS = (("action",), ("operation",), ("actions",), ("arguments",))
+"""The paths to what a call of a built-in tool asks for."""
 _RESPONSES = (("functionResponse", "response"), ("function_response", "response"))
+_OUTPUTS = (("output",), ("tools",))
+"""The paths to what a built-in tool answered."""
 _THOUGHTS = (("thinking",), ("text",), ("value", "thinking", "text"))
 _SEALS = (b'"encrypted', b'"signature"', b'"thoughtSignature"', b'"thought_signature"')
 
@@ -117,11 +122,11 @@ def _thought(part: Thinking, document: Json) -> Words:
 
 def _arguments(part: ToolCall, document: Json) -> Leaf | None:
     value = resolve(document, part.at)
-    for path in _ARGUMENTS:
+    for path in _ARGUMENTS if part.kind not in BUILT_IN else _ACTIONS:
         found = _follow(value, path)
         if isinstance(found, str):
             return Leaf(join(part.at, *path), found)
-        if isinstance(found, dict):
+        if isinstance(found, dict | list):
             return Leaf(join(part.at, *path), as_text(found), is_json=True)
     # A call may leave its arguments out, or say null.
     for *above, last in _ARGUMENTS:
@@ -138,9 +143,14 @@ def _result(part: ToolResult, document: Json) -> Words:
     if leaves:
         return Words(tuple(leaves))
     value = resolve(document, part.at)
-    for path in _RESPONSES:
-        if isinstance(found := _follow(value, path), dict):
+    for path in _RESPONSES if part.kind not in BUILT_IN else _OUTPUTS:
+        found = _follow(value, path)
+        if isinstance(found, str):
+            return Words((Leaf(join(part.at, *path), found),))
+        if isinstance(found, dict | list):
             return Words((Leaf(join(part.at, *path), as_text(found), is_json=True),))
+    if part.kind == "apply_patch":  # it may say nothing but how it went
+        return Words((Leaf(join(part.at, "output"), "", is_there=isinstance(value, dict) and "output" in value),))
     return Words(reason="The result has no words.")
 
 

@@ -35,7 +35,7 @@ def argument_problems(request: Request) -> Iterator[Problem]:
     """Arguments of a function that are no JSON object; without any it may have been called with none."""
     for message in request.messages:
         for part in message.parts:
-            if isinstance(part, ToolCall) and part.kind == "function" and not is_object(part.arguments):
+            if isinstance(part, ToolCall) and part.kind != "custom" and not is_object(part.arguments):
                 text = f"the arguments of {part.name!r} are not a JSON object"
                 yield Problem(part.at, text, "error" if part.arguments.strip() else "warning")
 

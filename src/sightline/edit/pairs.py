@@ -10,7 +10,7 @@ from sightline.model.parts import Opaque, Part, ToolCall, ToolResult
 Pairs: TypeAlias = tuple[tuple[Part, Part], ...]
 """Each call with its result, which is known by its place: its words may be older than the document."""
 
-_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use", "mcp_approval_request"})
 
 
 def halves_of(message: Message) -> list[object]:
@@ -57,7 +57,7 @@ def _named(waiting: dict[str, list[Part]], result: ToolResult) -> list[Part] | N
 
 
 def _foreign(part: Opaque, waiting: dict[str, list[Part]]) -> Iterator[tuple[Part, Part]]:
-    """Calls and results of kinds that only their dialect knows: a server's tools, a local shell."""
+    """Calls and results of kinds that only their dialect knows: a server's tools, and what they need approval for."""
     role, call_id = _role(part.value)
     if role == "call":
         waiting.setdefault(f"~{call_id}", []).append(part)
@@ -68,7 +68,8 @@ def _foreign(part: Opaque, waiting: dict[str, list[Part]]) -> Iterator[tuple[Par
 def _role(value: Json) -> tuple[str, str]:
     if not isinstance(value, dict):
         return "", ""
-    kind, call_id, used = value.get("type"), value.get("call_id"), value.get("tool_use_id")
+    kind, call_id = value.get("type"), value.get("call_id")
+    used = value.get("tool_use_id") or value.get("approval_request_id")
     if not isinstance(kind, str):
         return "", ""
     if isinstance(used, str):

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from sightline.dialects.registry import dialect
+from sightline.dialects.tool_names import BUILT_IN
 from sightline.edit.pairs import Pairs, halves_of, pairs_of
 from sightline.errors import Fault
 from sightline.model.json import Json
@@ -96,9 +97,12 @@ class Reading:
 
 
 def _is_linked(message: Message, name: str) -> bool:
-    """Whether other items are read by what this one holds: tools that it brings, or pieces of a thought."""
+    """Whether other items are read by what this one holds: tools that it brings, pieces of a thought, or a call of a
+    built-in tool, whose result is a result only where the client runs the call."""
     if name == "gemini":
         return not message.parts or any(isinstance(part, (Opaque, Thinking)) for part in message.parts)
+    if name == "openai-responses":
+        return any(isinstance(part, Opaque) or getattr(part, "kind", "") in BUILT_IN for part in message.parts)
     return any(isinstance(part, Opaque) and part.mirrored for part in message.parts)
 
 

@@ -56,7 +56,7 @@ def hand_written(value: Json, *, model: str, name: str, created: int) -> Reply:
     if not parts:
         raise _wrong("it has no parts")
     for part in parts:
-        if isinstance(part, ToolCall) and part.kind == "function" and not is_object(part.arguments):
+        if isinstance(part, ToolCall) and part.kind != "custom" and not is_object(part.arguments):
             raise _wrong(f"the arguments of {part.name!r} are not a JSON object")
     if told.finish in _NO_ENDS:
         raise _wrong(f"a reply that a person wrote cannot end with {told.finish!r}; drop the request instead")

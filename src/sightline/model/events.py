@@ -86,10 +86,11 @@ class ArgumentsReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_fie
 
 
 class ToolCallCompleted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="tool_call_completed"):
-    """Nothing more comes for this call."""
+    """Nothing more comes for this call. `extras` are fields that the call needs in its own dialect, whole."""
 
     part: int
     choice: int = 0
+    extras: dict[str, Json] = {}
 
 
 class CitationReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="citation"):

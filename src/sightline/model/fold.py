@@ -73,7 +73,11 @@ class Fold:
                 self._draft(choice, part, Text(at=at)).fragments.append(text)
             case Started():
                 self._started = _completed(self._started, event)
-            case ToolCallCompleted() | Ended():
+            case ToolCallCompleted(part, choice, extras):
+                if extras:
+                    draft = self._draft(choice, part, ToolCall("", "", ""))
+                    draft.value = msgspec.structs.replace(draft.value, extras=extras)
+            case Ended():
                 pass
             case Finished(choice=choice):
                 self._choice(choice).finished = event

@@ -7,7 +7,12 @@ import msgspec
 from sightline.model.json import Json
 from sightline.model.value import Value
 
-ToolKind = Literal["function", "custom"]
+ToolKind = Literal["function", "custom", "local_shell", "shell", "apply_patch", "computer", "tool_search"]
+"""What is called: a function, a tool that takes free text, or a tool that a provider has built in and the client runs.
+
+A call of a built-in tool has the JSON object of its action for arguments, so that it is a function wherever the tool
+itself does not exist.
+"""
 
 
 class Inline(
@@ -118,7 +123,8 @@ class Thinking(Value, frozen=True, tag="thinking"):
 class ToolCall(Value, frozen=True, tag="tool_call"):
     """The model asks for a tool. `arguments` is the string that the model wrote, never re-serialised.
 
-    A `custom` tool takes free text instead of JSON. `item` is the id of the output item that held the call.
+    A `custom` tool takes free text instead of JSON; a built-in one (`shell`, `computer`…) is named after its kind.
+    `item` is the id of the output item that held the call.
     """
 
     id: str
@@ -159,11 +165,13 @@ class Opaque(Value, frozen=True, tag="opaque"):
     """Anything that we do not model, whole, with the dialect that understands it.
 
     `mirrored` says that its content also stands elsewhere in the request, so that leaving it out loses nothing.
+    `text` is what it says to a model that does not know its kind, empty where that cannot be said in words.
     """
 
     dialect: str
     value: Json
     mirrored: bool = False
+    text: str = ""
 
 
 Part: TypeAlias = (

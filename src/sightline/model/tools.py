@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.model.json import Json
-from sightline.model.parts import CacheBreakpoint
+from sightline.model.parts import CacheBreakpoint, ToolKind
 from sightline.model.value import Value
 
 
@@ -38,11 +38,17 @@ class CustomTool(Value, frozen=True, tag="custom"):
 
 
 class OpaqueTool(Value, frozen=True, tag="opaque"):
-    """A server tool, or a kind of tool that is unknown to us, whole."""
+    """A tool that only its own dialect has: built in, run by the server, or unknown to us. `value` is it, whole.
+
+    `functions` are the functions that offer a built-in tool which the client runs to a model that does not have it,
+    and `kind` is the kind of its calls. What the functions do not say of it is in `extras`.
+    """
 
     dialect: str
     value: Json
     cache: CacheBreakpoint | None = None
+    functions: tuple[FunctionTool, ...] = ()
+    kind: ToolKind = "function"
 
 
 Tool: TypeAlias = FunctionTool | CustomTool | OpaqueTool
@@ -53,7 +59,8 @@ ChoiceMode = Literal["auto", "none", "required", "named", "opaque"]
 class ToolChoice(Value, frozen=True, tag=False):
     """`named` forces the one tool in `names`; `auto` and `required` with `names` allow only those.
 
-    `opaque` is a choice that only its own dialect understands, whole in `value`.
+    `opaque` is a choice that only its own dialect understands, whole in `value`; `names` are then the functions that
+    stand for the built-in tool it forces.
     """
 
     mode: ChoiceMode

@@ -167,3 +167,19 @@ def test_a_malformed_block_names_the_offending_value(block, pointer):
     with pytest.raises(Fault) as caught:
         read_content([block], "/c")
     assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        (
+            {"source": "https://kb/1", "title": "KB", "content": [{"type": "text", "text": "So."}]},
+            "KB\nhttps://kb/1\n\nSo.",
+        ),
+        ({"source": "https://kb/1", "title": 7, "content": []}, "https://kb/1"),
+        ({}, ""),
+    ],
+)
+def test_a_search_result_can_be_said_in_words(block, text):
+    block = {"type": "search_result", **block}
+    assert read_one(block) == Opaque("anthropic", block, text=text, at="/c/0")

@@ -250,7 +250,7 @@ def test_a_marker_of_another_dialect_says_nothing():
     [
         ({"no": "type"}, "/1/type"),
         ({"type": "message_start"}, "/1/message"),
-        (block("0", type="text", text=""), "/1/index"),
+        (block("x", type="text", text=""), "/1/index"),
         (delta(7, type="text_delta", text="a"), "/1/index"),
         ({"type": "content_block_delta", "index": True, "delta": {}}, "/1/index"),
         ({"type": "content_block_stop"}, "/1/index"),

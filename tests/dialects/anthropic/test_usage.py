@@ -62,7 +62,7 @@ def test_counts_of_another_provider_are_not_ours():
 
 def test_a_count_is_a_number():
     with pytest.raises(Fault) as caught:
-        Counter().read({"input_tokens": "4"}, "/usage")
+        Counter().read({"input_tokens": "four"}, "/usage")
     assert caught.value.pointer == "/usage/input_tokens"
 
 

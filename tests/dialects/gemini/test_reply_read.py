@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.gemini.reply_read import read_reply
+from sightline.dialects.gemini.reply_read import ReplyReading, read_reply
 from sightline.dialects.gemini.signatures import for_client
 from sightline.errors import Code, Fault
 from sightline.model.events import (
@@ -280,7 +280,7 @@ def test_an_answer_without_an_end_is_a_failure(body, message):
         ({"candidates": [5]}, "/candidates/0"),
         ({"candidates": [{"index": -1}]}, "/candidates/0/index"),
         ({"candidates": [{"index": 10**9}]}, "/candidates/0/index"),
-        ({"candidates": [{"index": "0"}]}, "/candidates/0/index"),
+        ({"candidates": [{"index": "x"}]}, "/candidates/0/index"),
         ({"candidates": [{"content": 5}]}, "/candidates/0/content"),
         ({"candidates": [{"content": {"parts": 5}}]}, "/candidates/0/content/parts"),
         ({"candidates": [{"content": {"parts": [5]}}]}, "/candidates/0/content/parts/0"),
@@ -345,3 +345,22 @@ def test_what_an_error_says_besides_its_words_comes_before_it(wrap, at):
 def test_an_error_whose_words_are_no_words():
     assert read_reply({"error": {"message": 5}})[1] == FieldReceived("/error/message", 5)
     assert isinstance(read_reply({"error": "flat"})[1], Failed)
+
+
+def test_what_a_search_found_is_cited_once_in_the_reply():
+    grounding = {
+        "groundingChunks": [{"web": {"uri": "https://e.org", "title": "E"}}],
+        "groundingSupports": [{"segment": {"endIndex": 2}, "groundingChunkIndices": [0]}],
+    }
+    candidate = {"content": {"parts": [{"text": "hi there"}]}, "groundingMetadata": grounding}
+    reading = ReplyReading(is_stream=True)
+    events = reading.read({"candidates": [candidate]}, "/0")
+    events += reading.read({"candidates": [{**candidate, "content": {}, "finishReason": "STOP"}]}, "/1")
+    (text,) = fold(events).choice.parts
+    assert [(each.url, each.title, each.start, each.end) for each in text.citations] == [("https://e.org", "E", 0, 2)]
+
+
+def test_grounding_of_another_shape_is_a_field():
+    candidate = {"content": {"parts": [{"text": "a"}]}, "groundingMetadata": 7, "finishReason": "STOP"}
+    events = read_reply({"candidates": [candidate]})
+    assert FieldReceived("/candidates/0/groundingMetadata", 7) in events

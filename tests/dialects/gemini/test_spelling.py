@@ -1,6 +1,9 @@
 from typing import Any
 
-from sightline.dialects.gemini.spelling import both, either, put_back, spelled
+import pytest
+
+from sightline.dialects.gemini.spelling import both, either, put_back, read_enum, spelled
+from sightline.errors import Fault
 
 
 def test_either_spelling_is_found_and_the_key_that_stands_there_is_named():
@@ -35,3 +38,13 @@ def test_extras_go_back_into_their_containers_in_our_spelling():
 def test_a_null_takes_out_what_the_document_did_not_have():
     extras: Any = {"role": None, "functionCall": {"args": None}}
     assert put_back({"role": "user", "functionCall": {"args": {}}}, extras) == {"functionCall": {}}
+
+
+def test_a_word_may_be_its_number():
+    words = ("MODE_UNSPECIFIED", "AUTO", "ANY")
+    assert read_enum({"mode": 2}, "mode", words, "/t") == "ANY"
+    assert read_enum({"mode": "ANY"}, "mode", words, "/t") == "ANY"
+    assert read_enum({}, "mode", words, "/t") is None
+    with pytest.raises(Fault) as caught:
+        read_enum({"mode": 3}, "mode", words, "/t")
+    assert caught.value.pointer == "/t/mode"

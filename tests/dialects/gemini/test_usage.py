@@ -44,5 +44,5 @@ def test_tokens_written_to_a_cache_are_lost():
 
 def test_a_count_is_a_whole_number():
     with pytest.raises(Fault) as caught:
-        read_usage({"prompt_token_count": "3"}, "/u")
+        read_usage({"prompt_token_count": "three"}, "/u")
     assert caught.value.pointer == "/u/prompt_token_count"

@@ -24,7 +24,7 @@ def test_a_file_is_known_by_its_name():
 
 def test_a_place_that_is_no_number_is_refused():
     with pytest.raises(Fault) as caught:
-        read_annotation({**URL, "start_index": "1"}, "/a")
+        read_annotation({**URL, "start_index": "one"}, "/a")
     assert caught.value.pointer == "/a/start_index"
 
 

@@ -4,6 +4,7 @@ from sightline.dialects.openai_responses.hearing import Hearing
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.seals import wrap
 from sightline.model.events import (
+    ArgumentsReceived,
     FieldReceived,
     LogprobsReceived,
     PartReceived,
@@ -122,3 +123,26 @@ def test_the_echo_of_text_is_told_by_its_members(hearing):
     echo = {"format": {"type": "text"}, "verbosity": "low"}
     assert fields(hearing.outcome({"text": echo}, "/r")) == ["/r/text/format", "/r/text/verbosity"]
     assert fields(hearing.outcome({"text": "odd"}, "/r")) == ["/r/text"]
+
+
+def test_the_action_of_a_built_in_tool_is_told_once(hearing):
+    item = {"type": "shell_call", "call_id": "c", "id": "i", "action": {"commands": ["a"]}, "status": "completed"}
+    events = hearing.item({**item, "environment": {"type": "local"}}, 0, "/0/item")
+    assert events == [
+        ToolCallBegun(0, "c", "shell", kind="shell", item="i", at="/0/item"),
+        ArgumentsReceived(0, '{"commands":["a"]}'),
+        ToolCallCompleted(0, extras={"environment": {"type": "local"}}),
+        FieldReceived("/0/item/environment", {"type": "local"}),
+    ]
+    assert hearing.item(item, 0, "/1/item") == []
+    assert hearing.item({**item, "action": {"commands": ["b"]}}, 0, "/2/item") == [
+        FieldReceived("/2/item", '{"commands":["b"]}')
+    ]
+
+
+def test_a_call_that_had_begun_stays_one_without_an_action(hearing):
+    hearing.calls.add(0)
+    item = {"type": "shell_call", "call_id": "c", "environment": {"type": "container_reference"}}
+    assert hearing.item(item, 0, "/0/item")[0] == ToolCallCompleted(
+        0, extras={"environment": {"type": "container_reference"}}
+    )

@@ -156,3 +156,28 @@ def test_parts_that_have_no_item_are_a_loss(output, report, part):
     output.part(part)
     assert output.items == []
     assert [(pointer, severity) for pointer, _, severity in losses(report)] == [("/p", "content")]
+
+
+def test_a_call_of_a_built_in_tool_is_told_once_it_is_whole(output, told, report):
+    output.call(ToolCallBegun(0, "", "shell", kind="shell"))
+    output.arguments('{"commands":')
+    assert told == []
+    output.arguments("[]}")
+    output.complete({"environment": None})
+    item = {"type": "shell_call", "id": "sh_resp1_0", "call_id": "call_resp1_0", "status": "completed"}
+    assert output.items == [{**item, "action": {"commands": []}, "environment": None}]
+    assert [kind for kind, _ in told] == ["response.output_item.added", "response.output_item.done"]
+    assert ("/output/0/call_id", "id of a tool call") in [(each.pointer, each.what) for each in report.additions]
+
+
+def test_a_call_whose_arguments_are_no_action_reaches_the_client_as_a_function(output, told, report):
+    output.call(ToolCallBegun(0, "c", "shell", kind="shell", at="/0"))
+    output.arguments('{"commands":')
+    output.end("incomplete")
+    (item,) = output.items
+    assert (item["type"], item["name"], item["arguments"]) == ("function_call", "shell", '{"commands":')
+    assert item["status"] == "incomplete"
+    assert losses(report) == [("/0", "that shell is a built-in tool", "option")]
+    assert [kind.removeprefix("response.") for kind, _ in told] == [
+        *("output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done"),
+    ]

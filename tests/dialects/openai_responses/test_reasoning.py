@@ -63,3 +63,9 @@ def test_our_own_seal_is_written_as_it_is():
 def test_our_own_seal_in_an_item_of_another_id_still_names_the_id_that_it_is_bound_to():
     sealed = write_seal("enc", NAME, "rs_1", "rs_other")
     assert read_seal(item(id="rs_other", encrypted_content=sealed), AT) == ("enc", NAME, "rs_1")
+
+
+def test_an_empty_seal_is_none_and_is_written_back():
+    thinking = read_reasoning(item(encrypted_content=""), AT)
+    assert (thinking.signature, thinking.extras) == (None, {"encrypted_content": ""})
+    assert read_seal(item(encrypted_content=""), AT)[0] is None

@@ -51,7 +51,7 @@ def test_there_is_one_message_for_every_item():
             "output": [{"type": "input_text", "text": "x"}],
         },
         {"type": "web_search_call", "id": "ws"},
-        {"type": "computer_call_output", "call_id": "c3"},
+        {"type": "file_search_output", "call_id": "c3"},
     )
     assert found == (
         Message("user", (Text("a", at="/input/0/content"),), bare=True, at="/input/0", extras={"type": None}),
@@ -74,9 +74,7 @@ def test_there_is_one_message_for_every_item():
             at="/input/6",
         ),
         Message("assistant", (Opaque(NAME, {"type": "web_search_call", "id": "ws"}, at="/input/7"),), at="/input/7"),
-        Message(
-            "tool", (Opaque(NAME, {"type": "computer_call_output", "call_id": "c3"}, at="/input/8"),), at="/input/8"
-        ),
+        Message("tool", (Opaque(NAME, {"type": "file_search_output", "call_id": "c3"}, at="/input/8"),), at="/input/8"),
     )
 
 

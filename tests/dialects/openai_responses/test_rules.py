@@ -72,3 +72,10 @@ def test_options_have_limits():
     assert found(metadata={"k": "v" * 512, "x" * 64: "v"}) == []
     for pair in ({"k": 1}, {"x" * 65: "v"}, {"k": "v" * 513}):
         assert found(metadata=pair) == [("/metadata", "error")]
+
+
+def test_a_call_of_a_built_in_tool_needs_something_to_do():
+    shell = {"type": "shell_call", "call_id": "c"}
+    assert found(input=[{**shell, "action": "ls"}, USER]) == [("/input/0", "error")]
+    assert found(input=[{**shell, "action": {}, "environment": {"type": "container_reference"}}, USER]) == []
+    assert found(input=[{**shell, "action": {}}, USER]) == [("/input/0", "error")], "nothing answers it"

@@ -269,13 +269,13 @@ def test_frames_that_tell_nothing_give_nothing(kind):
 @pytest.mark.parametrize(
     "frame",
     [
-        {**TEXT, "output_index": None, "delta": "x"},
+        {**TEXT, "output_index": "x", "delta": "x"},
         {**TEXT, "delta": 3},
         {**TEXT, "type": "response.output_text.done"},
         {"type": "response.completed"},
         {"type": "response.created", "response": 1},
         {"type": "response.output_item.done", "output_index": 0},
-        {"type": "response.reasoning_text.delta", "output_index": 0, "content_index": "0", "delta": "x"},
+        {"type": "response.reasoning_text.delta", "output_index": 0, "content_index": "x", "delta": "x"},
     ],
 )
 def test_a_frame_that_cannot_be_read_is_told_as_such(frame):
@@ -415,3 +415,79 @@ def test_any_change_of_a_stream_still_ends_once(data):
     assert [type(event) for event in events].count(Ended) == 1
     assert isinstance(events[-1], Ended)
     fold(events)
+
+
+WORDS = {"type": "response.output_text.delta", "delta": "a"}
+THOUGHT = {"type": "response.reasoning_text.delta", "delta": "hm"}
+CALL_ITEM = {"type": "function_call", "name": "f", "arguments": ""}
+ARGUMENTS = {"type": "response.function_call_arguments.delta", "delta": "{}"}
+
+
+def grown(*frames):
+    return [(event.part, type(event).__name__) for event in streamed(*frames) if hasattr(event, "part")]
+
+
+def test_without_a_place_the_id_of_an_item_tells_which_it_is():
+    frames = [
+        {**THOUGHT, "item_id": "rs"},
+        {**WORDS, "item_id": "msg"},
+        {**THOUGHT, "item_id": "rs"},
+        {"type": "response.output_item.added", "item": {**CALL_ITEM, "call_id": "c1"}},
+        {"type": "response.output_item.added", "item": {**CALL_ITEM, "call_id": "c2"}},
+        {**ARGUMENTS, "item_id": "c1"},
+        {**ARGUMENTS, "item_id": "c2"},
+        {"type": "response.output_item.done", "item": {**CALL_ITEM, "call_id": "c1", "arguments": "{}"}},
+    ]
+    assert grown(*frames) == [
+        (0, "ThinkingReceived"),
+        (1000, "TextReceived"),
+        (0, "ThinkingReceived"),
+        (2000, "ToolCallBegun"),
+        (3000, "ToolCallBegun"),
+        (2000, "ArgumentsReceived"),
+        (3000, "ArgumentsReceived"),
+        (2000, "ToolCallCompleted"),
+    ]
+
+
+def test_without_any_id_the_item_before_goes_on_as_long_as_the_kind_is_the_same():
+    frames = [
+        THOUGHT,
+        THOUGHT,
+        WORDS,
+        {**WORDS, "item_id": ""},
+        {"type": "response.output_item.added", "item": CALL_ITEM},
+        ARGUMENTS,
+        {"type": "response.output_item.done", "item": {**CALL_ITEM, "arguments": "{}"}},
+    ]
+    assert grown(*frames) == [
+        *[(0, "ThinkingReceived")] * 2,
+        *[(1000, "TextReceived")] * 2,
+        *[(2000, "ToolCallBegun"), (2000, "ArgumentsReceived"), (2000, "ToolCallCompleted")],
+    ]
+
+
+def test_a_place_that_some_frames_name_counts_for_those_that_do_not():
+    frames = [
+        {"type": "response.output_item.added", "output_index": 4, "item": {"type": "message", "id": "m"}},
+        {**WORDS, "item_id": "m"},
+        {**WORDS, "item_id": "other"},
+    ]
+    assert grown(*frames) == [(4000, "TextReceived"), (5000, "TextReceived")]
+
+
+def test_a_frame_that_repeats_the_words_of_an_item_means_the_last_of_its_kind():
+    frames = [
+        WORDS,
+        {"type": "response.output_item.added", "item": {**CALL_ITEM, "call_id": "c1"}},
+        {"type": "response.output_text.done", "text": "a"},
+        {"type": "response.output_item.done", "item": {**ITEM, "id": "msg_9"}},
+        WORDS,
+    ]
+    assert grown(*frames) == [(0, "TextReceived"), (1000, "ToolCallBegun"), (2000, "TextReceived")]
+
+
+def test_arguments_of_which_nothing_says_whose_they_are_are_no_guess():
+    added = [{"type": "response.output_item.added", "item": {**CALL_ITEM, "call_id": name}} for name in ("c1", "c2")]
+    events = streamed(*added, ARGUMENTS)
+    assert [event.at for event in events if isinstance(event, FrameBroken)] == ["/2/output_index"]

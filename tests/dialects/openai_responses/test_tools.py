@@ -123,7 +123,7 @@ def test_what_only_others_have_is_a_loss():
     body, report = foreign(OpaqueTool("anthropic", {"type": "bash"}, at="/tools/0"), CustomTool("c", cache=mark))
     assert body["tools"] == [{"type": "custom", "name": "c"}]
     assert losses(report) == [
-        ("/tools/0", "tool of a kind that others do not have", "option"),
+        ("/tools/0", "tool 'bash' of anthropic", "option"),
         ("/t/cache_control", "cache mark on a tool", "option"),
     ]
 

@@ -1,5 +1,6 @@
 import pytest
 
+from sightline.dialects.dialect import Target
 from sightline.dialects.raw.carrier import (
     NOTHING,
     Beside,
@@ -11,7 +12,9 @@ from sightline.dialects.raw.carrier import (
     read_beside,
     write_beside,
 )
+from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
+from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -29,6 +32,8 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
+from sightline.model.report import Report
+from sightline.model.request import Request
 
 FOREIGN = [
     Document(Inline("application/pdf", "JVBERi0="), "a.pdf", cite=True),
@@ -146,3 +151,16 @@ def test_a_part_that_is_nested_too_deep_is_a_fault():
     assert caught.value.code is Code.INVALID_REQUEST
     while value:  # taken apart by hand: dropping so deep a value in one go would exhaust the stack
         value = value.pop()
+
+
+@pytest.mark.parametrize("kind", ["shell", "computer"])
+def test_a_call_of_a_built_in_tool_is_one_again_when_it_comes_back(kind):
+    request = Request(
+        messages=(
+            Message("assistant", (ToolCall("c", kind, "{}", kind),)),
+            Message("tool", (ToolResult("c", (Text("a"),), kind=kind),)),
+        )
+    )
+    document = dialect("raw").write_request(request, Target(), Report())
+    (call,), (result,) = (message.parts for message in dialect("raw").read_request(document).messages)
+    assert (call.kind, result.kind) == (kind, kind)

@@ -106,6 +106,14 @@ def _read_document(block: JsonObject, at: str) -> Document | Opaque:
     )
 
 
+def _read_search_result(block: JsonObject, at: str) -> Opaque:
+    """A search result of the client's own: its words can be sent anywhere, citing it by its number only here."""
+    title, source = block.get("title"), block.get("source")
+    head = "\n".join(word for word in (title, source) if isinstance(word, str) and word)
+    words = _words(block.get("content"))
+    return Opaque(NAME, block, text="\n\n".join(filter(None, (head, words))), at=at)
+
+
 def _words(content: Json) -> str:
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
@@ -154,7 +162,12 @@ def _read_tool_result(block: JsonObject, at: str) -> ToolResult:
 
 Readers = Mapping[str, Callable[[JsonObject, str], Part]]
 
-NESTED: Readers = {"text": _read_text, "image": _read_image, "document": _read_document}
+NESTED: Readers = {
+    "text": _read_text,
+    "image": _read_image,
+    "document": _read_document,
+    "search_result": _read_search_result,
+}
 """The blocks that stand inside a tool result; anything else there is opaque."""
 
 BLOCKS: Readers = {

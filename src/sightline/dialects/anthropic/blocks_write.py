@@ -7,6 +7,7 @@ from sightline.dialects.anthropic.sources import foreign_source, own_source
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.conversation import safe_id
 from sightline.dialects.fields import compact, merge
+from sightline.dialects.losses import describe
 from sightline.dialects.seals import NEXT
 from sightline.dialects.tool_names import INPUT, as_function_arguments
 from sightline.errors import Fault
@@ -100,7 +101,7 @@ class BlockWriter:
                 if dialect == NAME and isinstance(value, dict):
                     return dict(value)
                 if not part.mirrored:
-                    self._report.lose(part.at, f"a part of {dialect}", f"{NAME} does not know it", "content")
+                    self._report.lose(part.at, describe(part), f"{NAME} does not know it", "content")
                 return None
             case Audio() | CacheBreakpoint():
                 self._report.lose(part.at, _kind(part), f"{NAME} does not take it here", "content")

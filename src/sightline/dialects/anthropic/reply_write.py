@@ -9,7 +9,7 @@ from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.usage import write_usage
 from sightline.dialects.anthropic.words import NAME, STOP_DETAILS, stop_reason_of
 from sightline.dialects.dialect import Client
-from sightline.dialects.losses import lose_choices, lose_partial
+from sightline.dialects.losses import describe, lose_choices, lose_partial
 from sightline.dialects.seals import NEXT, wrap
 from sightline.dialects.streaming import cut
 from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
@@ -148,7 +148,7 @@ def reply_blocks(part: Part, message_id: str, index: int, report: Report) -> lis
             lose_refusal(part.at, report)
             return _text_blocks(Text(text), report)
         case Thinking():
-            return _thinking_blocks(part, report)
+            return _thinking_blocks(part, index, report)
         case ToolCall():
             before = [] if part.signature is None else [seal_block(part.signature, part.signed_by)]
             return [*before, _tool_use(part, message_id, index + len(before), report)]
@@ -156,7 +156,7 @@ def reply_blocks(part: Part, message_id: str, index: int, report: Report) -> lis
             if dialect == NAME and isinstance(value, dict):
                 return [value]
             if not part.mirrored:
-                report.lose(part.at, f"a part of {dialect}", f"{NAME} does not know it", "content")
+                report.lose(part.at, describe(part), f"{NAME} does not know it", "content")
             return []
         case Image() | Audio() | Document() | ToolResult() | CacheBreakpoint():
             kind = type(part).__name__.lower()
@@ -179,7 +179,7 @@ def _text_blocks(part: Text, report: Report) -> list[JsonObject]:
     return [block]
 
 
-def _thinking_blocks(part: Thinking, report: Report) -> list[JsonObject]:
+def _thinking_blocks(part: Thinking, index: int, report: Report) -> list[JsonObject]:
     if part.redacted:
         return [{"type": "redacted_thinking", "data": seal_text(part.signature, part.signed_by, part.id)}]
     summary = "\n\n".join(part.summary)
@@ -188,6 +188,7 @@ def _thinking_blocks(part: Thinking, report: Report) -> list[JsonObject]:
         return []
     if part.summary and text != part.summary[0]:
         lose_pieces(part.at, report)
+    note_seal(part.signed_by, index, report)
     return [thinking_block(text, seal_text(part.signature, part.signed_by, part.id))]
 
 
@@ -206,6 +207,13 @@ def seal_text(signature: str | None, signed_by: str | None, item: str | None) ->
     if signed_by == NAME:
         return signature or ""
     return wrap(signature, signed_by or UNSIGNED, item)
+
+
+def note_seal(signed_by: str | None, index: int, report: Report) -> None:
+    """Report a signature that stands for none: the provider has not signed its reasoning."""
+    if not signed_by:
+        what, why = "signature of reasoning that is not signed", f"{NAME} demands one"
+        report.add(f"/content/{index}/signature", what, why, "identity")
 
 
 def seal_block(signature: str, signed_by: str | None) -> JsonObject:

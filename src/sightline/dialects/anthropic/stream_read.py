@@ -9,7 +9,7 @@ from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_er
 from sightline.dialects.anthropic.reply_read import KNOWN, details_of, events_of, started_of
 from sightline.dialects.anthropic.usage import Counter
 from sightline.dialects.anthropic.words import NAME, STOP_DETAILS, finish_of
-from sightline.dialects.fields import as_object, opt_object, opt_str, str_of, wrong
+from sightline.dialects.fields import as_object, opt_object, opt_str, str_of, whole_number, wrong
 from sightline.dialects.growth import Growth
 from sightline.dialects.seals import unwrap
 from sightline.dialects.streaming import StreamReader, settled
@@ -219,9 +219,9 @@ class MessagesMachine:
         return [] if usage is None else [UsageReceived(self._counter.read(usage, f"{at}/usage"))]
 
     def _number(self, document: JsonObject, at: str) -> int:
-        number = document.get("index")
-        if type(number) is not int:
-            raise wrong(number, f"{at}/index", "a whole number")
+        number = whole_number(document.get("index"))
+        if number is None:
+            raise wrong(document.get("index"), f"{at}/index", "a whole number")
         return number
 
     def _unknown(self, holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:

@@ -19,6 +19,7 @@ from sightline.dialects.anthropic.reply_write import (
     lose_pieces,
     lose_refusal,
     lose_seal,
+    note_seal,
     reply_blocks,
     seal_block,
     seal_text,
@@ -240,6 +241,7 @@ class MessagesWriter:
             seal = block.seal
             sealed = seal_text(None, None, None) if seal is None else seal_text(seal.signature, seal.signed_by, seal.id)
             out = b"" if block.is_written else self._start(thinking_block("", ""))
+            note_seal(None if seal is None else seal.signed_by, self._index, self._report)
             out += self._delta({"type": "signature_delta", "signature": sealed})
         elif not block.is_written:
             return b""

@@ -2,6 +2,7 @@
 
 from sightline.dialects.anthropic.blocks_read import read_cache
 from sightline.dialects.anthropic.blocks_write import write_cache
+from sightline.dialects.anthropic.client_tools import read_client_tool
 from sightline.dialects.anthropic.schema import any_open, closed
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.fields import (
@@ -16,7 +17,8 @@ from sightline.dialects.fields import (
     rest,
     str_of,
 )
-from sightline.dialects.tool_names import function_for
+from sightline.dialects.losses import describe
+from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -36,7 +38,7 @@ def read_tools(body: JsonObject) -> tuple[Tool, ...]:
 def _read_tool(value: Json, at: str) -> Tool:
     tool = as_object(value, at)
     if opt_str(tool, "type", at) not in (None, "custom"):
-        return OpaqueTool(NAME, tool, at=at)
+        return read_client_tool(tool, at) or OpaqueTool(NAME, tool, at=at)
     return FunctionTool(
         str_of(tool, "name", at),
         opt_str(tool, "description", at),
@@ -69,13 +71,10 @@ def _foreign_tool(tool: Tool, place: str, report: Report) -> Json:
     if isinstance(tool, OpaqueTool):
         if tool.dialect == NAME:
             return tool.value
-        report.lose(tool.at, f"a tool of {tool.dialect}", f"{NAME} does not know it", "option")
+        report.lose(tool.at, describe(tool), f"{NAME} does not know it", "option")
         return None
     if isinstance(tool, CustomTool):
-        report.lose(tool.at, "that the tool takes free text", "it became a function of one string", "identity")
-        if tool.grammar is not None:
-            report.lose(tool.at, "that a grammar is enforced", "the model is told it in words only", "option")
-        tool = function_for(tool)
+        tool = function_instead(tool, place, report, NAME)
     written = _function(tool, same=False)
     schema: JsonObject = {"type": "object", "properties": {}} if tool.schema is None else {**tool.schema}
     if tool.schema is None or "type" not in schema:

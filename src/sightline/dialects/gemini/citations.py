@@ -34,6 +34,14 @@ def read_citation(value: Json, at: str, texts: Texts) -> tuple[int | None, Citat
     return part, citation
 
 
+def place_of(start: int, end: int | None, texts: Texts) -> tuple[int, int, int | None, str]:
+    """The text part that these bytes of an answer lie in, their place in it in characters, and the words there."""
+    number, first, text = _owner(start, texts)
+    assert number is not None  # there are texts
+    here, there = _characters(text, start - first), None if end is None else _characters(text, end - first)
+    return number, here, there, text[here:there]
+
+
 def write_citations(citations: Sequence[tuple[int, Citation]], texts: Texts, report: Report) -> list[Json]:
     """The citations of a candidate; each comes with the number of the part that it belongs to."""
     firsts: dict[int, tuple[int, str]] = {}

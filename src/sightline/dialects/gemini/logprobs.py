@@ -1,6 +1,6 @@
 """Token probabilities in both directions."""
 
-from sightline.dialects.fields import as_object, opt_list, rest, str_of, wrong
+from sightline.dialects.fields import any_number, as_object, opt_list, rest, str_of, wrong
 from sightline.dialects.gemini.spelling import both, either, spelled
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import TokenLogprob
@@ -39,9 +39,9 @@ def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:
 
 def _token(value: Json, at: str, top: tuple[TokenLogprob, ...], unknown: Unknown) -> TokenLogprob:
     entry = as_object(value, at)
-    logprob = either(entry, "logProbability")
-    if type(logprob) is not float and type(logprob) is not int:
-        raise wrong(logprob, f"{at}/{spelled(entry, 'logProbability')}", "a number")
+    logprob = any_number(either(entry, "logProbability"))
+    if logprob is None:
+        raise wrong(either(entry, "logProbability"), f"{at}/{spelled(entry, 'logProbability')}", "a number")
     unknown.extend((join(at, key), field) for key, field in rest(entry, _TOKEN).items())
     return TokenLogprob(str_of(entry, "token", at), float(logprob), top=top)
 

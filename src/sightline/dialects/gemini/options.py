@@ -7,7 +7,7 @@ import msgspec
 
 from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, rest
 from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
-from sightline.dialects.gemini.spelling import NAME, SNAKE, both, put_back, spelled
+from sightline.dialects.gemini.spelling import NAME, SNAKE, both, put_back, read_enum, spelled
 from sightline.dialects.option_table import Path, Table, put, write_options
 from sightline.model.json import JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
@@ -55,6 +55,7 @@ _LEVELS: Mapping[str, str] = {
     "xhigh": "HIGH",
     "max": "HIGH",
 }
+_NUMBERED_LEVELS = ("THINKING_LEVEL_UNSPECIFIED", "LOW", "MEDIUM", "HIGH")
 _MODES: Mapping[str | None, int] = {"off": 0, "adaptive": -1, "on": -1}
 _SHOWN: Mapping[str, bool] = {"auto": True, "concise": True, "detailed": True, "none": False}
 
@@ -95,7 +96,7 @@ def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
     level_key, budget_key, shown_key = (
         spelled(thinking, name) for name in ("thinkingLevel", "thinkingBudget", "includeThoughts")
     )
-    level = opt_str(thinking, level_key, at)
+    level = read_enum(thinking, level_key, _NUMBERED_LEVELS, at)
     budget = opt_int(thinking, budget_key, at)
     shown = opt_bool(thinking, shown_key, at)
     mode = {0: "off", -1: "adaptive"}.get(budget) if budget is not None else None

@@ -7,10 +7,11 @@ a signature closes it. Whole replies are folded the same way, so that a stream a
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sightline.dialects.fields import as_list, as_object, opt_str, wrong
+from sightline.dialects.fields import as_list, as_object, opt_str, whole_number, wrong
 from sightline.dialects.gemini.citations import read_citation
 from sightline.dialects.gemini.errors import read_error
 from sightline.dialects.gemini.finishes import FAILURES, failure, read_finish
+from sightline.dialects.gemini.grounding import read_grounding
 from sightline.dialects.gemini.logprobs import read_logprobs
 from sightline.dialects.gemini.parts_read import read_part
 from sightline.dialects.gemini.spelling import both, spelled
@@ -44,7 +45,7 @@ _ORDINARY = frozenset({"candidates", "usageMetadata", "responseId", "modelVersio
 _REPLY = both("candidates", "usageMetadata", "promptFeedback", "error")
 _QUIET = frozenset({"content", "index"})
 _CONTENT = frozenset({"parts", "role"})
-_CANDIDATE = _QUIET | both("finishReason", "finishMessage", "citationMetadata", "logprobsResult")
+_CANDIDATE = _QUIET | both("finishReason", "finishMessage", "citationMetadata", "groundingMetadata", "logprobsResult")
 _FEEDBACK = both("blockReason")
 _ERROR = frozenset({"code", "message", "status"})
 _MOST_CHOICES = 128
@@ -177,11 +178,10 @@ class ReplyReading:
     def _candidate(self, candidate: Json, position: int, frame: str, events: list[StreamEvent]) -> None:
         if type(candidate) is not dict:
             raise wrong(candidate, f"{frame}/candidates/{position}", "an object")
-        number = candidate.get("index")
-        if number is None:
-            number = position
-        elif type(number) is not int or not 0 <= number < _MOST_CHOICES:
-            raise wrong(number, f"{frame}/candidates/{position}/index", f"a number below {_MOST_CHOICES}")
+        index = candidate.get("index")
+        number = position if index is None else whole_number(index)
+        if number is None or not 0 <= number < _MOST_CHOICES:
+            raise wrong(index, f"{frame}/candidates/{position}/index", f"a number below {_MOST_CHOICES}")
         choice = self._choices.get(number)
         if choice is None:
             choice = self._choices[number] = _Choice()
@@ -255,6 +255,7 @@ class ReplyReading:
     def _about(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
         """What a candidate says besides its content: citations, probabilities, its end."""
         self._cite(candidate, choice, number, at, events)
+        self._ground(candidate, choice, number, at, events)
         key = spelled(candidate, "logprobsResult")
         result = candidate.get(key)
         if result is not None:
@@ -285,6 +286,24 @@ class ReplyReading:
             else:
                 events.append(CitationReceived(part, citation, number))
         self._unknown(holder, frozenset({name}), number, place, events)
+
+    def _ground(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
+        """What a search found, as citations; later frames of a stream may repeat what earlier ones said."""
+        key = spelled(candidate, "groundingMetadata")
+        metadata = candidate.get(key)
+        if not isinstance(metadata, dict):
+            if metadata is not None:
+                self._note(number, f"{at}/{key}", metadata, events)
+            return
+        texts = [(part, "".join(fragments)) for part, fragments in choice.texts]
+        found, left = read_grounding(metadata, f"{at}/{key}", texts)
+        for part, citation in found:
+            mark: Json = [citation.url, part, citation.start, citation.end]
+            if mark not in choice.citations:
+                choice.citations.append(mark)
+                events.append(CitationReceived(part, citation, number))
+        for place, value in left:
+            self._note(number, place, value, events)
 
     def _finish(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
         message_key, key = spelled(candidate, "finishMessage"), spelled(candidate, "finishReason")

@@ -13,7 +13,7 @@ from sightline.dialects.gemini.parts_write import call_part, media_part
 from sightline.dialects.gemini.signatures import REDACTED, for_client
 from sightline.dialects.gemini.spelling import NAME, put_back
 from sightline.dialects.gemini.usage import write_usage
-from sightline.dialects.losses import lose_partial
+from sightline.dialects.losses import describe, lose_partial
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,
@@ -171,7 +171,7 @@ def _opaque(part: Opaque, report: Report) -> JsonObject | None:
     if part.dialect == NAME and isinstance(part.value, dict):
         return part.value
     if not part.mirrored:
-        report.lose(part.at, f"something of {part.dialect} alone", "gemini has no such part", "content")
+        report.lose(part.at, describe(part), "gemini has no such part", "content")
     return None
 
 

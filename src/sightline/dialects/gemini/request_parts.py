@@ -8,6 +8,7 @@ from sightline.dialects.gemini.parts_read import read_part
 from sightline.dialects.gemini.parts_write import call_part, media_part
 from sightline.dialects.gemini.spelling import NAME, put_back
 from sightline.dialects.gemini.thoughts import told_in_pieces
+from sightline.dialects.losses import describe
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import (
@@ -127,7 +128,7 @@ class ContentWriter:
             return self._part(read_part(part.value, part.at), place) if self._same else None
         if part.dialect == NAME and isinstance(part.value, dict):
             return part.value
-        self._report.lose(part.at, f"something of {part.dialect} alone", "gemini has no such part", "content")
+        self._report.lose(part.at, describe(part), "gemini has no such part", "content")
         return None
 
     def _result(self, result: ToolResult, place: str) -> JsonObject:

@@ -5,8 +5,9 @@ in the document. A null in `extras` is silent: it says that a field which we wou
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from sightline.dialects.fields import opt_str, unknown
 from sightline.model.json import Json, JsonObject
 
 NAME = "gemini"
@@ -21,8 +22,10 @@ _TWO_WORDS = (
     "candidatesTokenCount",
     "chosenCandidates",
     "citationMetadata",
+    "computerUse",
     "createTime",
     "endIndex",
+    "excludedPredefinedFunctions",
     "fileData",
     "fileUri",
     "finishMessage",
@@ -33,6 +36,10 @@ _TWO_WORDS = (
     "functionDeclarations",
     "functionResponse",
     "generationConfig",
+    "groundingChunkIndices",
+    "groundingChunks",
+    "groundingMetadata",
+    "groundingSupports",
     "includeThoughts",
     "inlineData",
     "logProbability",
@@ -41,6 +48,7 @@ _TWO_WORDS = (
     "mimeType",
     "modelVersion",
     "parametersJsonSchema",
+    "partIndex",
     "presencePenalty",
     "promptFeedback",
     "promptTokenCount",
@@ -49,6 +57,7 @@ _TWO_WORDS = (
     "responseLogprobs",
     "responseMimeType",
     "responseSchema",
+    "retrievedContext",
     "safetySettings",
     "serviceTier",
     "startIndex",
@@ -71,6 +80,7 @@ SNAKE: Mapping[str, str] = {name: re.sub("([A-Z])", lambda hump: "_" + hump[1].l
 _CAMEL: Mapping[str, str] = {snake: name for name, snake in SNAKE.items()}
 _CONTAINERS = frozenset(
     {
+        "computerUse",
         "fileData",
         "functionCall",
         "functionCallingConfig",
@@ -95,6 +105,16 @@ def spelled(holder: JsonObject, name: str) -> str:
     if holder.get(name) is None and holder.get(SNAKE[name]) is not None:
         return SNAKE[name]
     return name
+
+
+def read_enum(holder: JsonObject, key: str, words: Sequence[str], at: str) -> str | None:
+    """A word under this key, or the number that protocol buffers' JSON takes in its place."""
+    value = holder.get(key)
+    if type(value) is not int:
+        return opt_str(holder, key, at)
+    if not 0 <= value < len(words):
+        raise unknown(str(value), f"{at}/{key}", key, words)
+    return words[value]
 
 
 def both(*names: str) -> frozenset[str]:

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_object, opt_str, rest, str_of
+from sightline.dialects.gemini.computer import read_computer
 from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
-from sightline.dialects.gemini.spelling import NAME, both, either, put_back, spelled
-from sightline.dialects.tool_names import function_for
+from sightline.dialects.gemini.spelling import NAME, both, either, put_back, read_enum, spelled
+from sightline.dialects.losses import describe
+from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -20,6 +22,7 @@ _DECLARATIONS = both("functionDeclarations")
 _NAMED = frozenset({"name", "description"})
 _MODES: Mapping[str, ChoiceMode] = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
 _WORDS: Mapping[str, str] = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
+_NUMBERED_MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 _CHOICE = both("mode", "allowedFunctionNames")
 
 
@@ -34,7 +37,7 @@ def read_tools(value: Json, at: str) -> tuple[Tool, ...]:
         tools.extend(_declaration(entry, f"{place}/{key}/{number}") for number, entry in enumerate(declared))
         others = rest(holder, _DECLARATIONS) if declared else holder
         if others or not declared:
-            tools.append(OpaqueTool(NAME, others, at=place))
+            tools.append(read_computer(others, place) or OpaqueTool(NAME, others, at=place))
     return tuple(tools)
 
 
@@ -65,11 +68,11 @@ def write_tools(request: Request, report: Report) -> list[Json]:
     declared: list[Json] = []
     for tool in request.tools:
         match tool:
-            case OpaqueTool(value=value):
-                what = value.get("type") if isinstance(value, dict) else None
-                report.lose(tool.at, f"tool of type {what!r}", "gemini has no such tool", "option")
+            case OpaqueTool():
+                report.lose(tool.at, describe(tool), "gemini has no such tool", "option")
             case CustomTool():
-                declared.append(_declared(function_for(tool), len(declared), report))
+                place = f"/tools/0/functionDeclarations/{len(declared)}"
+                declared.append(_declared(function_instead(tool, place, report, NAME), len(declared), report))
             case FunctionTool():
                 declared.append(_declared(tool, len(declared), report))
             case unreachable:
@@ -116,7 +119,7 @@ def read_choice(config: JsonObject, at: str) -> ToolChoice | None:
     """The choice that a `functionCallingConfig` makes; a mode without an equal elsewhere is kept beside ours."""
     if not config:
         return None
-    word = opt_str(config, "mode", at)
+    word = read_enum(config, "mode", _NUMBERED_MODES, at)
     key = spelled(config, "allowedFunctionNames")
     names = tuple(as_str(name, f"{at}/{key}/{index}") for index, name in enumerate(opt_list(config, key, at)))
     mode = _MODES.get((word or "").upper())

@@ -1,6 +1,7 @@
 """Writing the content of a Chat Completions message: a string, or a list of parts."""
 
 from sightline.dialects.fields import compact, merge
+from sightline.dialects.losses import describe
 from sightline.dialects.media import to_url
 from sightline.dialects.openai_chat.names import DETAILS, NAME, OPENAI
 from sightline.model.json import Json, JsonObject
@@ -114,7 +115,7 @@ class ContentWriter:
         if part.dialect == NAME:
             return part.value
         if not part.mirrored:
-            self._lose(part, "part of a kind that others do not have", f"{NAME} has no such part", "content")
+            self._lose(part, describe(part), f"{NAME} has no such part", "content")
         return None
 
     def _image(self, part: Image) -> JsonObject | None:

@@ -2,7 +2,7 @@
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
-from sightline.dialects.losses import lose_partial
+from sightline.dialects.losses import describe, lose_partial
 from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.choices import write_citation, write_finish, write_token
 from sightline.dialects.openai_chat.errors import write_error
@@ -136,9 +136,7 @@ class _Message:
             case Opaque(dialect="openai-chat", value=value) if "/tool_calls/" in part.at:
                 self._calls.append(value)
             case _:
-                self._report.lose(
-                    part.at, f"{part.__class__.__name__.lower()} part", f"a {NAME} reply has none", "content"
-                )
+                self._report.lose(part.at, describe(part), f"a {NAME} reply has none", "content")
 
     def _call(self, call: ToolCall) -> None:
         number = len(self._calls)

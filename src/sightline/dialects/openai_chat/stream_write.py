@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from sightline.dialects.dialect import Client
+from sightline.dialects.losses import describe
 from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.choices import write_citation, write_finish, write_token
 from sightline.dialects.openai_chat.errors import error_object
@@ -188,15 +189,16 @@ class ChatStreamWriter:
         choice = self._choice(event.choice)
         index = choice.call_count
         choice.call_count += 1
-        choice.calls[event.part] = (index, event.kind)
+        kind: ToolKind = "custom" if event.kind == "custom" else "function"
+        choice.calls[event.part] = (index, kind)
         choice.place(CALL, event.part, event.at)
         if not event.id:
             note_call_id(f"/choices/{event.choice}/delta/tool_calls/{index}", self._report)
         call_id = choice.ids.of(event.id, index, self._started.id or self._client.id)
         if event.item is not None:
             self._report.lose(event.at, "id of an item", f"{NAME} calls have one id", "identity")
-        inner: JsonObject = {"name": flat_name(event.name, event.namespace), _words(event.kind): ""}
-        return self._call(event.choice, index, {"id": call_id, "type": event.kind, event.kind: inner})
+        inner: JsonObject = {"name": flat_name(event.name, event.namespace), _words(kind): ""}
+        return self._call(event.choice, index, {"id": call_id, "type": kind, kind: inner})
 
     def _sign(self, event: SignatureReceived) -> bytes:
         choice = self._choice(event.choice)
@@ -242,8 +244,7 @@ class ChatStreamWriter:
                 choice.call_count += 1
                 return self._call(number, choice.call_count - 1, call)
             case _:
-                what = f"{value.__class__.__name__.lower()} part"
-                self._report.lose(value.at, what, f"a {NAME} reply has none", "content")
+                self._report.lose(value.at, describe(value), f"a {NAME} reply has none", "content")
                 return b""
 
     def _finish(self, event: Finished) -> bytes:

@@ -14,6 +14,7 @@ from sightline.dialects.fields import (
     rest,
     str_of,
 )
+from sightline.dialects.losses import describe
 from sightline.dialects.openai_chat.names import NAME
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report, Severity
@@ -105,7 +106,7 @@ def write_tools(request: Request, document: JsonObject, report: Report, *, same:
             case OpaqueTool(dialect, value) if dialect == NAME:
                 tools.append(value)
             case _:
-                report.lose(tool.at, "tool of a kind that others do not have", f"{NAME} has no such tool", "option")
+                report.lose(tool.at, describe(tool), f"{NAME} has no such tool", "option")
     if tools:
         document["tools"] = tools
     if functions:

@@ -28,6 +28,7 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    keeps_kinds=True,
     endpoint=Endpoint(
         "/responses",
         counting=Counting(
@@ -53,7 +54,9 @@ DIALECT = Dialect(
     unread=Unread(
         bookkeeping=BOOKKEEPING,
         echoes=ECHOES,
-        containers=frozenset({"allowed_tools", "custom", "format", "function", "reasoning", "stream_options", "text"}),
+        containers=frozenset(
+            {"allowed_tools", "custom", "environment", "format", "function", "reasoning", "stream_options", "text"}
+        ),
         stateful=frozenset({"conversation"}),
     ),
 )

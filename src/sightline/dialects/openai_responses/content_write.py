@@ -3,6 +3,7 @@
 import base64
 
 from sightline.dialects.fields import compact, merge
+from sightline.dialects.losses import describe
 from sightline.dialects.media import to_url
 from sightline.dialects.openai_chat.names import DETAILS, OPENAI
 from sightline.dialects.openai_responses.annotations import write_annotation
@@ -58,7 +59,7 @@ class ContentWriter:
         if part.dialect == NAME:
             return part.value
         if not part.mirrored:
-            self._lose(part, "part of a kind that others do not have", f"{NAME} has no such part", "content")
+            self._lose(part, describe(part), f"{NAME} has no such part", "content")
         return None
 
     def _text(self, part: Text, usual: str) -> JsonObject:

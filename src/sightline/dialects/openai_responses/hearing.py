@@ -11,6 +11,7 @@ from typing import TypeVar
 from sightline.dialects.fields import as_object, opt_list, opt_str, rest, str_of
 from sightline.dialects.openai_chat.choices import read_token
 from sightline.dialects.openai_responses.annotations import read_annotation
+from sightline.dialects.openai_responses.client_tools import BY_CALL, call_extras, is_client_call, read_arguments
 from sightline.dialects.openai_responses.errors import cancelled, read_failure
 from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
 from sightline.dialects.openai_responses.reasoning import pieces_of, read_seal
@@ -48,6 +49,8 @@ _REFUSAL = frozenset({"type", "refusal"})
 _REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content"})
 _PIECE = frozenset({"type", "text"})
 _CALL = frozenset({"type", "id", "call_id", "name", "namespace", "arguments", "input"})
+
+_STATUS = frozenset({"status"})
 
 _DEFAULTS: Mapping[str, Json] = {"status": "completed", "truncation": "disabled", "background": False}
 """What these fields say where they say nothing in particular."""
@@ -89,8 +92,18 @@ class Hearing:
 
     def place(self, item: JsonObject, index: int) -> None:
         """An item has been seen at this place of the output."""
-        for name in _names(item):
+        for name in names_of(item):
             self._places.setdefault(name, set()).add(index)
+
+    @property
+    def silent_calls(self) -> int:
+        """How many calls have begun and have no arguments so far."""
+        return len(self.calls - self._whole - self.arguments.keys())
+
+    def place_of(self, names: list[str]) -> int | None:
+        """Where the item of these ids has been seen, None where it has not."""
+        places = [min(self._places[name]) for name in names if name in self._places]
+        return places[0] if places else None
 
     def news(
         self, heard: dict[_Key, list[str]], key: _Key, whole: str, at: str, tell: Callable[[str], StreamEvent]
@@ -138,7 +151,7 @@ class Hearing:
         ]
 
     def _index(self, item: JsonObject, position: int) -> int | None:
-        for name in _names(item):
+        for name in names_of(item):
             places = self._places.get(name)
             if places is not None:
                 return position if position in places else min(places)
@@ -156,6 +169,8 @@ class Hearing:
             events = self._reasoning(item, part, at)
         elif kind in CALLS:
             events = self._call(item, CALLS[kind][1], part, at)
+        elif part in self.calls or is_client_call(item):
+            events = self._client_call(item, part, at)
         else:
             events = self._once(PartReceived(part, Opaque(NAME, item, at=at)))
         return [event for event in events if not isinstance(event, FieldReceived) or self._is_news(event, index, at)]
@@ -251,6 +266,23 @@ class Hearing:
             )
         return [*events, *self._once(ToolCallCompleted(part)), *unread(item, _CALL, at)]
 
+    def _client_call(self, item: JsonObject, part: int, at: str) -> list[StreamEvent]:
+        """A call of a built-in tool: its action comes whole."""
+        events: list[StreamEvent] = []
+        if part not in self.calls:
+            self.calls.add(part)
+            events.append(client_call_begun(item, part, at))
+        arguments = read_arguments(item)
+        known = self.arguments.get(part)
+        if known is not None:
+            events += self._denial("".join(known), arguments or "", at)
+        elif arguments is not None:
+            self.arguments[part] = [arguments]
+            events.append(ArgumentsReceived(part, arguments))
+        extras = rest(call_extras(item), _STATUS)
+        fields = [FieldReceived(join(at, key), value) for key, value in extras.items()]
+        return [*events, *self._once(ToolCallCompleted(part, extras=extras)), *fields]
+
     def _ending(self, response: JsonObject, at: str, implied: str | None) -> StreamEvent:
         status = opt_str(response, "status", at)
         if implied is None or status in _ENDINGS:
@@ -310,6 +342,12 @@ def call_begun(item: JsonObject, part: int, at: str) -> ToolCallBegun:
     )
 
 
+def client_call_begun(item: JsonObject, part: int, at: str) -> ToolCallBegun:
+    """The beginning of a call of a built-in tool that the client runs."""
+    kind = BY_CALL[str(item["type"])].kind
+    return ToolCallBegun(part, str(item["call_id"]), kind, kind=kind, item=opt_str(item, "id", at), at=at)
+
+
 def _unread_pieces(item: JsonObject, key: str, at: str) -> list[StreamEvent]:
     """What the pieces of a reasoning item hold besides their text."""
     usual = "summary_text" if key == "summary" else "reasoning_text"
@@ -320,6 +358,6 @@ def _unread_pieces(item: JsonObject, key: str, at: str) -> list[StreamEvent]:
     return events
 
 
-def _names(item: JsonObject) -> list[str]:
+def names_of(item: JsonObject) -> list[str]:
     """The ids of an item, by which a snapshot knows it again wherever it stands."""
     return [name for key in ("id", "call_id") if isinstance(name := item.get(key), str) and name]

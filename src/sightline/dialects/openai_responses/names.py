@@ -47,7 +47,8 @@ BOOKKEEPING = frozenset(
             "obfuscation",
         ),
         *("client_metadata", "internal_chat_message_metadata_passthrough", "stream_options", "include_obfuscation"),
-        *("billing", "tool_usage", "end_turn", "caller", "logprobs", "generate"),
+        *("billing", "tool_usage", "end_turn", "caller", "created_by", "execution", "logprobs", "generate"),
+        *("max_output_length",),  # of a shell, repeated beside its output
         # the cache, which changes what an answer costs and not what it says
         *("prompt_cache_breakpoint", "prompt_cache_options", "prompt_cache_diagnostics", "prompt_cache_key"),
         *("prompt_cache_retention",),

@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from sightline.dialects.openai_responses.client_tools import write_call
 from sightline.dialects.openai_responses.reasoning import write_seal
 from sightline.model.events import SignatureReceived, ToolCallBegun
 from sightline.model.json import Json, JsonObject
@@ -130,6 +131,11 @@ class OpenReasoning:
         """The provider's seal."""
         self._seal = seal
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether a provider has sealed this reasoning, or can look it up."""
+        return self._seal is not None and bool(self._seal.signed_by)
+
     def close(self) -> JsonObject:
         """The whole item."""
         self._close_piece()
@@ -201,6 +207,30 @@ class OpenCall:
         text = "".join(self._fragments)
         self._emit(f"{self._event}.done", {**self._place, self._words: text})
         return {**self._item, "status": status, self._words: text}
+
+
+class OpenClientCall:
+    """A call of a built-in tool that the client runs. Its item can be written once the whole action is known."""
+
+    def __init__(self, head: JsonObject, begun: ToolCallBegun) -> None:
+        self.begun = begun
+        self.extras: JsonObject = {}
+        self._head = head
+        self._fragments: list[str] = []
+
+    def write(self, fragment: str) -> None:
+        """A fragment of the action."""
+        self._fragments.append(fragment)
+
+    @property
+    def arguments(self) -> str:
+        """What has come of the action."""
+        return "".join(self._fragments)
+
+    def close(self, status: str) -> JsonObject | None:
+        """The whole item, None where what has come is no action."""
+        item = write_call(self.begun.kind, self.arguments, {**self._head, "status": status})
+        return None if item is None else {**item, **self.extras}
 
 
 def _token(token: TokenLogprob) -> JsonObject:

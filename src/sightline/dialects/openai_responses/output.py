@@ -5,10 +5,14 @@ Whole replies and streams are both made here, so that a snapshot cannot differ f
 
 import re
 
+import msgspec
+
 from sightline.dialects.fields import compact
+from sightline.dialects.losses import describe
 from sightline.dialects.openai_responses.annotations import write_annotation
+from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_call
 from sightline.dialects.openai_responses.names import NAME, REDACTED
-from sightline.dialects.openai_responses.open_items import Emit, OpenCall, OpenMessage, OpenReasoning
+from sightline.dialects.openai_responses.open_items import Emit, OpenCall, OpenClientCall, OpenMessage, OpenReasoning
 from sightline.dialects.openai_responses.reasoning import write_seal
 from sightline.dialects.seals import NEXT
 from sightline.model.events import SignatureReceived, ToolCallBegun
@@ -32,7 +36,7 @@ class Output:
         self._stem = _UNSAFE.sub("", reply_id)[-_STEM:]
         self._report = report
         self._emit = emit
-        self._open: OpenMessage | OpenReasoning | OpenCall | None = None
+        self._open: OpenMessage | OpenReasoning | OpenCall | OpenClientCall | None = None
         self._unplaced: list[TokenLogprob] = []
 
     def text(self, block: int, text: str) -> None:
@@ -108,6 +112,10 @@ class Output:
         index, is_custom = len(self.items), begun.kind == "custom"
         if not begun.id:
             self._report.add(f"/output/{index}/call_id", "id of a tool call", f"{NAME} demands one", "identity")
+        if (tool := BY_KIND.get(begun.kind)) is not None:
+            head: JsonObject = {"id": begun.item or self._id(tool.stem), "call_id": begun.id or self._id(_CALL)}
+            self._open = OpenClientCall(head, begun)
+            return
         item = compact(
             {
                 "id": begun.item or self._id("ctc" if is_custom else "fc"),
@@ -123,8 +131,14 @@ class Output:
 
     def arguments(self, fragment: str) -> None:
         """A fragment of the open call's arguments."""
-        if isinstance(self._open, OpenCall):
+        if isinstance(self._open, (OpenCall, OpenClientCall)):
             self._open.write(fragment)
+
+    def complete(self, extras: JsonObject) -> None:
+        """The open call is complete; `extras` are what its own item holds besides."""
+        if isinstance(self._open, OpenClientCall):
+            self._open.extras = extras
+        self.close()
 
     def part(self, value: Part) -> None:
         """A part that comes whole."""
@@ -141,8 +155,7 @@ class Output:
                 picture: JsonObject = {"id": self._id("ig"), "type": "image_generation_call", "status": "completed"}
                 self._whole({**picture, "output_format": _PICTURES[media_type], "result": data})
             case _:
-                what = f"{value.__class__.__name__.lower()} part"
-                self._report.lose(value.at, what, f"a {NAME} reply has no such item", "content")
+                self._report.lose(value.at, describe(value), f"a {NAME} reply has no such item", "content")
 
     def _whole(self, item: JsonObject) -> None:
         self._added(item)
@@ -151,10 +164,27 @@ class Output:
     def close(self, status: str = "completed") -> None:
         """Finish the open item, if there is one."""
         item, self._open = self._open, None
-        if isinstance(item, OpenReasoning):
+        if isinstance(item, OpenClientCall):
+            self._close_client_call(item, status)
+        elif isinstance(item, OpenReasoning):
+            if not item.is_signed:
+                place, why = f"/output/{len(self.items)}/encrypted_content", "the next turn must know that nobody did"
+                self._report.add(place, "signature of reasoning that is not signed", why, "identity")
             self._finished(item.close())
         elif item is not None:
             self._finished(item.close(status))
+
+    def _close_client_call(self, call: OpenClientCall, status: str) -> None:
+        """The item of a built-in tool's call. Arguments that it cannot hold reach the client as a function's."""
+        item = call.close(status)
+        if item is not None:
+            self._whole(complete_call(item, f"/output/{len(self.items)}", self._report))
+            return
+        why = f"a {NAME} item of this kind holds a JSON object"
+        self._report.lose(call.begun.at, f"that {call.begun.kind} is a built-in tool", why, "option")
+        self.call(msgspec.structs.replace(call.begun, kind="function"))
+        self.arguments(call.arguments)
+        self.close(status)
 
     def end(self, status: str) -> None:
         """Nothing more comes; what waited for a text in vain is a loss."""

@@ -28,6 +28,8 @@ def read_reasoning(item: JsonObject, at: str) -> Thinking:
     )
     body = reasoning_pieces(thinking, own=True)
     unlike = {key: item[key] for key in ("summary", "content") if item.get(key) and item[key] != body.get(key)}
+    if item.get("encrypted_content") == "":  # so does llama.cpp say that there is none
+        unlike["encrypted_content"] = ""
     return msgspec.structs.replace(thinking, extras={**thinking.extras, **unlike}) if unlike else thinking
 
 
@@ -43,7 +45,7 @@ def pieces_of(item: JsonObject, key: str, at: str) -> list[str]:
 def read_seal(item: JsonObject, at: str) -> tuple[str | None, str, str | None]:
     """The encrypted reasoning, the dialect that made it, and what it is bound to: the item itself if it is our own."""
     sealed, item_id = opt_str(item, "encrypted_content", at), opt_str(item, "id", at)
-    if sealed is None:
+    if not sealed:
         return None, NAME, item_id
     signature, signed_by, bound = unwrap(sealed, NAME)
     return signature, signed_by, bound or item_id if signed_by == NAME else bound

@@ -122,9 +122,9 @@ def _write_part(output: Output, block: int, part: Part, report: Report) -> None:
         case ToolCall():
             if part.signature is not None:
                 output.seal_next(part.signature, part.signed_by)
-            output.call(ToolCallBegun(block, part.id, part.name, 0, part.kind, part.namespace, part.item))
+            output.call(ToolCallBegun(block, part.id, part.name, 0, part.kind, part.namespace, part.item, part.at))
             output.arguments(part.arguments)
-            output.close()
+            output.complete(part.extras)
         case _:
             output.part(part)
 

@@ -1,6 +1,9 @@
 """Reading a Responses request: one canonical message per input item, never regrouped."""
 
+from msgspec.structs import replace
+
 from sightline.dialects.fields import as_object, opt_bool, opt_str, rest, str_of, unknown, wrong
+from sightline.dialects.openai_responses.client_tools import BY_CALL, BY_OUTPUT, read_call, read_output
 from sightline.dialects.openai_responses.content_read import INPUT, OUTPUT, read_content
 from sightline.dialects.openai_responses.names import CALLS, NAME, OUTPUTS
 from sightline.dialects.openai_responses.options import OPTION_KEYS, read_all
@@ -64,12 +67,34 @@ def _read_input(body: JsonObject, tools: list[Tool]) -> list[Message]:
         return []
     if type(value) is not list:
         raise wrong(value, "/input", "a string or a list of items")
-    return [
-        _read_item(as_object(item, f"/input/{index}"), f"/input/{index}", tools) for index, item in enumerate(value)
-    ]
+    items = [as_object(item, f"/input/{index}") for index, item in enumerate(value)]
+    hosted = frozenset(str(item.get("call_id")) for item in items if _is_hosted(item))
+    messages = [_read_item(item, f"/input/{index}", tools, hosted) for index, item in enumerate(items)]
+    return _with_calls_of_items(messages)
 
 
-def _read_item(item: JsonObject, at: str, tools: list[Tool]) -> Message:
+def _is_hosted(item: JsonObject) -> bool:
+    """Whether an item is a call of a built-in tool that is not for the client: its result is opaque as it is."""
+    return str(item.get("type")) in BY_CALL and read_call(item, "") is None
+
+
+def _with_calls_of_items(messages: list[Message]) -> list[Message]:
+    """The messages, where results of a local shell that name the item of their call name the call itself."""
+    calls = {part.item: part.id for message in messages for part in message.parts if isinstance(part, ToolCall)}
+    known = set(calls.values())
+
+    def answering(message: Message) -> Message:
+        match message.parts:
+            case (ToolResult(kind="local_shell") as result,) if result.id not in known and result.id in calls:
+                answer = replace(result, id=calls[result.id], extras={**result.extras, "id": result.id})
+                return replace(message, parts=(answer,))
+            case _:
+                return message
+
+    return [answering(message) for message in messages]
+
+
+def _read_item(item: JsonObject, at: str, tools: list[Tool], hosted: frozenset[str]) -> Message:
     kind = opt_str(item, "type", at)
     if kind is None or kind == "message":
         return _read_message(item, at)
@@ -77,6 +102,12 @@ def _read_item(item: JsonObject, at: str, tools: list[Tool]) -> Message:
         return Message("assistant", (_read_call(item, kind, at),), at=at)
     if kind in OUTPUTS:
         return Message("tool", (_read_output(item, kind, at),), at=at)
+    if kind in BY_CALL and (call := read_call(item, at)) is not None:
+        return Message("assistant", (call,), at=at)
+    if kind in BY_OUTPUT and str(item.get("call_id")) not in hosted and (result := read_output(item, at)) is not None:
+        if kind == "tool_search_output":
+            tools.extend(read_tools(item.get("tools"), f"{at}/tools"))
+        return Message("tool", (result,), at=at)
     if kind == "reasoning":
         return Message("assistant", (read_reasoning(item, at),), at=at)
     if kind == "additional_tools":

@@ -3,10 +3,13 @@
 import hashlib
 from typing import TypeGuard
 
+import msgspec
+
 from sightline.dialects.conversation import with_ids, with_policy, with_somebody
 from sightline.dialects.dialect import Target
-from sightline.dialects.fields import compact, merge
+from sightline.dialects.fields import compact, merge, rest
 from sightline.dialects.openai_responses.brought_tools import Brought
+from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_call, write_call, write_output
 from sightline.dialects.openai_responses.content_read import INPUT, OUTPUT
 from sightline.dialects.openai_responses.content_write import ContentWriter
 from sightline.dialects.openai_responses.names import NAME, is_item_type
@@ -17,10 +20,12 @@ from sightline.dialects.openai_responses.tools import Spaces, write_tool_choice,
 from sightline.dialects.seals import NEXT
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
-from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolKind, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.jsontext import encode
+
+_NO_CALL_ID = frozenset({"call_id"})
 
 LONGEST_ID = 64
 """The API takes call ids of at most this many characters."""
@@ -155,11 +160,16 @@ class ItemWriter:
             document = self._result(part)
         else:
             document = self._reasoning(part)
-        return {**document, **part.extras} if document is not None and self._same else document
+        if document is None or not self._same:
+            return document
+        # A `call_id` that is null among the extras only remembers that the item had none.
+        return {**document, **rest(part.extras, _NO_CALL_ID)}
 
     def _call(self, call: ToolCall) -> JsonObject:
         self._calls[call.id] = call
         self._content.lose_seal(call)
+        if (item := self._client_call(call)) is not None:
+            return item
         is_custom = call.kind == "custom"
         arguments = call.arguments if is_custom or self._same else call.arguments or "{}"
         name, namespace = self._spaces.get(call.name, (call.name, call.namespace))
@@ -174,9 +184,27 @@ class ItemWriter:
             }
         )
 
+    def _client_call(self, call: ToolCall) -> JsonObject | None:
+        """The item of a built-in tool's call; None where it is another call, or no action that the item could hold."""
+        if call.kind not in BY_KIND:
+            return None
+        head = compact({"id": self._item_id(call), "call_id": self._call_id(call)})
+        item = write_call(call.kind, call.arguments, head)
+        if item is None:
+            self._calls[call.id] = msgspec.structs.replace(call, kind="function")
+        return item if item is None or self._same else complete_call(item, call.at, self._report)
+
+    def _client_result(self, result: ToolResult, kind: ToolKind) -> JsonObject | None:
+        if kind not in BY_KIND:
+            return None
+        head = compact({"id": self._item_id(result), "call_id": self._call_id(result)})
+        return write_output(result, kind, head, self._report, same=self._same)
+
     def _result(self, result: ToolResult) -> JsonObject:
         call = None if self._same else self._calls.get(result.id)
         kind = result.kind if call is None else call.kind
+        if (item := self._client_result(result, kind)) is not None:
+            return item
         parts = result.parts
         if result.structured is not None:
             parts = (Text(encode(dict(result.structured)).decode(), at=result.at), *parts)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from sightline.dialects.fields import as_object, rest, str_of, wrong
+from sightline.dialects.fields import as_object, rest, str_of, whole_number, wrong
 from sightline.dialects.openai_responses.annotations import read_annotation
+from sightline.dialects.openai_responses.client_tools import is_client_call
 from sightline.dialects.openai_responses.errors import read_failure
-from sightline.dialects.openai_responses.hearing import Hearing, call_begun
+from sightline.dialects.openai_responses.hearing import Hearing, call_begun, client_call_begun, names_of
 from sightline.dialects.openai_responses.names import CALLS, STRIDE
 from sightline.dialects.openai_responses.reply_read import started
 from sightline.model.events import (
@@ -19,7 +20,7 @@ from sightline.model.events import (
     TextReceived,
     ThinkingReceived,
 )
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 from sightline.wire.pointer import join
 
 _TEXT_DELTA = "response.output_text.delta"
@@ -32,6 +33,9 @@ _FRAME = frozenset(
     | {"delta", "logprobs", "obfuscation", "text", "refusal", "arguments", "input", "name", "part", "item", "response"}
     | {"annotation", "status", "code", "message", "param", "error", "headers"}
 )
+
+_CALL = "function_call"
+_NOWHERE: tuple[int, str] = (-1, "")
 
 _TERMINALS = {
     "response.completed": "completed",
@@ -73,6 +77,10 @@ class ResponsesMachine:
         self._texts = self._hearing.texts
         self._has_started = False
         self._is_over = False
+        self._next = 0
+        self._last = _NOWHERE
+        self._latest: dict[str, int] = {}
+        self._unnamed: dict[str, int] = {}
         self._told: set[str] = set()
         self._readers: Mapping[str, _Reader] = {
             "response.created": self._begin,
@@ -156,18 +164,24 @@ class ResponsesMachine:
         item, at = document.get("item"), f"/{index}/item"
         if not isinstance(item, dict):
             return []
-        place, kind = _number(document, "output_index", index), item.get("type")
+        place, kind = self._item_place(document, item, index, is_new=True), item.get("type")
         part = place * STRIDE
         self._hearing.place(item, place)
         if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._hearing.calls:
             begun = call_begun(item, part, at)
             self._hearing.calls.add(part)
             return [begun]
+        if is_client_call(item) and part not in self._hearing.calls:
+            begun = client_call_begun(item, part, at)
+            self._hearing.calls.add(part)
+            return [begun]
         return []
 
     def _done(self, document: JsonObject, index: int) -> list[StreamEvent]:
         item = as_object(document.get("item"), f"/{index}/item")
-        return self._hearing.item(item, _number(document, "output_index", index), f"/{index}/item")
+        place = self._item_place(document, item, index, is_new=False)
+        self._last = _NOWHERE
+        return self._hearing.item(item, place, f"/{index}/item")
 
     def _text(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part, at = self._content_part(document, index), f"/{index}/{_key(document, 'text')}"
@@ -207,7 +221,7 @@ class ResponsesMachine:
         return self._piece(document, index, "summary_index", summary=True)
 
     def _piece(self, document: JsonObject, index: int, key: str, *, summary: bool) -> list[StreamEvent]:
-        part, piece = _number(document, "output_index", index) * STRIDE, _number(document, key, index, 0)
+        part, piece = self._place(document, "reasoning", index) * STRIDE, _number(document, key, index, 0)
         at = f"/{index}/{_key(document, 'text')}"
 
         def tell(words: str) -> ThinkingReceived:
@@ -216,7 +230,7 @@ class ResponsesMachine:
         return self._words(document, at, self._hearing.pieces, (part, summary, piece), tell)
 
     def _arguments(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        part = _number(document, "output_index", index) * STRIDE
+        part = self._place(document, _CALL, index) * STRIDE
         if part not in self._hearing.calls:
             return []  # nobody has said what is called; the item's own snapshot will
         at = f"/{index}/{_key(document, 'input' if 'input' in document else 'arguments')}"
@@ -236,16 +250,69 @@ class ResponsesMachine:
         return [Failed(read_failure(document if error is None else error))]
 
     def _content_part(self, document: JsonObject, index: int) -> int:
-        return _number(document, "output_index", index) * STRIDE + _number(document, "content_index", index, 0)
+        return self._place(document, "message", index) * STRIDE + _number(document, "content_index", index, 0)
+
+    # Servers that follow the API loosely leave the place of an item out of some frames (llama.cpp out of all). Then its
+    # ids tell which item is meant. Frames without an id go on with the item that was spoken of last, if it is of the
+    # same kind and not done; a frame that repeats words means the last item of its kind.
+
+    def _item_place(self, document: JsonObject, item: JsonObject, index: int, *, is_new: bool) -> int:
+        """The place in the output of an item that begins, or that comes whole."""
+        family, names = _family(item.get("type")), names_of(item)
+        place = self._told_place(document, index)
+        if place is None:
+            place = self._hearing.place_of(names)
+        if place is None and not is_new:
+            place = self._unnamed.pop(family, None)
+        if place is None:
+            place = self._next
+            if not names:
+                self._unnamed[family] = place
+        return self._remember(place, family)
+
+    def _place(self, document: JsonObject, family: str, index: int) -> int:
+        """The place in the output of the item that a frame is about."""
+        place, name = self._told_place(document, index), document.get("item_id")
+        if place is None and isinstance(name, str) and name:
+            place = self._hearing.place_of([name])
+            if place is None:
+                place = self._next
+                self._hearing.place({"id": name}, place)
+        if place is None and family == _CALL and self._hearing.silent_calls > 1:
+            raise wrong(
+                None, f"/{index}/output_index", "the place of the call, because several wait for their arguments"
+            )
+        if place is None and self._last[1] == family:
+            place = self._last[0]
+        if place is None and "delta" not in document:
+            place = self._latest.get(family)
+        if place is None:
+            place = self._unnamed[family] = self._next
+        return self._remember(place, family)
+
+    def _told_place(self, document: JsonObject, index: int) -> int | None:
+        return None if document.get("output_index") is None else _number(document, "output_index", index)
+
+    def _remember(self, place: int, family: str) -> int:
+        self._last = place, family
+        self._latest[family] = place
+        self._next = max(self._next, place + 1)
+        return place
+
+
+def _family(kind: Json) -> str:
+    """What a frame without any id has in common with those before it that are about the same item."""
+    return _CALL if str(kind) in CALLS else str(kind)
 
 
 def _number(document: JsonObject, key: str, index: int, default: int | None = None) -> int:
     value = document.get(key)
     if value is None and default is not None:
         return default
-    if type(value) is not int:
+    number = whole_number(value)
+    if number is None:
         raise wrong(value, f"/{index}/{key}", "a whole number")
-    return value
+    return number
 
 
 def _key(document: JsonObject, whole: str) -> str:

@@ -101,8 +101,8 @@ class ResponsesStreamWriter:
                 output.thinking(part, text, piece=event.piece, summary=event.summary)
             case ArgumentsReceived(_, fragment):
                 output.arguments(fragment)
-            case ToolCallCompleted():
-                output.close()
+            case ToolCallCompleted(extras=extras):
+                output.complete(extras)
             case CitationReceived(part, citation):
                 output.cite(part, citation)
             case LogprobsReceived(tokens):

@@ -8,6 +8,8 @@ stand in an `additional_tools` item are tools of the request as well; their item
 from collections.abc import Iterable, Mapping
 
 from sightline.dialects.fields import as_list, as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of
+from sightline.dialects.losses import describe
+from sightline.dialects.openai_responses.client_tools import read_tool
 from sightline.dialects.openai_responses.names import NAME
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report, Severity
@@ -43,7 +45,7 @@ def _read_tool(holder: JsonObject, at: str, namespace: str | None) -> list[Tool]
             members = read_tools(holder["tools"], f"{at}/tools", str_of(holder, "name", at))
             return [OpaqueTool(NAME, head, at=at), *members]
         case _:
-            return [OpaqueTool(NAME, holder, at=at)]
+            return [read_tool(holder, at)]
 
 
 def _flat(holder: JsonObject, kind: str, at: str) -> tuple[JsonObject, str]:
@@ -115,7 +117,7 @@ class _ToolWriter:
     def _opaque(self, tool: OpaqueTool) -> None:
         value = tool.value
         if tool.dialect != NAME:
-            self._report.lose(tool.at, "tool of a kind that others do not have", f"{NAME} has no such tool", "option")
+            self._report.lose(tool.at, describe(tool), f"{NAME} has no such tool", "option")
         elif isinstance(value, dict) and value.get("type") == _NAMESPACE and value.get("tools") == []:
             self._heads[tool.at] = self._open(value)
         else:
@@ -182,7 +184,18 @@ def read_tool_choice(value: Json, tools: list[Tool]) -> ToolChoice | None:
         if kind != _kind_of(name, tools):
             extras = {**extras, "type": kind}
         return ToolChoice("named", (name,), at=at, extras=extras)
-    return _read_allowed(holder, tools, at) or ToolChoice("opaque", value=value, at=at)
+    return _read_allowed(holder, tools, at) or ToolChoice("opaque", _built_in(kind, tools), value=value, at=at)
+
+
+def _built_in(kind: Json, tools: list[Tool]) -> tuple[str, ...]:
+    """The name of the function that stands for the built-in tool which a choice forces."""
+    names = [
+        tool.functions[0].name
+        for tool in tools
+        if isinstance(tool, OpaqueTool) and tool.functions and isinstance(tool.value, dict)
+        if tool.value.get("type") == kind
+    ]
+    return tuple(names[:1])
 
 
 def _read_allowed(holder: JsonObject, tools: list[Tool], at: str) -> ToolChoice | None:

@@ -28,6 +28,8 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    carries_parts=True,
+    keeps_kinds=True,
     unread=Unread(
         bookkeeping=frozenset(
             {"tokenUsage", "scope", "tokens", "metadata", "mediaType", "statefulMarker", "phase", "copilotReferences"}

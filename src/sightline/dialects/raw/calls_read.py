@@ -96,7 +96,9 @@ class Calls:
         call = _Call(part, call_id, entry.name)
         self._open.append(call)
         self._announced = _without_first(self._announced, entry.name)
-        return call, [ToolCallBegun(part, call_id, entry.name, self._choice, item=entry.beside.item, at=entry.at)]
+        beside = entry.beside
+        begun = ToolCallBegun(part, call_id, entry.name, self._choice, beside.kind, item=beside.item, at=entry.at)
+        return call, [begun]
 
     def _grow(self, entry: _Entry) -> list[StreamEvent]:
         call = self._call_of(entry)

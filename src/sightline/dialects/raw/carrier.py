@@ -9,6 +9,7 @@ import msgspec
 
 from sightline.dialects.fields import rest
 from sightline.dialects.raw.names import NAME, OPAQUE, SIGHTLINE
+from sightline.dialects.tool_names import BUILT_IN
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Role
@@ -24,6 +25,7 @@ from sightline.model.parts import (
     Refusal,
     Text,
     ToolCall,
+    ToolKind,
     ToolResult,
 )
 from sightline.wire.jsontext import decode, encode
@@ -41,6 +43,7 @@ class Beside(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     citations: tuple[Citation, ...] = ()
     item: str | None = None
     media_type: str = ""
+    kind: ToolKind = "function"
 
 
 NOTHING = Beside()
@@ -61,6 +64,11 @@ def read_beside(holder: JsonObject) -> Beside | None:
     except _NOT_OURS:
         return None
     return beside if _plain(beside) == value else None
+
+
+def built_in_kind(kind: ToolKind) -> ToolKind:
+    """The kind of a call or a result that is carried: free text is known by its tool, a built-in tool is not."""
+    return kind if kind in BUILT_IN else "function"
 
 
 def without_place(citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
@@ -100,7 +108,8 @@ def carried(holder: JsonObject, role: Role, at: str) -> Part | None:
 
 def carry_result(result: ToolResult) -> JsonObject | None:
     """What a tool message cannot say of its result, as its last part; None if it says everything."""
-    beyond = ToolResult(result.id, is_error=result.is_error, structured=result.structured, item=result.item)
+    kind = built_in_kind(result.kind)
+    beyond = ToolResult(result.id, is_error=result.is_error, structured=result.structured, item=result.item, kind=kind)
     return None if beyond == ToolResult(result.id) else carry(beyond)
 
 

@@ -1,6 +1,6 @@
 """Reading the content and the calls of a raw message, of a request or of a reply."""
 
-from sightline.dialects.fields import as_list, as_object, as_str, opt_str, rest, str_of, unknown, wrong
+from sightline.dialects.fields import as_list, as_object, as_str, opt_str, rest, str_of, unknown, whole_number, wrong
 from sightline.dialects.media import from_url
 from sightline.dialects.raw.carrier import NOTHING, Beside, carried, read_beside
 from sightline.dialects.raw.names import CACHE, IMAGE, NAME, SIGHTLINE, TEXT
@@ -30,9 +30,9 @@ def read_content(content: Json, role: Role, at: str) -> tuple[Part, ...]:
 def read_part(value: Json, role: Role, at: str) -> Part:
     """One part of a message's content."""
     holder = as_object(value, at)
-    kind = holder.get("type")
-    if type(kind) is not int:
-        raise wrong(kind, f"{at}/type", "a number from 0 to 3")
+    kind = whole_number(holder.get("type"))
+    if kind is None:
+        raise wrong(holder.get("type"), f"{at}/type", "a number from 0 to 3")
     if kind == TEXT:
         return _read_text(holder, at)
     if kind == IMAGE:
@@ -119,6 +119,7 @@ def _read_call(value: Json, at: str) -> ToolCall | Opaque:
         str_of(holder, "id", at),
         str_of(inner, "name", f"{at}/function"),
         as_str(inner.get("arguments", ""), f"{at}/function/arguments"),
+        kind=beside.kind,
         item=beside.item,
         signature=beside.signature,
         signed_by=beside.signed_by,

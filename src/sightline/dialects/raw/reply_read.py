@@ -1,12 +1,14 @@
 """Reading a whole raw reply, an assistant message that says how it ended, as the events that it amounts to."""
 
-from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, wrong
+from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, whole_number, wrong
 from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
+from sightline.dialects.raw.carrier import built_in_kind
 from sightline.dialects.raw.content_read import read_calls, read_content
 from sightline.dialects.raw.errors import read_error
 from sightline.dialects.raw.finishes import FIELDS, read_finish
 from sightline.dialects.raw.names import FIRST_CALL, MOST_CHOICES, ROLE_NUMBERS
+from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -72,7 +74,7 @@ def _until_failed(events: list[StreamEvent]) -> list[StreamEvent]:
 
 def _read_choice(holder: JsonObject, choice: int, at: str, known: frozenset[str]) -> list[StreamEvent]:
     role = holder.get("role")
-    if type(role) is not int or role != ROLE_NUMBERS["assistant"]:
+    if whole_number(role) != ROLE_NUMBERS["assistant"]:
         raise wrong(role, f"{at}/role", f"the number {ROLE_NUMBERS['assistant']} of an assistant message")
     events: list[StreamEvent] = []
     for number, part in enumerate(read_content(holder.get("content"), "assistant", f"{at}/content")):
@@ -98,7 +100,7 @@ def part_events(part: Part, number: int, choice: int) -> list[StreamEvent]:
             events = _thinking(part, number, choice)
         case ToolCall(call_id, name, arguments):
             events = [
-                ToolCallBegun(number, call_id, name, choice, item=part.item, at=part.at),
+                ToolCallBegun(number, call_id, name, choice, built_in_kind(part.kind), item=part.item, at=part.at),
                 ArgumentsReceived(number, arguments, choice),
             ]
         case _:
@@ -107,7 +109,7 @@ def part_events(part: Part, number: int, choice: int) -> list[StreamEvent]:
         item = part.id if isinstance(part, Thinking) else None
         events.append(SignatureReceived(number, part.signature, part.signed_by, choice, item))
     if isinstance(part, ToolCall):
-        events.append(ToolCallCompleted(number, choice))
+        events.append(ToolCallCompleted(number, choice, part.extras if part.kind in BUILT_IN else {}))
     return events + unread(part)
 
 

@@ -2,7 +2,17 @@
 
 import msgspec
 
-from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, rest, str_of, unknown, wrong
+from sightline.dialects.fields import (
+    as_list,
+    as_object,
+    opt_object,
+    opt_str,
+    rest,
+    str_of,
+    unknown,
+    whole_number,
+    wrong,
+)
 from sightline.dialects.raw.carrier import carried_result
 from sightline.dialects.raw.content_read import nested, read_calls, read_content
 from sightline.dialects.raw.names import NAME, OPTIONS, ROLES
@@ -44,9 +54,9 @@ def _read_messages(values: list[Json], at: str) -> tuple[Message, ...]:
 
 def _read_message(value: Json, at: str) -> Message:
     holder = as_object(value, at)
-    number = holder.get("role")
-    if type(number) is not int:
-        raise wrong(number, f"{at}/role", "a number from 0 to 3")
+    number = whole_number(holder.get("role"))
+    if number is None:
+        raise wrong(holder.get("role"), f"{at}/role", "a number from 0 to 3")
     if not 0 <= number < len(ROLES):
         raise unknown(str(number), f"{at}/role", "role", _ROLES)
     role = ROLES[number]

@@ -12,7 +12,7 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
 from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.usage import write_usage
-from sightline.dialects.raw.carrier import Beside, without_place, write_beside
+from sightline.dialects.raw.carrier import Beside, built_in_kind, without_place, write_beside
 from sightline.dialects.raw.content_write import ContentWriter
 from sightline.dialects.raw.errors import error_object
 from sightline.dialects.raw.finishes import write_finish
@@ -198,7 +198,7 @@ class RawStreamWriter:
         )
         choice.fragments[event.part] = []
         entry: JsonObject = {"name": flat_name(event.name, event.namespace), "id": call_id, "part": event.part}
-        entry |= write_beside(Beside(item=event.item))
+        entry |= write_beside(Beside(item=event.item, kind=built_in_kind(event.kind)))
         return _frame({"index": event.choice, "delta": {"text": "", "beginToolCalls": [entry]}})
 
     def _calls(self, index: int, key: str) -> bytes:

@@ -1,0 +1,344 @@
+"""Built-in tools that the client runs: shells, patches, a computer, a search for tools.
+
+The API has an item type of its own for the calls and the results of each. They are read as tool calls and results like
+any other; the kind of the call remembers which item it was, so that it is written back as that item. A model of another
+provider does not know these tools and gets a function for each, whose arguments are what the item holds.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from sightline.dialects.fields import as_object, compact, rest
+from sightline.dialects.media import from_url, to_url
+from sightline.dialects.openai_responses.names import NAME
+from sightline.errors import Fault
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import FileId, Image, Inline, Link, Text, ToolCall, ToolKind, ToolResult
+from sightline.model.report import Report
+from sightline.model.tools import FunctionTool, OpaqueTool
+from sightline.wire.jsontext import decode, encode
+from sightline.wire.pointer import join
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTool:
+    """One of these tools: the types of its items, the fields that hold a call's action, the prefix of new item ids."""
+
+    kind: ToolKind
+    call: str
+    output: str
+    fields: tuple[str, ...]
+    stem: str
+
+
+_TOOLS = (
+    ClientTool("local_shell", "local_shell_call", "local_shell_call_output", ("action",), "lsh"),
+    ClientTool("shell", "shell_call", "shell_call_output", ("action",), "sh"),
+    ClientTool("apply_patch", "apply_patch_call", "apply_patch_call_output", ("operation",), "apc"),
+    ClientTool("computer", "computer_call", "computer_call_output", ("action", "actions"), "cu"),
+    ClientTool("tool_search", "tool_search_call", "tool_search_output", ("arguments",), "tsc"),
+)
+BY_KIND: Mapping[str, ClientTool] = {tool.kind: tool for tool in _TOOLS}
+BY_CALL: Mapping[str, ClientTool] = {tool.call: tool for tool in _TOOLS}
+BY_OUTPUT: Mapping[str, ClientTool] = {tool.output: tool for tool in _TOOLS}
+
+_CALL = frozenset({"type", "id", "call_id"})
+_OUTPUT = frozenset({"type", "id", "call_id", "output"})
+_SCREENSHOT = frozenset({"type", "image_url", "file_id"})
+_PATCH_RESULT = ("status", "output")
+
+
+# --- calls ---
+
+
+def is_client_call(item: JsonObject) -> bool:
+    """Whether the client runs what this item asks for. A shell in a container and a hosted search run elsewhere."""
+    tool = BY_CALL.get(str(item.get("type")))
+    if tool is None or not isinstance(item.get("call_id"), str):
+        return False
+    environment = item.get("environment")
+    if isinstance(environment, dict) and str(environment.get("type")).startswith("container"):
+        return False
+    return tool.kind != "tool_search" or item.get("execution") == "client"
+
+
+def read_arguments(item: JsonObject) -> str | None:
+    """The action of a call as a JSON object, None where the item holds none."""
+    field = arguments_field(item)
+    if field is None:
+        return None
+    value = item[field]
+    return encode({field: value} if isinstance(value, list) else value).decode()
+
+
+def arguments_field(item: JsonObject) -> str | None:
+    """The field of a call's item that holds its action: an object, or the list of a computer's actions."""
+    for field in BY_CALL[str(item["type"])].fields:
+        if isinstance(item.get(field), list if field == "actions" else dict):
+            return field
+    return None
+
+
+def read_call(item: JsonObject, at: str) -> ToolCall | None:
+    """The call that an item is, None where it is not one for the client or holds no action."""
+    arguments = read_arguments(item) if is_client_call(item) else None
+    item_id = item.get("id")
+    if arguments is None or not isinstance(item_id, (str, type(None))):
+        return None
+    tool = BY_CALL[str(item["type"])]
+    return ToolCall(
+        str(item["call_id"]), tool.kind, arguments, kind=tool.kind, item=item_id, at=at, extras=call_extras(item)
+    )
+
+
+def call_extras(item: JsonObject) -> JsonObject:
+    """What an item holds besides its action."""
+    field = arguments_field(item)
+    return rest(item, _CALL if field is None else _CALL | {field})
+
+
+def write_call(kind: ToolKind, arguments: str, head: JsonObject) -> JsonObject | None:
+    """The item of a call, None where its arguments are no action that an item could hold."""
+    tool = BY_KIND[kind]
+    try:
+        value = decode(arguments)
+    except Fault:
+        return None
+    if not isinstance(value, dict):
+        return None
+    item: JsonObject = {"type": tool.call, **head}
+    if kind == "computer" and list(value) == ["actions"] and isinstance(value["actions"], list):
+        return {**item, **value}
+    return {**item, tool.fields[0]: value}
+
+
+_DEMANDED: Mapping[str, Mapping[tuple[str, ...], Json]] = {
+    "local_shell_call": {("action", "type"): "exec", ("action", "env"): {}},
+    "computer_call": {("pending_safety_checks",): []},
+    "tool_search_call": {("execution",): "client"},
+}
+"""The fields that the API's clients rely on, and what they say where a call was made without them."""
+
+
+def complete_call(item: JsonObject, at: str, report: Report) -> JsonObject:
+    """A call with every field that the API demands; `at` is its place in the document that is written."""
+    complete = copy.deepcopy(item)
+    for (*above, last), value in _DEMANDED.get(str(item["type"]), {}).items():
+        holder = as_object(complete[above[0]], at) if above else complete
+        if last not in holder:
+            holder[last] = copy.deepcopy(value)
+            report.add(join(at, *above, last), f"{last} of a call", f"{NAME} demands it", "identity")
+    return complete
+
+
+# --- results ---
+
+
+def read_output(item: JsonObject, at: str) -> ToolResult | None:
+    """The result that an item is, None where it cannot be told which call it answers."""
+    tool = BY_OUTPUT[str(item["type"])]
+    call_id, item_id = item.get("call_id"), item.get("id")
+    extras = rest(item, _OUTPUT)
+    if call_id is None and tool.kind == "local_shell" and isinstance(item_id, str):
+        # The API's schema names the call here by `id`; clients send `call_id` as everywhere else.
+        call_id, item_id, extras = item_id, None, {**extras, "call_id": None}
+    if not isinstance(call_id, str) or not isinstance(item_id, (str, type(None))) or _is_hosted_search(item):
+        return None
+    result = ToolResult(call_id, kind=tool.kind, item=item_id, at=at, extras=extras)
+    return msgspec.structs.replace(result, **_read_content(tool, item, at, extras))
+
+
+def _is_hosted_search(item: JsonObject) -> bool:
+    return item["type"] == "tool_search_output" and item.get("execution") != "client"
+
+
+def _read_content(tool: ClientTool, item: JsonObject, at: str, extras: JsonObject) -> dict[str, object]:
+    if tool.kind == "apply_patch":
+        content = {key: item[key] for key in _PATCH_RESULT if key in item}
+        return {"structured": content, "extras": rest(extras, frozenset(_PATCH_RESULT))}
+    if tool.kind == "tool_search":
+        extras = {**extras, **_kept(item, "output")}
+        return {"structured": _kept(item, "tools"), "extras": rest(extras, frozenset({"tools"}))}
+    output = item.get("output")
+    if isinstance(output, str):
+        return {"parts": (Text(output, at=f"{at}/output"),), "bare": True}
+    if (image := _read_screenshot(output, f"{at}/output")) is not None:
+        return {"parts": (image,)}
+    return {"structured": _kept(item, "output")}
+
+
+def _kept(item: JsonObject, key: str) -> JsonObject:
+    return {key: item[key]} if key in item else {}
+
+
+def _read_screenshot(output: Json, at: str) -> Image | None:
+    if not isinstance(output, dict) or output.get("type") != "computer_screenshot":
+        return None
+    url, file_id = output.get("image_url"), output.get("file_id")
+    if isinstance(url, str):
+        return Image(from_url(url), at=at, extras=rest(output, _SCREENSHOT - {"file_id"}))
+    if isinstance(file_id, str):
+        return Image(FileId(file_id), at=at, extras=rest(output, _SCREENSHOT - {"image_url"}))
+    return None
+
+
+def write_output(
+    result: ToolResult, kind: ToolKind, head: JsonObject, report: Report, *, same: bool
+) -> JsonObject | None:
+    """The item of a result, None where the tool's own item could not hold it."""
+    item: JsonObject = {"type": BY_KIND[kind].output, **head}
+    if same and "call_id" in result.extras:
+        item = {"type": item["type"], "id": item["call_id"]}
+    if result.structured is not None and (same or result.kind == kind):
+        return {**item, **result.structured}
+    only = result.parts[0] if len(result.parts) == 1 else None
+    if kind == "computer" and isinstance(only, Image):
+        return _with_screenshot(item, only, same=same)
+    if same and isinstance(only, Text):
+        return {**item, "output": only.text}
+    if kind in ("computer", "tool_search") or not all(isinstance(part, Text) for part in result.parts):
+        return None
+    return {**item, **_said(result, kind, report)}
+
+
+def _said(result: ToolResult, kind: ToolKind, report: Report) -> JsonObject:
+    """What the item of a shell or of a patch holds for a result that is words."""
+    words = "".join(part.text for part in result.parts if isinstance(part, Text))
+    if result.structured is not None:
+        words = encode(dict(result.structured)).decode() + words
+    if kind == "local_shell":
+        if result.is_error:
+            report.lose(result.at, "error flag of a tool result", f"{NAME} has none", "option")
+        return {"output": words}
+    if kind == "apply_patch":
+        return compact({"status": "failed" if result.is_error else "completed", "output": words or None})
+    report.add(result.at, "exit code of a shell", f"{NAME} demands one", "option")
+    chunk: JsonObject = {
+        "stdout": words,
+        "stderr": "",
+        "outcome": {"type": "exit", "exit_code": int(bool(result.is_error))},
+    }
+    return {"output": [chunk]}
+
+
+def _with_screenshot(item: JsonObject, image: Image, *, same: bool) -> JsonObject | None:
+    output: JsonObject = {"type": "computer_screenshot"}
+    match image.source:
+        case Inline() | Link():
+            output["image_url"] = to_url(image.source)
+        case FileId(file_id):
+            output["file_id"] = file_id
+        case _:
+            return None
+    return {**item, "output": {**output, **image.extras} if same else output}
+
+
+# --- the tools themselves ---
+
+_STRING: JsonObject = {"type": "string"}
+_NUMBER: JsonObject = {"type": "integer"}
+
+
+def _object(required: list[Json], **properties: Json) -> JsonObject:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _list_of(items: JsonObject, description: str) -> JsonObject:
+    return {"type": "array", "items": items, "description": description}
+
+
+_POINT = _object(["x", "y"], x=_NUMBER, y=_NUMBER)
+_ACTION: JsonObject = _object(
+    ["type"],
+    type={
+        "type": "string",
+        "enum": ["click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"],
+    },
+    x=_NUMBER,
+    y=_NUMBER,
+    button={"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
+    scroll_x=_NUMBER,
+    scroll_y=_NUMBER,
+    keys=_list_of(_STRING, "Keys to press, or to hold during the action."),
+    text={"type": "string", "description": "What to type."},
+    path=_list_of(_POINT, "The points of a drag."),
+)
+
+_COMPUTER = "Control a computer with mouse and keyboard. Each call runs actions in order and returns a screenshot."
+_FUNCTIONS: Mapping[str, FunctionTool] = {
+    "local_shell": FunctionTool(
+        "local_shell",
+        "Run a command on the user's machine and return its output.",
+        _object(
+            ["command"],
+            command=_list_of(_STRING, "The program and its arguments."),
+            working_directory=_STRING,
+            timeout_ms=_NUMBER,
+            env={"type": "object", "description": "Environment variables to set.", "additionalProperties": _STRING},
+        ),
+    ),
+    "shell": FunctionTool(
+        "shell",
+        "Run shell commands, in order, and return the standard output, standard error and exit code of each.",
+        _object(
+            ["commands"],
+            commands=_list_of(_STRING, "The commands to run."),
+            timeout_ms=_NUMBER,
+            max_output_length={"type": "integer", "description": "The most characters to return from each command."},
+        ),
+    ),
+    "apply_patch": FunctionTool(
+        "apply_patch",
+        "Create, update or delete one file. `diff` is a V4A diff: lines to add begin with +, lines to remove with -, "
+        "and @@ lines say where; for a new file every line begins with +.",
+        _object(
+            ["type", "path"],
+            type={"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
+            path=_STRING,
+            diff={"type": "string", "description": "The change; none where a file is deleted."},
+        ),
+    ),
+    "computer": FunctionTool("computer", _COMPUTER, _object(["actions"], actions=_list_of(_ACTION, "What to do."))),
+    "computer_use_preview": FunctionTool(
+        "computer", _COMPUTER.replace("runs actions in order", "is one action"), _ACTION
+    ),
+}
+_SCREEN = frozenset({"type", "display_width", "display_height", "environment"})
+
+
+def read_tool(holder: JsonObject, at: str) -> OpaqueTool:
+    """A tool that is not a function: whole, and with the function that stands for it where the client runs it."""
+    function, left = _function(holder)
+    if function is None:
+        return OpaqueTool(NAME, holder, at=at)
+    function = msgspec.structs.replace(function, at=at)
+    kind: ToolKind = BY_KIND[function.name].kind
+    return OpaqueTool(NAME, holder, functions=(function,), kind=kind, at=at, extras=left)
+
+
+def _function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
+    """The function, and the fields of the tool that it does not say."""
+    kind, environment = str(holder.get("type")), holder.get("environment")
+    if kind == "tool_search":
+        return _search_function(holder)
+    function = _FUNCTIONS.get(kind)
+    if function is None or (isinstance(environment, dict) and str(environment.get("type")).startswith("container")):
+        return None, {}
+    if kind != "computer_use_preview":
+        return function, rest(holder, frozenset({"type"}))
+    size = f"{encode(holder.get('display_width')).decode()} by {encode(holder.get('display_height')).decode()} pixels"
+    described = f"{function.description} The screen has {size}; the environment is {encode(environment).decode()}."
+    return msgspec.structs.replace(function, description=described), rest(holder, _SCREEN)
+
+
+def _search_function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
+    schema, words = holder.get("parameters"), holder.get("description")
+    if holder.get("execution") != "client" or not isinstance(schema, (dict, type(None))):
+        return None, {}
+    if not isinstance(words, (str, type(None))):
+        return None, {}
+    function = FunctionTool("tool_search", words or "Search for tools that can be called next.", schema)
+    return function, rest(holder, frozenset({"type", "description", "parameters", "execution"}))
