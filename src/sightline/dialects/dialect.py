@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from sightline.catalog.facts import Facts
+from sightline.catalog.fitting import ReasoningForm
 from sightline.dialects.tool_names import ANY_NAME, NameRule
 from sightline.errors import Fault
 from sightline.model.events import StreamEvent
@@ -24,7 +26,8 @@ class Target:
     where it takes none. `max_tokens` is used where the dialect demands a limit and the request sets none.
     `max_tokens_field` is the chat field for that limit; without `developer_role` a chat provider takes developer
     messages as system ones; without `stream_usage` it cannot be asked for the usage of a stream; with `call_seals` it
-    takes a tool call's seal back, which others refuse as an unknown field.
+    takes a tool call's seal back, which others refuse as an unknown field. `facts` are those of the model that will
+    read it: what it refuses is left out of a translation. None: nobody has looked.
     """
 
     system: SystemPolicy = "in_place"
@@ -34,6 +37,7 @@ class Target:
     developer_role: bool = True
     stream_usage: bool = True
     call_seals: bool = False
+    facts: Facts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,15 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a request that the API rejects (`error`) or handles badly (`warning`), and where it stands."""
+    """Something in a request that the API rejects (`error`) or handles badly (`warning`), and where it stands.
+
+    `rule` names the rule that is broken where an edit can mend it.
+    """
 
     pointer: str
     message: str
     severity: Literal["error", "warning"] = "error"
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,8 @@ class Dialect:
 
     `endpoint` is None for a dialect that nobody serves. With `ends_with_bytes` nothing but the end of its bytes ends a
     stream. `read_plain` reads a whole reply of the most frequent kind at once, and leaves any other to `read_reply`.
+    `vendor_problems` are what the vendor's own server refuses in a document, while other servers of the dialect may
+    take it. `reasoning` is how the dialect says how much to reason.
     """
 
     name: str
@@ -149,3 +159,5 @@ class Dialect:
     names: NameRule = ANY_NAME
     unread: Unread = field(default_factory=Unread)
     read_plain: Callable[[Json, str], Reply | None] | None = None
+    vendor_problems: Callable[[Json], list[Problem]] = lambda _: []
+    reasoning: ReasoningForm = "effort"

@@ -80,4 +80,5 @@ def target_of(choice: Choice) -> Target:
         max_tokens_field=quirks.max_tokens_field,
         developer_role=quirks.developer_role,
         stream_usage=quirks.stream_usage,
+        facts=choice.facts,
     )

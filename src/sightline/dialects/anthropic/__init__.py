@@ -26,6 +26,7 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    reasoning="mode",
     endpoint=Endpoint(
         "/messages",
         version="/v1",

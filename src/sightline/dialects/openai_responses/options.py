@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from sightline.catalog.fitting import effort_for
 from sightline.dialects.fields import (
     as_object,
     compact,
@@ -12,7 +13,7 @@ from sightline.dialects.fields import (
     rest,
     str_of,
 )
-from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning, nearest_effort
+from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
 from sightline.dialects.option_table import Table, known_keys, options_of, read_options, write_options
 from sightline.model.json import Json, JsonObject
@@ -190,7 +191,7 @@ def write_reasoning(reasoning: Reasoning, report: Report, *, same: bool) -> Json
     if effort is None and reasoning.mode == "off":
         effort = _OFF
     elif effort is None and reasoning.budget is not None:
-        effort = nearest_effort(reasoning.budget)
+        effort = effort_for(reasoning.budget)
     if same:
         key = reasoning.places.get("summary", "summary").rpartition("/")[2]
         return merge(compact({"effort": effort, key: reasoning.summary}), reasoning.extras)
