@@ -46,8 +46,8 @@ class Misfit:
     """One thing that the model refuses: where it is, what it is, and why it cannot stay.
 
     `field` says what it belongs to: the name of an option, or `mode`, `budget` or `effort` of reasoning, or all of
-    `reasoning`, or `tool_choice`. `instead` is the nearest that the model takes, None where it is left out. `is_default`: the model
-    does without being asked what is asked for.
+    `reasoning`, or `tool_choice`. `instead` is the nearest that the model takes, None where it is left out.
+    `is_default`: the model does without being asked what is asked for.
     """
 
     field: str
