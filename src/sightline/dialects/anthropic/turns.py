@@ -13,7 +13,6 @@ from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Part, ToolResult
 from sightline.model.report import Report
 
-
 Written: TypeAlias = tuple[Message, list[Json]]
 """A message and the blocks that it comes to."""
 

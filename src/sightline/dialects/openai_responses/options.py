@@ -16,6 +16,8 @@ from sightline.dialects.fields import (
 from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
 from sightline.dialects.option_table import Table, known_keys, options_of, read_options, write_options
+from sightline.dialects.service_tiers import OF_RESPONSES, fit_tier
+from sightline.dialects.user_ids import fit_openai_ids
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -39,8 +41,6 @@ TABLE: Table = {
 }
 
 OPTION_KEYS = known_keys(TABLE) | {"text", "reasoning"}
-
-SERVICE_TIERS = frozenset({"auto", "default", "flex", "priority", "fast", "ultrafast", "scale"})
 
 _TEXT = frozenset({"format", "verbosity"})
 _SCHEMA = frozenset({"type", "name", "schema", "strict", "description"})
@@ -136,10 +136,8 @@ def read_reasoning(document: JsonObject) -> Reasoning | None:
 def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
     """Every option in its place; report the ones that have none."""
     skip = {"include_usage", "logprobs"}  # usage always comes; logprobs are a word of `include`
-    if not same and options.service_tier is not None and options.service_tier not in SERVICE_TIERS:
-        place = options.places.get("service_tier", "/service_tier")
-        report.lose(place, f"service tier {options.service_tier!r}", f"{NAME} has no such tier", "option")
-        skip.add("service_tier")
+    if not same:
+        options = fit_tier(fit_openai_ids(options, report, NAME), OF_RESPONSES, report, NAME)
     for name, usual in _UNASKED.items():
         if getattr(options, name) == usual:
             skip.add(name)
