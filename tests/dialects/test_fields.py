@@ -8,6 +8,8 @@ from sightline.dialects.fields import (
     as_str,
     compact,
     merge,
+    object_at,
+    objects_in,
     opt_bool,
     opt_int,
     opt_list,
@@ -84,3 +86,12 @@ def test_compact_leaves_out_what_is_none() -> None:
 def test_merge_puts_unknown_fields_back_and_never_overwrites() -> None:
     merged = merge({"a": 1, "inner": {"b": 2}}, {"a": 9, "c": 3, "inner": {"b": 9, "d": 4}})
     assert merged == {"a": 1, "inner": {"b": 2, "d": 4}, "c": 3}
+
+
+def test_objects_are_found_where_they_are_and_nothing_is_demanded():
+    assert objects_in([{"a": 1}, 7, {}]) == [(0, {"a": 1}), (2, {})]
+    assert objects_in({"a": 1}) == objects_in(None) == []
+    document = {"a": {"b": {"c": 1}}}
+    assert object_at(document, "a", "b") == {"c": 1}
+    assert object_at(document) is document
+    assert object_at(document, "a", "b", "c") == object_at(document, "x", "y") == object_at(7, "a") == {}

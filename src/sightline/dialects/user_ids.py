@@ -13,7 +13,10 @@ import msgspec
 from sightline.model.options import Options
 from sightline.model.report import Report
 
-_OPENAI_LIMITS = {"user": 64, "safety_identifier": 128}
+USER_ID = "user_id"
+"""The rule for ids that must not name a person."""
+
+OPENAI_LIMITS = {"user": 64, "safety_identifier": 128}
 _ANTHROPIC_LIMIT = 256
 _E_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 _PHONE = re.compile(r"\+?[\d\s().-]{7,}")
@@ -21,7 +24,7 @@ _PHONE = re.compile(r"\+?[\d\s().-]{7,}")
 
 def fit_openai_ids(options: Options, report: Report, dialect: str) -> Options:
     """The options with ids that OpenAI's APIs take."""
-    for name, limit in _OPENAI_LIMITS.items():
+    for name, limit in OPENAI_LIMITS.items():
         value: str | None = getattr(options, name)
         if value is not None and len(value) > limit:
             why = f"{dialect} takes {limit} characters at most: a hash is sent"
@@ -43,7 +46,7 @@ def fit_anthropic_id(options: Options, report: Report, dialect: str) -> Options:
     value = options.user
     if value is None:
         return options
-    if _E_MAIL.search(value) or _PHONE.fullmatch(value):
+    if looks_like_a_person(value):
         why = f"{dialect} refuses e-mail addresses and phone numbers: a hash is sent"
         return _hash(options, "user", value, why, report)
     if len(value) > _ANTHROPIC_LIMIT:
@@ -52,7 +55,16 @@ def fit_anthropic_id(options: Options, report: Report, dialect: str) -> Options:
     return options
 
 
+def looks_like_a_person(user_id: str) -> bool:
+    """Whether an id is an e-mail address or a phone number, as far as Anthropic looks."""
+    return bool(_E_MAIL.search(user_id) or _PHONE.fullmatch(user_id))
+
+
+def hash_id(user_id: str) -> str:
+    """What is sent in place of an id: the same each time, and nobody's name."""
+    return hashlib.sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _hash(options: Options, name: str, value: str, why: str, report: Report) -> Options:
     report.lose(options.places.get(name, f"/{name}"), "the id of the user as it was written", why, "identity")
-    digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
-    return msgspec.structs.replace(options, **{name: digest})
+    return msgspec.structs.replace(options, **{name: hash_id(value)})

@@ -173,7 +173,8 @@ class Holds:
         draft = hold.draft
         if isinstance(draft, CallsDraft):
             return draft.validity
-        return checked(draft, facts=hold.choice.facts, estimate=self.estimate(hold))
+        choice = hold.choice
+        return checked(draft, facts=choice.facts, estimate=self.estimate(hold), is_vendor=choice.has_vendor_rules)
 
     # --- what a person does ---
 

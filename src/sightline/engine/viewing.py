@@ -168,7 +168,8 @@ class Viewing:
             has_tools = request is not None and bool(request.tools)
             estimator.calibrate(self.memory.ratio(name, model, tools=has_tools))
 
-        return Desk(Review(estimator, choice.facts, before), calibrate, follows=before is not None)
+        review = Review(estimator, choice.facts, before, is_vendor=choice.has_vendor_rules)
+        return Desk(review, calibrate, follows=before is not None)
 
     def _of_calls(self, exchange: str, draft: CallsDraft) -> Look:
         known = self._calls.get(exchange)
@@ -181,7 +182,8 @@ class Viewing:
         """Where a recorded request went, as far as the catalogue still knows."""
         name: DialectName = spoken  # type: ignore[assignment] # nothing else is ever sent
         facts, family = facts_of(self.catalog, provider, model), family_of(self.catalog, provider, model)
-        return Choice(provider, Provider(dialect=name), model, facts, family)
+        known = self.catalog.providers.get(provider, Provider())
+        return Choice(provider, Provider(dialect=name, quirks=known.quirks, home=known.home), model, facts, family)
 
 
 def _read_only(section: Section) -> Section:

@@ -9,7 +9,7 @@ from sightline.dialects.anthropic.reply_read import read_reply
 from sightline.dialects.anthropic.reply_write import write_reply
 from sightline.dialects.anthropic.request_read import read_request
 from sightline.dialects.anthropic.request_write import write_request
-from sightline.dialects.anthropic.rules import NAMES, problems
+from sightline.dialects.anthropic.rules import NAMES, problems, vendor_problems
 from sightline.dialects.anthropic.stream_read import stream_reader
 from sightline.dialects.anthropic.stream_write import MessagesWriter
 from sightline.dialects.anthropic.words import NAME
@@ -26,6 +26,7 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    vendor_problems=vendor_problems,
     reasoning="mode",
     endpoint=Endpoint(
         "/messages",
