@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 from sightline.dialects.dialect import Problem
 from sightline.model.json import Json, JsonObject
+from sightline.model.options import SchemaFormat
+from sightline.model.report import Report
+from sightline.model.tools import FunctionTool
 from sightline.wire.pointer import join
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -62,6 +65,16 @@ def strict_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
         for key in _NOT_STRICT:
             if key in node:
                 yield Problem(join(place, key), f"a strict schema cannot use {key}")
+
+
+def fit_strict(value: FunctionTool | SchemaFormat, report: Report, dialect: str) -> bool | None:
+    """Whether OpenAI can keep to the schema of another dialect, whose rules may be milder."""
+    # What was not read anywhere is our own, and is made valid where it is composed.
+    if value.strict and value.schema and value.at and any(strict_problems(value.schema, "")):
+        why = f"{dialect} keeps only to schemas whose objects are closed and require every property"
+        report.lose(value.at, "strict", why, "option")
+        return False
+    return value.strict
 
 
 def is_object_schema(node: JsonObject) -> bool:

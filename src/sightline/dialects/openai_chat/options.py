@@ -2,6 +2,7 @@
 
 from sightline.catalog.fitting import effort_for
 from sightline.dialects.fields import as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of, unknown
+from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.option_table import Table, known_keys
 from sightline.model.json import Json, JsonObject
@@ -75,7 +76,7 @@ def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObje
     inner: JsonObject = {
         "name": value.name,
         "description": value.description,
-        "strict": value.strict,
+        "strict": value.strict if same else fit_strict(value, report, NAME),
         "schema": value.schema or None,
     }
     if value.name is None:

@@ -13,6 +13,7 @@ from sightline.dialects.fields import (
     rest,
     str_of,
 )
+from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
 from sightline.dialects.option_table import Table, known_keys, options_of, read_options, write_options
@@ -175,7 +176,7 @@ def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObje
         "type": "json_schema",
         "name": value.name,
         "description": value.description,
-        "strict": value.strict,
+        "strict": value.strict if same else fit_strict(value, report, NAME),
     }
     if value.name is None and not same:
         document["name"] = RESPONSE_NAME
