@@ -44,6 +44,10 @@ def test_a_default_value_goes_too_but_its_loss_changes_no_answer() -> None:
     assert [loss.severity for loss in losses] == ["identity", "identity", "option"]
 
 
+def test_what_is_refused_and_not_asked_for_is_no_loss() -> None:
+    assert fitted(Facts(refuses=("temperature", "stop")), top_p=0.5)[1] == ()
+
+
 def test_what_is_not_known_of_a_model_is_allowed() -> None:
     asked = {"temperature": 0.3, "top_p": 0.5, "reasoning": Reasoning(mode="on", effort="max", budget=9)}
     for form in ("effort", "mode", "level"):

@@ -1,7 +1,9 @@
 import json
+from dataclasses import replace
 
 import pytest
 
+from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.translate import restored, translate_reply, translate_request, write_request
 from sightline.errors import Fault
@@ -123,3 +125,16 @@ def test_what_stands_in_the_url_is_lost_only_to_a_caller_who_does_not_write_it()
     assert [loss.what for loss in report.losses] == ["model"]
     assert write_request(request, "gemini", Target(), silent, with_url=True) == body
     assert not silent.losses
+
+
+def test_what_the_target_model_refuses_is_left_out_of_a_translation_only() -> None:
+    settings = Target(facts=Facts(refuses=("temperature",), thinking=("adaptive", "between_tools")))
+    data = chat(temperature=0.2, reasoning_effort="none")
+    translation = translate_request(data, "openai-chat", "anthropic", model="claude", settings=settings)
+    body = json.loads(translation.data)
+    assert "temperature" not in body
+    assert body["thinking"] == {"type": "between_tools"}
+    assert {loss.pointer for loss in translation.report.losses} == {"/temperature", "/reasoning_effort"}
+    assert translate_request(data, "openai-chat", "openai-chat", settings=settings).data is data
+    rewritten = translate_request(data, "openai-chat", "openai-chat", settings=replace(settings, system="merge_all"))
+    assert json.loads(rewritten.data)["temperature"] == 0.2

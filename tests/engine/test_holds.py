@@ -144,6 +144,22 @@ def test_what_the_vendor_would_refuse_is_kept_from_the_vendor_only(tmp_path: Pat
     play(story, tmp_path, "openai-responses", quirks=quirks, models={"m": Model(refuses=("temperature",))})
 
 
+def test_what_the_version_of_a_clients_api_refuses_is_shown(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        stage.upstream.script = [answer(200, whole("anthropic", SAYS), JSON)]
+        body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"top_k":4}'
+        for version, pointers in (("2023-06-01", []), ("2026-10-21", ["/top_k"])):
+            headers = (("Content-Type", "application/json"), ("anthropic-version", version))
+            async with asking(stage, asks("anthropic", body=body, headers=headers)) as _:
+                hold = await held(stage)
+                found = stage.relay.holds.validity(hold)
+                assert [finding.pointer for finding in found.problems] == pointers
+                let_go(stage, hold)
+
+    play(story, tmp_path, "anthropic")
+
+
 def test_what_the_client_itself_sent_may_always_be_sent(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.relay.holds.set_mode("every")

@@ -107,3 +107,11 @@ def test_a_strict_route_refuses_what_the_model_would_refuse() -> None:
     with pytest.raises(Fault) as caught:
         prepared(Prompt(messages=HI.messages, top_p=0.5), chosen)
     assert caught.value.code is Code.TRANSLATION_LOSS
+
+
+def test_a_version_of_the_api_that_is_configured_refuses_for_every_model() -> None:
+    headers = {"Anthropic-Version": "2026-10-21"}
+    provider = Provider(base_url="http://127.0.0.1:1", dialect="anthropic", headers=headers)
+    ready = prepared(Prompt(messages=HI.messages, temperature=0.2), choice(provider))
+    assert "temperature" not in json.loads(ready.body)
+    assert [loss.pointer for loss in ready.report.losses] == ["/temperature"]

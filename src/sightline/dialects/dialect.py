@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 from sightline.catalog.facts import Facts
 from sightline.catalog.fitting import ReasoningForm
 from sightline.dialects.tool_names import ANY_NAME, NameRule
+from sightline.dialects.versions import ApiVersions
 from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
@@ -140,7 +141,8 @@ class Dialect:
     `endpoint` is None for a dialect that nobody serves. With `ends_with_bytes` nothing but the end of its bytes ends a
     stream. `read_plain` reads a whole reply of the most frequent kind at once, and leaves any other to `read_reply`.
     `vendor_problems` are what the vendor's own server refuses in a document, while other servers of the dialect may
-    take it. `reasoning` is how the dialect says how much to reason.
+    take it. `reasoning` is how the dialect says how much to reason; `versions` are those of the API, where a header
+    names one.
     """
 
     name: str
@@ -161,3 +163,4 @@ class Dialect:
     read_plain: Callable[[Json, str], Reply | None] | None = None
     vendor_problems: Callable[[Json], list[Problem]] = lambda _: []
     reasoning: ReasoningForm = "effort"
+    versions: ApiVersions | None = None

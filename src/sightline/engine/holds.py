@@ -16,6 +16,7 @@ from sightline.engine.counting import Counter
 from sightline.engine.hold import ByHand, Drop, Ending, Hold, Let, not_held
 from sightline.engine.kept_interception import KeptInterception
 from sightline.engine.memory import Memory
+from sightline.engine.preparing import facts_for
 from sightline.engine.stopped import Stopped
 from sightline.errors import Code, Fault
 from sightline.filter.predicate import Subject
@@ -174,7 +175,8 @@ class Holds:
         if isinstance(draft, CallsDraft):
             return draft.validity
         choice = hold.choice
-        return checked(draft, facts=choice.facts, estimate=self.estimate(hold), is_vendor=choice.has_vendor_rules)
+        facts = facts_for(choice, hold.asked.headers)
+        return checked(draft, facts=facts, estimate=self.estimate(hold), is_vendor=choice.has_vendor_rules)
 
     # --- what a person does ---
 

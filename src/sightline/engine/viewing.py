@@ -21,9 +21,11 @@ from sightline.edit.draft import Draft
 from sightline.edit.review import Review, Reviewed
 from sightline.edit.section import Section, Tokens
 from sightline.edit.validity import Validity
+from sightline.engine.asked import TextHeaders
 from sightline.engine.hold import Hold
 from sightline.engine.holds import Holds
 from sightline.engine.memory import Memory
+from sightline.engine.preparing import facts_for
 from sightline.engine.recording.recorded import Recorded
 from sightline.engine.recording.records import Records
 from sightline.errors import Fault
@@ -114,7 +116,7 @@ class Viewing:
             before = await self._before(hold.exchange, hold.choice)
             if self._desk(hold) is None:  # else another one was quicker
                 self._clear()
-                self._desks[hold.exchange] = hold, self._made(hold.choice, before)
+                self._desks[hold.exchange] = hold, self._made(hold.choice, before, hold.asked.headers)
                 _shorten(self._desks, MOST_DESKS)
         return self.now(hold)
 
@@ -123,7 +125,7 @@ class Viewing:
         draft = hold.draft
         if isinstance(draft, CallsDraft):
             return self._of_calls(hold.exchange, draft)
-        desk = self._desk(hold) or self._made(hold.choice, None)
+        desk = self._desk(hold) or self._made(hold.choice, None, hold.asked.headers)
         return desk.of(draft)
 
     async def recorded(self, exchange: Recorded, spoken: str) -> Look:
@@ -160,7 +162,7 @@ class Viewing:
         known, desk = self._desks.get(hold.exchange, (None, None))
         return desk if known is hold else None
 
-    def _made(self, choice: Choice, before: Request | None) -> Desk:
+    def _made(self, choice: Choice, before: Request | None, headers: TextHeaders = ()) -> Desk:
         estimator = self.holds.estimator(choice)
         name, model = choice.provider_name, choice.model
 
@@ -168,7 +170,7 @@ class Viewing:
             has_tools = request is not None and bool(request.tools)
             estimator.calibrate(self.memory.ratio(name, model, tools=has_tools))
 
-        review = Review(estimator, choice.facts, before, is_vendor=choice.has_vendor_rules)
+        review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
         return Desk(review, calibrate, follows=before is not None)
 
     def _of_calls(self, exchange: str, draft: CallsDraft) -> Look:

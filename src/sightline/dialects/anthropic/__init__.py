@@ -14,6 +14,7 @@ from sightline.dialects.anthropic.stream_read import stream_reader
 from sightline.dialects.anthropic.stream_write import MessagesWriter
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
+from sightline.dialects.versions import ApiVersions
 
 DIALECT = Dialect(
     name=NAME,
@@ -28,6 +29,8 @@ DIALECT = Dialect(
     problems=problems,
     vendor_problems=vendor_problems,
     reasoning="mode",
+    # "Migrating to API version 2026-10-21" (platform.claude.com): these are errors for every model.
+    versions=ApiVersions("anthropic-version", (("2026-10-21", ("temperature", "top_p", "top_k")),)),
     endpoint=Endpoint(
         "/messages",
         version="/v1",
