@@ -101,6 +101,7 @@ class Stage:
         environment = settings.pop("environment", {"ACME_KEY": KEY})
         own = settings.pop("own", frozenset())
         others = settings.pop("others", {})
+        models = settings.pop("models", {})
         base = {"dialect": spoken, "base_url": upstream.url, **settings}
         self.providers = {
             "acme": Provider(**{"key_env": "ACME_KEY", **base}),
@@ -109,7 +110,7 @@ class Stage:
         }
         ids = count(1)
         self.relay = Relay(
-            catalog=Catalog(providers=self.providers, routes=routes),
+            catalog=Catalog(providers=self.providers, models=models, routes=routes),
             environment=environment,
             sender=Sender(self.client, self.clock, lambda: 0.5, self.memory.ledger),
             embedded=self.embedded,

@@ -3,9 +3,9 @@ from collections.abc import Callable
 import pytest
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import choose, default_choice
-from sightline.catalog.facts import Family, Model
-from sightline.catalog.provider import Provider, Quirks
+from sightline.catalog.choose import Choice, choose, default_choice
+from sightline.catalog.facts import Facts, Family, Model
+from sightline.catalog.provider import DialectName, Provider, Quirks
 from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
 
@@ -212,3 +212,15 @@ def test_a_dialect_that_is_spoken_badly_is_translated_instead() -> None:
         provider = Provider(base_url="http://127.0.0.1:1", also=also, quirks=Quirks(responses_indices=has_indices))
         catalog = Catalog(providers={"acme": provider})
         assert choose(catalog, "acme/m", has_key=lambda _: True, arriving="openai-responses").dialect == spoken
+
+
+def test_a_vendors_rules_hold_in_the_dialects_of_its_home() -> None:
+    def has_rules(spoken: DialectName, **settings: object) -> bool:
+        provider = Provider(dialect="gemini", also={"openai-chat": ""}, **settings)  # type: ignore[arg-type]
+        return Choice("p", provider, "m", Facts(), Family(), None, spoken).has_vendor_rules
+
+    strict = Quirks(vendor_rules=True)
+    assert has_rules("gemini", quirks=strict, home=("gemini",))
+    assert not has_rules("openai-chat", quirks=strict, home=("gemini",))
+    assert has_rules("openai-chat", quirks=strict)
+    assert not has_rules("gemini", home=("gemini",))

@@ -284,3 +284,39 @@ def test_whole_numbers_in_any_spelling(spelling: str, put: Put, capsysbinary: py
     assert capsysbinary.readouterr().out.strip() == data % spelling.encode()
     assert main(["translate", "request", "--from", "gemini", "--to", "openai-chat", path]) == 0
     assert json.loads(capsysbinary.readouterr().out)["max_completion_tokens"] == 64
+
+
+@pytest.mark.parametrize(
+    ("model", "kept", "lost"),
+    [
+        ("claude-opus-4-8", set(), {b"temperature 0.2: claude-opus-4-8 does not take it", b"/top_p"}),
+        ("claude-sonnet-4-5", {"temperature"}, {b"claude-sonnet-4-5 takes temperature or top_p, not both"}),
+        ("gpt-5", {"temperature", "top_p"}, set()),
+        ("some-model", {"temperature", "top_p"}, set()),
+    ],
+)
+def test_what_the_target_model_refuses_is_left_out(
+    put: Put, capsysbinary: pytest.CaptureFixture[bytes], model: str, kept: set[str], lost: set[bytes]
+) -> None:
+    path = put("r.json", {**CHAT, "temperature": 0.2, "top_p": 0.9})
+    assert main(["translate", "request", "--from", "openai-chat", "--to", "anthropic", "--model", model, path]) == 0
+    captured = capsysbinary.readouterr()
+    assert json.loads(captured.out).keys() & {"temperature", "top_p"} == kept
+    assert all(words in captured.err for words in lost)
+    arguments = ["--strict", "--from", "openai-chat", "--to", "anthropic", "--model", model, path]
+    assert (main(["translate", "request", *arguments]) == 0) is not bool(lost)
+
+
+def test_the_model_of_a_canonical_request_counts_too(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    arguments = ["translate", "request", "--from", "openai-chat", "--to", "canonical"]
+    main([*arguments, put("r.json", {**CHAT, "model": "claude-opus-4-8", "temperature": 0.2})])
+    canonical = put("c.json", capsysbinary.readouterr().out)
+    main(["translate", "request", "--from", "canonical", "--to", "anthropic", canonical])
+    assert "temperature" not in json.loads(capsysbinary.readouterr().out)
+
+
+def test_a_broken_configuration_is_told(put: Put, capsys: pytest.CaptureFixture[str]) -> None:
+    config = put("bad.toml", b"[providers")
+    arguments = ["--from", "openai-chat", "--to", "anthropic", "--config", config, put("r.json", CHAT)]
+    assert main(["translate", "request", *arguments]) != 0
+    assert "error[config]" in capsys.readouterr().err

@@ -49,11 +49,14 @@ TARGET = Target(thinking_field="reasoning_content")
 PNG = "iVBORw0KGgo="
 SCHEMA: dict[str, Json] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
+CLOSED: dict[str, Json] = {**SCHEMA, "additionalProperties": False}
+"""A schema that may be strict in every dialect."""
+
 words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=20).filter(str.strip)
 tokens = st.integers(0, 5000)
 
 TOOLS = (
-    FunctionTool("add", "adds", SCHEMA, strict=True),
+    FunctionTool("add", "adds", CLOSED, strict=True),
     FunctionTool("get_weather", None, {"type": "object", "properties": {}}, strict=False),
     CustomTool("apply_patch", "patches", Grammar("lark", "start: /x+/")),
     CustomTool("note"),
@@ -121,7 +124,7 @@ def options(draw: st.DrawFn) -> Options:
         frequency_penalty=maybe(st.sampled_from((-0.5, 0.5))),
         logit_bias=maybe(st.just({"50256": -100})),
         n=maybe(st.just(2)),
-        format=maybe(st.sampled_from((PlainFormat(), JsonFormat(), SchemaFormat(SCHEMA, "answer", strict=True)))),
+        format=maybe(st.sampled_from((PlainFormat(), JsonFormat(), SchemaFormat(CLOSED, "answer", strict=True)))),
         reasoning=maybe(
             st.sampled_from((Reasoning(effort="low"), Reasoning(mode="on", budget=1500), Reasoning(mode="off")))
         ),

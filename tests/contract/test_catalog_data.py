@@ -14,12 +14,16 @@ import splintr
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose, default_choice
 from sightline.catalog.facts import Facts, Family, Model, Prices
+from sightline.catalog.fitting import ReasoningForm, fit_to_model
 from sightline.catalog.loading import load
 from sightline.catalog.lookup import facts_of, family_of, spellings
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
 from sightline.dialects.endpoint import call_to, endpoint_of
 from sightline.errors import Code, Fault
+from sightline.model.options import Options, Reasoning
+from sightline.model.report import Report
+from sightline.model.request import Request
 from sightline.settings import Settings
 from sightline.wire.call import Variable
 
@@ -375,3 +379,88 @@ def test_the_examples_of_the_guide_are_sound() -> None:
     assert len(blocks) >= 4
     for block in blocks:
         assert load([*own, TomlText("sightline.toml", block)], {}, Settings).problems == (), block
+
+
+# --- what models refuse -----------------------------------------------------------------------------
+
+
+def fitted(model: str, form: ReasoningForm, **options: object) -> Options:
+    """The options that are left for a model of the tables."""
+    facts = facts_of(CATALOG, "", model)
+    request = Request(model=model, options=Options(**options))  # type: ignore[arg-type]
+    return fit_to_model(request, facts, form, Report()).options
+
+
+@pytest.mark.parametrize(
+    ("model", "sampling"),
+    [
+        ("claude-opus-5-5", set()),
+        ("anthropic/claude-opus-4.8", set()),
+        ("claude-opus-4-7-20260416", set()),
+        ("claude-sonnet-5", set()),
+        ("claude-opus-4-6", {"temperature", "top_k"}),
+        ("claude-haiku-4-5-20251001", {"temperature", "top_k"}),
+        ("gpt-6.1-terra", {"top_k"}),
+        ("gpt-5.5", {"top_k"}),
+        ("gpt-5.4", {"temperature", "top_p", "top_k"}),
+        ("gpt-5.4-pro", {"top_k"}),
+        ("gpt-5.1", {"temperature", "top_p", "top_k"}),
+        ("gpt-5-mini", {"top_k"}),
+        ("gpt-5-chat-latest", {"temperature", "top_p", "top_k", "stop"}),
+        ("o4-mini", {"top_k"}),
+        ("gpt-4.1", {"temperature", "top_p", "top_k", "stop"}),
+        ("gemini-3.8-flash", {"temperature", "top_p", "top_k", "stop"}),
+    ],
+)
+def test_which_sampling_options_a_model_takes(model: str, sampling: set[str]) -> None:
+    names = ("temperature", "top_p", "top_k", "stop")
+    left = fitted(model, "effort", temperature=0.2, top_p=0.9, top_k=4, stop=("END",))
+    wanted = sampling | ({"stop"} if "claude" in model else set())
+    assert {name for name in names if getattr(left, name) is not None} == wanted
+
+
+def test_effort_none_gives_sampling_back_where_the_model_has_it() -> None:
+    off = Reasoning(effort="none")
+    for model in ("gpt-6.1-terra", "gpt-5.5", "gpt-5.2"):
+        assert fitted(model, "effort", temperature=0.2, reasoning=off).temperature == 0.2
+    for model in ("gpt-6.1-sol", "gpt-6-astra", "gpt-5", "gpt-5.5-pro"):
+        assert fitted(model, "effort", temperature=0.2, reasoning=off).temperature is None
+
+
+@pytest.mark.parametrize(
+    ("model", "budget", "adaptive", "off", "effort"),
+    [
+        ("claude-opus-5-5", "adaptive", "adaptive", None, "max"),
+        ("claude-sonnet-5-5", "adaptive", "adaptive", "between_tools", "max"),
+        ("claude-haiku-5-5", "adaptive", "adaptive", "off", "max"),
+        ("claude-opus-4-8", "adaptive", "adaptive", "off", "max"),
+        ("claude-opus-4-6", "on", "adaptive", "off", "max"),
+        ("claude-opus-4-5", "on", None, "off", "high"),
+        ("claude-sonnet-4-5", "on", None, "off", None),
+        ("claude-opus-4-1", "on", None, "off", None),
+    ],
+)
+def test_how_a_claude_model_is_told_to_think(
+    model: str, budget: str, adaptive: str | None, off: str | None, effort: str | None
+) -> None:
+    def mode(**asked: object) -> str | None:
+        reasoning = fitted(model, "mode", reasoning=Reasoning(**asked)).reasoning  # type: ignore[arg-type]
+        return reasoning.mode if reasoning is not None else None
+
+    assert (mode(mode="on", budget=4000), mode(mode="adaptive"), mode(mode="off")) == (budget, adaptive, off)
+    asked = fitted(model, "mode", reasoning=Reasoning(effort="max")).reasoning
+    assert (asked.effort if asked is not None else None) == effort
+
+
+def test_which_claude_models_take_system_messages_inside_the_conversation() -> None:
+    taking = {"claude-opus-4-8", "claude-opus-5", "claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"}
+    taking |= {name for name in MODELS if name.startswith("claude-fable")}
+    found = {name for name in MODELS if name.startswith("claude") and facts_of(CATALOG, "", name).inline_system}
+    assert found == taking
+
+
+def test_sources_and_dates_stand_beside_what_is_refused() -> None:
+    text = (DATA / "families.toml").read_text(encoding="utf-8")
+    for vendor in ("OpenAI", "Anthropic", "Google"):
+        section = text.partition(f"# --- {vendor} ")[2].partition("\n[families")[0]
+        assert "2026-11" in section, vendor

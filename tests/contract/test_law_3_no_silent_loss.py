@@ -5,10 +5,13 @@ it. So each leaf of each document is changed, one at a time.
 """
 
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 
+from sightline.catalog.facts import Facts
+from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import translate_reply, translate_request
 from sightline.errors import Fault
@@ -69,6 +72,23 @@ def test_requests(case: Case, target: str) -> None:
 @pytest.mark.parametrize(("case", "target"), pairs("reply.json"), ids=str)
 def test_replies(case: Case, target: str) -> None:
     assert silent(translate_reply, decode(case.file("reply.json")), case.dialect, target) == []
+
+
+DEMANDING = Facts(
+    refuses=("temperature", "top_k", "stop", "logit_bias", "presence_penalty"),
+    refuses_while_reasoning=("top_p", "frequency_penalty", "logprobs"),
+    thinking=("between_tools",),
+    efforts=("medium",),
+    forced_tools=False,
+    inline_system=False,
+)
+"""A model that refuses whatever a model may."""
+
+
+@pytest.mark.parametrize(("case", "target"), pairs("request.json"), ids=str)
+def test_requests_to_a_model_that_refuses_much(case: Case, target: str) -> None:
+    translate = partial(translate_request, settings=Target(facts=DEMANDING))
+    assert silent(translate, decode(case.file("request.json")), case.dialect, target) == []
 
 
 @pytest.mark.parametrize("source", PROVIDERS)

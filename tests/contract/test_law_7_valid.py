@@ -13,10 +13,12 @@ from tests.contract.generated import TARGET, requests
 
 
 def errors(name: str, data: bytes) -> list[str]:
-    request = dialect(name).read_request(decode(data))
+    """What the API rejects, its vendor's own server included."""
+    document = decode(data)
+    request = dialect(name).read_request(document)
     return [
         f"{problem.pointer}: {problem.message}"
-        for problem in dialect(name).problems(request)
+        for problem in (*dialect(name).problems(request), *dialect(name).vendor_problems(document))
         if problem.severity == "error" and problem.pointer != "/model"
     ]
 

@@ -9,6 +9,8 @@ from sightline.dialects.fields import (
     as_str,
     compact,
     merge,
+    object_at,
+    objects_in,
     opt_bool,
     opt_int,
     opt_list,
@@ -108,3 +110,12 @@ def test_a_number_may_be_a_string(value: Json, number: float) -> None:
 @pytest.mark.parametrize("value", ["", "x", True, None, "inf", "1e999"])
 def test_what_is_no_number_is_none(value: Json) -> None:
     assert any_number(value) is None
+
+
+def test_objects_are_found_where_they_are_and_nothing_is_demanded():
+    assert objects_in([{"a": 1}, 7, {}]) == [(0, {"a": 1}), (2, {})]
+    assert objects_in({"a": 1}) == objects_in(None) == []
+    document = {"a": {"b": {"c": 1}}}
+    assert object_at(document, "a", "b") == {"c": 1}
+    assert object_at(document) is document
+    assert object_at(document, "a", "b", "c") == object_at(document, "x", "y") == object_at(7, "a") == {}

@@ -1,7 +1,9 @@
 import json
+from dataclasses import replace
 
 import pytest
 
+from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.stream_translation import StreamTranslation
@@ -219,3 +221,16 @@ def test_a_signature_that_stands_for_none_is_an_addition() -> None:
         translation = StreamTranslation("openai-chat", target)
         assert b"sightline:" in translation.feed(stream) + translation.close()
         assert place in [addition.pointer for addition in translation.report.additions]
+
+
+def test_what_the_target_model_refuses_is_left_out_of_a_translation_only() -> None:
+    settings = Target(facts=Facts(refuses=("temperature",), thinking=("adaptive", "between_tools")))
+    data = chat(temperature=0.2, reasoning_effort="none")
+    translation = translate_request(data, "openai-chat", "anthropic", model="claude", settings=settings)
+    body = json.loads(translation.data)
+    assert "temperature" not in body
+    assert body["thinking"] == {"type": "between_tools"}
+    assert {loss.pointer for loss in translation.report.losses} == {"/temperature", "/reasoning_effort"}
+    assert translate_request(data, "openai-chat", "openai-chat", settings=settings).data is data
+    rewritten = translate_request(data, "openai-chat", "openai-chat", settings=replace(settings, system="merge_all"))
+    assert json.loads(rewritten.data)["temperature"] == 0.2

@@ -110,5 +110,6 @@ def test_tools_need_good_names_once_each_and_not_too_many() -> None:
         )
     )
     problems = tool_problems(request, NAME, 4)
-    assert [problem.pointer for problem in problems] == ["/0", "/1", "/3", "/tools"]
+    assert [problem.pointer for problem in problems] == ["/0", "/1", "/3/name", "/tools"]
     assert tool_problems(Request(tools=request.tools[:1]), NAME) == []
+    assert tool_problems(Request(tools=request.tools[3:4]), None) == []

@@ -1,12 +1,12 @@
 import pytest
 
 from sightline.catalog.facts import Facts
-from sightline.edit.limits import argument_problems, limit_problems, schema_problems
+from sightline.edit.limits import argument_problems, limit_problems, refusal_problems, schema_problems
 from sightline.model.message import Message
-from sightline.model.options import Options
-from sightline.model.parts import Audio, Document, Image, Inline, Link, PlainText, Text, ToolCall, ToolResult
+from sightline.model.options import Options, Reasoning
+from sightline.model.parts import Audio, Document, Image, Inline, Link, Opaque, PlainText, Text, ToolCall, ToolResult
 from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool
+from sightline.model.tools import CustomTool, FunctionTool, ToolChoice
 
 PICTURE = Image(Link("https://example.com/a.png"), at="/p")
 
@@ -93,3 +93,48 @@ def test_a_required_name_that_is_no_property_is_an_error_where_the_api_refuses_i
     assert [problem.severity for problem in schema_problems(strict)] == ["error"]
     gemini = Request(tools=(FunctionTool("add", None, schema),), dialect="gemini")
     assert [problem.severity for problem in schema_problems(gemini)] == ["error"]
+
+
+# --- what the model refuses -------------------------------------------------------------------------
+
+
+def refused(request: Request, facts: Facts) -> list[tuple[str, str]]:
+    return [(problem.pointer, problem.message) for problem in refusal_problems(request, facts)]
+
+
+def test_what_a_model_refuses_is_a_problem_unless_it_says_what_happens_anyway() -> None:
+    facts = Facts(refuses=("temperature",), one_sampler=True, forced_tools=False, efforts=("low",))
+    options = Options(temperature=0.2, reasoning=Reasoning(effort="max", at="/reasoning"), places={"temperature": "/t"})
+    request = Request("m", dialect="openai-chat", options=options, tool_choice=ToolChoice("required", at="/c"))
+    assert refused(request, facts) == [
+        ("/reasoning", "effort 'max': the nearest that m takes is low"),
+        ("/t", "temperature 0.2: m does not take it"),
+        ("/c", "a forced tool call: m decides itself whether it calls a tool"),
+    ]
+    assert refused(Request("m", dialect="openai-chat", options=Options(temperature=1)), facts) == []
+
+
+def test_the_older_name_of_the_limit_is_refused_in_chat_only() -> None:
+    facts = Facts(max_completion_tokens=True)
+    options = Options(max_tokens=5, places={"max_tokens": "/max_tokens"})
+    assert [pointer for pointer, _ in refused(Request("m", dialect="openai-chat", options=options), facts)] == [
+        "/max_tokens"
+    ]
+    newer = Options(max_tokens=5, places={"max_tokens": "/max_completion_tokens"})
+    assert refused(Request("m", dialect="openai-chat", options=newer), facts) == []
+    assert refused(Request("m", dialect="anthropic", options=options), facts) == []
+
+
+def test_turns_that_a_model_does_not_take() -> None:
+    system = Message("system", (Text("s"),), at="/messages/0")
+    begun = Message("assistant", (Text("a"),), at="/messages/1")
+    facts = Facts(inline_system=False, prefill=False)
+
+    def pointers(*messages: Message, spoken: str = "anthropic") -> list[str]:
+        return [pointer for pointer, _ in refused(Request("m", messages, dialect=spoken), facts)]
+
+    assert pointers(system, begun) == ["/messages/0", "/messages/1"]
+    assert pointers(Message("system", (Text("s"),), at="/system")) == []
+    assert pointers(system, spoken="openai-chat") == []
+    assert pointers() == pointers(Message("assistant", at="/messages/0")) == []
+    assert pointers(Message("assistant", (Opaque("anthropic", {"type": "server_tool_use"}),), at="/messages/0")) == []

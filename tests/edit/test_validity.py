@@ -4,7 +4,7 @@ from sightline.budget.estimate import Estimate
 from sightline.catalog.facts import Facts
 from sightline.edit.draft import Draft
 from sightline.edit.operations import Batch, Delete, Insert, Remove, Set, SetBody, SetText
-from sightline.edit.validity import Finding, checked
+from sightline.edit.validity import Checks, Finding, checked
 from tests.contract.cases import Case, cases
 from tests.edit.conversations import chat, claude, drafted, ids
 
@@ -156,3 +156,28 @@ def test_an_answer_in_another_form_than_the_client_waits_for_is_a_warning() -> N
     assert told.problems[0].message == "the client waits for one piece and will get a stream"
     broken = Draft.of(b'{"messages":7}', "openai-chat").applied(SetBody(body=draft.data.decode()))
     assert not checked(broken, facts=FACTS, estimate=None).problems
+
+
+def test_what_only_the_vendor_refuses_is_an_error_there_and_a_warning_elsewhere() -> None:
+    draft = drafted(chat(), "openai-chat").applied(Set(pointer="/temperature", value=7))
+    facts = Facts(refuses=("top_p",))
+    edited = draft.applied(Insert(pointer="/top_p", value=0.5))
+    for is_vendor, severity in ((True, "error"), (False, "warning")):
+        validity = checked(edited, facts=facts, is_vendor=is_vendor)
+        assert [(finding.pointer, finding.severity) for finding in validity.problems] == [
+            ("/temperature", severity),
+            ("/top_p", severity),
+        ]
+        assert validity.ok is not is_vendor
+    sent = drafted({**chat(), "temperature": 7}, "openai-chat")
+    (finding,) = checked(sent, facts=Facts(), is_vendor=True).problems
+    assert (finding.severity, finding.inherited) == ("warning", True)
+
+
+def test_a_form_that_means_the_same_and_is_refused_is_told_until_it_is_mended() -> None:
+    nested = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    draft = drafted({"model": "m", "input": "hi", "tools": [nested]}, "openai-responses")
+    checks = Checks(Facts(), is_vendor=True)
+    (finding,) = checks.of(draft).problems
+    assert checks.of(mended(draft, finding, "Write it flat")).problems == ()
+    assert checks.of(draft.applied(SetBody(body="[]"))).ok is False

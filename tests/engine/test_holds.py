@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from sightline.catalog.facts import Model
+from sightline.catalog.provider import Quirks
 from sightline.edit.masks import Outcome
-from sightline.edit.operations import Delete, Redo, Set, SetBody, SetText, Undo
+from sightline.edit.operations import Batch, Delete, Redo, Remove, Set, SetBody, SetText, Undo
 from sightline.engine.holds import MOST_OUTCOMES, Holds
 from sightline.engine.kept_interception import FILE_NAME, KeptInterception, MaskCount
 from sightline.engine.memory import Memory
@@ -114,6 +116,50 @@ def test_what_is_invalid_is_not_sent_and_stays_held(tmp_path: Path) -> None:
         assert stage.kinds()[-1] == "finished"
 
     play(story, tmp_path)
+
+
+NESTED = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+
+
+@pytest.mark.parametrize("is_vendor", [True, False])
+def test_what_the_vendor_would_refuse_is_kept_from_the_vendor_only(tmp_path: Path, is_vendor: bool) -> None:
+    async def story(stage: Stage) -> None:
+        holds = stage.relay.holds
+        holds.set_mode("every")
+        stage.upstream.script = [answer(200, whole("openai-responses", SAYS), JSON)]
+        async with asking(stage, asks("openai-responses")) as _:
+            body = {"model": "m", "input": "hi", "tools": [NESTED], "temperature": 7}
+            hold = holds.edit("x_1", SetBody(body=json.dumps(body)))
+            found = holds.validity(hold)
+            assert [finding.pointer for finding in found.problems] == ["/temperature", "/tools/0", "/temperature"]
+            assert {finding.severity for finding in found.problems} == {"error" if is_vendor else "warning"}
+            assert found.ok is not is_vendor
+            for finding in found.problems[:2]:
+                hold = holds.edit("x_1", Batch(operations=finding.fixes[0].operations))
+            hold = holds.edit("x_1", Remove(pointer="/temperature"))
+            assert holds.validity(hold).problems == ()
+            let_go(stage, hold)
+        (sent,) = stage.upstream.seen
+        assert sent.json()["tools"] == [{"type": "function", **NESTED["function"]}]  # type: ignore[dict-item]
+
+    quirks = Quirks(vendor_rules=is_vendor)
+    play(story, tmp_path, "openai-responses", quirks=quirks, models={"m": Model(refuses=("temperature",))})
+
+
+def test_what_the_version_of_a_clients_api_refuses_is_shown(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        stage.upstream.script = [answer(200, whole("anthropic", SAYS), JSON)]
+        body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"top_k":4}'
+        for version, pointers in (("2023-06-01", []), ("2026-10-21", ["/top_k"])):
+            headers = (("Content-Type", "application/json"), ("anthropic-version", version))
+            async with asking(stage, asks("anthropic", body=body, headers=headers)) as _:
+                hold = await held(stage)
+                found = stage.relay.holds.validity(hold)
+                assert [finding.pointer for finding in found.problems] == pointers
+                let_go(stage, hold)
+
+    play(story, tmp_path, "anthropic")
 
 
 def test_what_the_client_itself_sent_may_always_be_sent(tmp_path: Path) -> None:

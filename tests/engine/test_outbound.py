@@ -5,6 +5,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.engine.outbound import configured_secrets, dialect_key, end_to_end
@@ -307,6 +308,35 @@ def test_losses_are_counted_in_a_header_and_told_in_the_record(tmp_path: Path) -
         assert stage.bodies()[fact.sha256] == stage.upstream.seen[0].body
 
     play(story, tmp_path, "anthropic")
+
+
+OPUS = Model(refuses=("temperature", "top_k"), thinking=("adaptive",), one_sampler=True)
+
+
+def test_what_the_model_refuses_is_left_out_of_a_translation_and_told(tmp_path: Path) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0.2,"top_p":0.9}'
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole("anthropic"))]
+        got = await stage.ask(asks("openai-chat", body=body))
+        assert got.status == 200
+        seen = json.loads(stage.upstream.seen[0].body)
+        assert "temperature" not in seen
+        assert seen["top_p"] == 0.9
+        fact: Any = stage.facts()[1]
+        assert [(loss.pointer, loss.why) for loss in fact.report if loss.pointer == "/temperature"] == [
+            ("/temperature", "m does not take it")
+        ]
+
+    play(story, tmp_path, "anthropic", models={"m": OPUS})
+
+
+def test_what_a_client_of_the_provider_s_own_dialect_sends_is_its_own_affair(tmp_path: Path) -> None:
+    body = b'{"model":"m", "max_tokens":9,"messages":[{"role":"user","content":"hi"}],"temperature":0.2}'
+    seen, got = sent(tmp_path, "anthropic", asks("anthropic", body=body), models={"m": OPUS})
+    assert seen is not None
+    assert seen.body == body
+    assert got.status == 200
 
 
 def test_a_thread_is_refused_in_the_way_that_makes_the_client_resend(tmp_path: Path) -> None:

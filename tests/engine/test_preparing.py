@@ -83,3 +83,35 @@ def test_a_strict_route_refuses_what_it_would_lose() -> None:
         prepared(prompt, choice(provider, None, Route(provider="acme", strict=True)))
     assert caught.value.code is Code.TRANSLATION_LOSS
     assert prepared(HI, choice(provider, None, Route(provider="acme", strict=True))).body
+
+
+def test_own_requests_leave_out_what_the_model_refuses_and_say_so() -> None:
+    prompt = Prompt(messages=HI.messages, temperature=0.2, top_p=0.9)
+    chosen = choice(
+        Provider(base_url="http://127.0.0.1:1", dialect="anthropic"),
+        Model(providers=("acme",), refuses=("temperature",)),
+    )
+    ready = prepared(prompt, chosen)
+    assert "temperature" not in json.loads(ready.body)
+    assert [(loss.pointer, loss.severity) for loss in ready.report.losses] == [("/temperature", "option")]
+    assert target_of(chosen).facts is chosen.facts
+
+
+def test_a_strict_route_refuses_what_the_model_would_refuse() -> None:
+    route = Route(provider="acme", strict=True)
+    chosen = choice(
+        Provider(base_url="http://127.0.0.1:1", dialect="anthropic"),
+        Model(providers=("acme",), refuses=("top_p",)),
+        route,
+    )
+    with pytest.raises(Fault) as caught:
+        prepared(Prompt(messages=HI.messages, top_p=0.5), chosen)
+    assert caught.value.code is Code.TRANSLATION_LOSS
+
+
+def test_a_version_of_the_api_that_is_configured_refuses_for_every_model() -> None:
+    headers = {"Anthropic-Version": "2026-10-21"}
+    provider = Provider(base_url="http://127.0.0.1:1", dialect="anthropic", headers=headers)
+    ready = prepared(Prompt(messages=HI.messages, temperature=0.2), choice(provider))
+    assert "temperature" not in json.loads(ready.body)
+    assert [loss.pointer for loss in ready.report.losses] == ["/temperature"]

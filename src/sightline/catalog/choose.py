@@ -33,6 +33,12 @@ class Choice:
             return self.arriving
         return self.provider.dialect
 
+    @property
+    def has_vendor_rules(self) -> bool:
+        """Whether what the vendor of the dialect refuses is refused here too: a vendor's further APIs take more."""
+        provider = self.provider
+        return provider.quirks.vendor_rules and (not provider.home or self.dialect in provider.home)
+
     def _is_spoken_well(self, dialect: DialectName) -> bool:
         # The vendor's own client stumbles over events without indices; what we write from another dialect has them.
         return dialect != "openai-responses" or self.provider.quirks.responses_indices

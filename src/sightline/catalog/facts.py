@@ -25,6 +25,22 @@ Tokenizer: TypeAlias = Literal[
 """The public vocabularies that tokens can be counted with."""
 
 Modality: TypeAlias = Literal["text", "image", "pdf", "audio", "video"]
+Sampler: TypeAlias = Literal[
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+]
+"""Options of a request that some models refuse, under their canonical names."""
+
+ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "budget", "off"]
+"""How a Claude model can be told to think: as it sees fit, between tool calls only, up to a budget, or not at all."""
+
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
@@ -84,6 +100,12 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     A role is one token more than `message_tokens`; `assistant_tokens` come on top for a message of the assistant, and
     `tools_tokens` (`chat_tools_tokens` through Chat Completions), `schema_tokens` and `thinking_tokens` once for a
     request with tools, with a schema for its answer, or with reasoning on.
+
+    What the model answers with an error: the options in `refuses`, and those in `refuses_while_reasoning` unless its
+    effort is none (`reasons_unasked` says whether it reasons where a request names no effort); with `one_sampler`
+    temperature and top_p together; a thinking mode that `thinking` lacks; without `forced_tools` a tool choice that
+    forces a call; without `inline_system` a system message inside the conversation; without `prefill` a last message
+    of the assistant's; with `max_completion_tokens` the older `max_tokens` of Chat Completions.
     """
 
     title: str = ""
@@ -95,6 +117,15 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     efforts: tuple[str, ...] | None = None
     verbosity: bool | None = None
     structured_output: bool | None = None
+    refuses: tuple[Sampler, ...] | None = None
+    refuses_while_reasoning: tuple[Sampler, ...] | None = None
+    reasons_unasked: bool | None = None
+    one_sampler: bool | None = None
+    thinking: tuple[ThinkingMode, ...] | None = None
+    forced_tools: bool | None = None
+    inline_system: bool | None = None
+    prefill: bool | None = None
+    max_completion_tokens: bool | None = None
     tokenizer: Tokenizer = ""
     nearest_tokenizer: Tokenizer = ""
     chars_per_token: Ratio | None = None

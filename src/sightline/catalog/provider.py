@@ -24,7 +24,8 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     `stream_usage`: it takes `stream_options.include_usage`. `parallel_tool_calls`: it takes that field. `cache_key`: it
     takes `prompt_cache_key`. `responses_indices`: its Responses events carry indices. `reports_length`: it says when a
     reply was cut by the limit. `counts_tokens`: it has the dialect's way to ask for the tokens of a request.
-    `call_seals`: it takes the seals of tool calls back.
+    `call_seals`: it takes the seals of tool calls back. `vendor_rules`: it refuses all that the vendor of its dialect
+    refuses; other servers of a dialect often take more.
     """
 
     thinking_field: str = ""
@@ -38,6 +39,7 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     reports_length: bool = True
     counts_tokens: bool = False
     call_seals: bool = False
+    vendor_rules: bool = False
 
 
 class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

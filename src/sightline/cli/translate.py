@@ -9,6 +9,7 @@ from sightline.dialects.registry import NAMES as DIALECTS
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
+    from sightline.catalog.facts import Facts
     from sightline.model.report import Report
     from sightline.model.request import Request
 
@@ -84,7 +85,7 @@ def _request(arguments: argparse.Namespace) -> int:
     from sightline.model.report import Report
 
     data = read(arguments.file)
-    settings = Target(system=arguments.system)
+    settings = Target(system=arguments.system, facts=_target_facts(arguments, data))
     if "canonical" in (arguments.source, arguments.target):
         is_canonical = arguments.source == "canonical"
         request, report = canonical.read(data) if is_canonical else _client_request(data, arguments.source), Report()
@@ -102,6 +103,34 @@ def _request(arguments: argparse.Namespace) -> int:
         say("note: the body names no model; give one with --model")
     write(out)
     return 0
+
+
+def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
+    """What is known of the model that will read the request; None where it is not named yet.
+
+    A body often still names the model of the API that it comes from: one that no provider serves in the target's
+    dialect says nothing about the model that will be asked.
+    """
+    if arguments.target == arguments.source or arguments.target == "canonical":
+        return None
+    from sightline.build.configured import configuration
+    from sightline.catalog.choose import choose
+    from sightline.catalog.facts import Facts
+    from sightline.dialects import canonical
+
+    is_canonical = arguments.source == "canonical"
+    named = canonical.read(data) if is_canonical else _client_request(data, arguments.source)
+    model = arguments.model or named.model
+    if not model:
+        return None
+    try:
+        choice = choose(configuration(arguments.config).catalog, model, has_key=lambda _: True)
+    except Fault as fault:
+        if fault.code is not Code.MODEL_UNKNOWN:
+            raise
+        return Facts()
+    provider = choice.provider
+    return choice.facts if arguments.target in (provider.dialect, *provider.also) else None
 
 
 def _reply(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from sightline.catalog.facts import Facts
+from sightline.catalog.fitting import ReasoningForm
 from sightline.dialects.tool_names import ANY_NAME, NameRule
+from sightline.dialects.versions import ApiVersions
 from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
@@ -24,7 +27,8 @@ class Target:
     where it takes none. `max_tokens` is used where the dialect demands a limit and the request sets none.
     `max_tokens_field` is the chat field for that limit; without `developer_role` a chat provider takes developer
     messages as system ones; without `stream_usage` it cannot be asked for the usage of a stream; with `call_seals` it
-    takes a tool call's seal back, which others refuse as an unknown field.
+    takes a tool call's seal back, which others refuse as an unknown field. `facts` are those of the model that will
+    read it: what it refuses is left out of a translation. None: nobody has looked.
     """
 
     system: SystemPolicy = "in_place"
@@ -34,6 +38,7 @@ class Target:
     developer_role: bool = True
     stream_usage: bool = True
     call_seals: bool = False
+    facts: Facts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +58,15 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a request that the API rejects (`error`) or handles badly (`warning`), and where it stands."""
+    """Something in a request that the API rejects (`error`) or handles badly (`warning`), and where it stands.
+
+    `rule` names the rule that is broken where an edit can mend it.
+    """
 
     pointer: str
     message: str
     severity: Literal["error", "warning"] = "error"
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +145,9 @@ class Dialect:
     `endpoint` is None for a dialect that nobody serves. With `ends_with_bytes` nothing but the end of its bytes ends a
     stream. With `carries_parts` it takes parts of other dialects whole, with `keeps_kinds` it tells calls of built-in
     tools from those of functions. `read_plain` reads a whole reply of the most frequent kind at once, and leaves any
-    other to `read_reply`.
+    other to `read_reply`. `vendor_problems` are what the vendor's own server refuses in a document, while other servers
+    of the dialect may take it. `reasoning` is how the dialect says how much to reason; `versions` are those of the API,
+    where a header names one.
     """
 
     name: str
@@ -157,3 +168,6 @@ class Dialect:
     names: NameRule = ANY_NAME
     unread: Unread = field(default_factory=Unread)
     read_plain: Callable[[Json, str], Reply | None] | None = None
+    vendor_problems: Callable[[Json], list[Problem]] = lambda _: []
+    reasoning: ReasoningForm = "effort"
+    versions: ApiVersions | None = None

@@ -143,6 +143,18 @@ def opt_list(holder: JsonObject, key: str, at: str) -> list[Json]:
 _NOTHING: JsonObject = {}
 
 
+def objects_in(value: Json) -> list[tuple[int, JsonObject]]:
+    """The objects of a list with their positions; of anything else, none."""
+    return [(index, each) for index, each in enumerate(value) if type(each) is dict] if type(value) is list else []
+
+
+def object_at(value: Json, *keys: str) -> JsonObject:
+    """The object that lies under these keys, one in the other; an empty one where there is none."""
+    for key in keys:
+        value = value.get(key) if type(value) is dict else None
+    return value if type(value) is dict else {}
+
+
 def rest(holder: JsonObject, known: frozenset[str]) -> JsonObject:
     """The fields that we do not model."""
     if holder.keys() <= known:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from sightline.catalog.fitting import fit_to_model
 from sightline.dialects.conversation import with_words
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.losses import UnreadLosses, lose_call_kind
@@ -71,7 +72,11 @@ def _unread(document: Json, source: str) -> Request:
 
 
 def write_request(request: Request, target: str, settings: Target, report: Report, *, with_url: bool = False) -> bytes:
-    """The body of a canonical request, wherever it was read from; `with_url` if the caller writes the URL too."""
+    """The body of a canonical request, wherever it was read from; `with_url` if the caller writes the URL too.
+
+    What the model of `settings` refuses is left out, unless the request is of the target's own dialect: then it is the
+    client's to decide.
+    """
     writing = dialect(target)
     if request.dialect and request.dialect != target:
         UnreadLosses(dialect(request.dialect).unread, target, report).of_request(request)
@@ -79,6 +84,8 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
             messages = with_words(request.messages, report, target)
             request = msgspec.structs.replace(request, messages=messages)
         request = with_wire_names(request, writing.names, report, target, keeps_kinds=writing.keeps_kinds)
+    if request.dialect != target and settings.facts is not None:
+        request = fit_to_model(request, settings.facts, writing.reasoning, report)
     body = writing.write_request(request, settings, report)
     if writing.model_in_path and request.dialect != target and not with_url:
         for name, value in (("model", request.model), ("stream", request.options.stream)):

@@ -11,6 +11,9 @@ from sightline.model.request import Request
 from sightline.model.tools import OpaqueTool
 from sightline.wire.jsontext import decode
 
+TOOL_NAME = "tool_name"
+"""The rule for the names of tools."""
+
 
 def pairing_problems(request: Request, *, adjacent: bool) -> list[Problem]:
     """Results that answer no call, and calls that nothing answers.
@@ -87,14 +90,15 @@ def is_object(text: str) -> bool:
         return False
 
 
-def tool_problems(request: Request, rule: NameRule, limit: int | None = None) -> list[Problem]:
-    """Names that the API does not take, names used twice, and too many tools."""
+def tool_problems(request: Request, rule: NameRule | None, limit: int | None = None) -> list[Problem]:
+    """Names that the API does not take, names used twice, and too many tools. Without a rule any name is taken."""
     problems: list[Problem] = []
     named = [tool for tool in request.tools if not isinstance(tool, OpaqueTool)]
     counts = Counter(flat_name(tool.name, tool.namespace) for tool in named)
     for tool in named:
-        if rule.fit(tool.name) != tool.name:
-            problems.append(Problem(tool.at, f"the tool name {tool.name!r} must match {rule.pattern.pattern}"))
+        if rule is not None and rule.fit(tool.name) != tool.name:
+            words = f"the tool name {tool.name!r} must match {rule.pattern.pattern}"
+            problems.append(Problem(f"{tool.at}/name", words, rule=TOOL_NAME))
         if counts[flat_name(tool.name, tool.namespace)] > 1:
             problems.append(Problem(tool.at, f"there are several tools named {tool.name!r}"))
     if limit is not None and len(request.tools) > limit:

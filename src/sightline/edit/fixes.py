@@ -9,6 +9,7 @@ from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
 from sightline.edit.draft import Draft
 from sightline.edit.operations import Batch, Delete, Edit, Insert, Reset, Set, SetText
+from sightline.edit.remedies import remedies
 from sightline.edit.section import PartType, Section, SectionPart
 from sightline.errors import Fault
 from sightline.wire.pointer import covers
@@ -71,6 +72,8 @@ def _fixes(draft: Draft, problem: Problem, facts: Facts) -> Iterator[Fix]:
     if draft.request is None:
         yield Fix("Back to the request as it came", (Reset(),))
         return
+    for remedy in remedies(draft, problem.pointer, problem.rule, facts):
+        yield Fix(remedy.label, remedy.operations)
     if problem.pointer and problem.pointer == draft.request.options.places.get("max_tokens") and facts.max_output:
         yield Fix(f"Set it to {facts.max_output}", (Set(pointer=problem.pointer, value=facts.max_output),))
     if problem.pointer == "/max_tokens":

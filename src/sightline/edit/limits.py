@@ -1,18 +1,24 @@
-"""What a model cannot take, as far as it is known, and tools that no model could use."""
+"""What a model cannot take or refuses, as far as it is known, and tools that no model could use."""
 
 from collections.abc import Iterator
 from typing import assert_never
 
 from sightline.catalog.facts import Facts, Modality
+from sightline.catalog.fitting import misfits
+from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
+from sightline.dialects.registry import dialect
 from sightline.dialects.validity import is_object
+from sightline.edit.remedies import EFFORT, INLINE_SYSTEM, OLD_LIMIT, THINKING
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Audio, Document, Image, Part, ToolCall, ToolResult
+from sightline.model.message import Message
+from sightline.model.parts import Audio, Document, Image, Part, Text, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool
 
 _WORDS: dict[Modality, str] = {"image": "pictures", "pdf": "documents", "audio": "sound"}
 _DEMANDING = "gemini"
+_RULES = {"budget": THINKING, "mode": THINKING, "effort": EFFORT}
 
 
 def limit_problems(request: Request, facts: Facts) -> Iterator[Problem]:
@@ -29,6 +35,31 @@ def limit_problems(request: Request, facts: Facts) -> Iterator[Problem]:
                 modality = _modality(part)
                 if modality not in facts.input:
                     yield Problem(part.at, f"this model is not known to take {_WORDS[modality]}", "warning")
+
+
+def refusal_problems(request: Request, facts: Facts) -> Iterator[Problem]:
+    """What the model answers with an error: the same that a translation to it would leave out."""
+    form = dialect(request.dialect).reasoning
+    for misfit in misfits(request, facts, form):
+        if not misfit.is_default:  # a default value is taken
+            yield Problem(misfit.pointer, f"{misfit.what}: {misfit.why}", rule=_RULES.get(misfit.field, ""))
+    # The Messages API has a field of this name too, which every model takes.
+    is_old = form == "effort" and request.options.places.get("max_tokens") == "/max_tokens"
+    if facts.max_completion_tokens and is_old:
+        yield Problem("/max_tokens", "this model takes the limit as max_completion_tokens", rule=OLD_LIMIT)
+    if facts.inline_system is False and form == "mode":
+        for message in request.messages:
+            if message.role in SYSTEM_ROLES and message.at.startswith("/messages"):
+                text = "this model takes no system message inside the conversation"
+                yield Problem(message.at, text, rule=INLINE_SYSTEM)
+    last = request.messages[-1] if request.messages else None
+    if facts.prefill is False and last is not None and _is_begun(last):
+        yield Problem(last.at, "this model does not go on with a last message of the assistant's")
+
+
+def _is_begun(message: Message) -> bool:
+    """Whether a client has begun the answer itself; a turn that ends in a server's tool is the model's own."""
+    return message.role == "assistant" and bool(message.parts) and isinstance(message.parts[-1], Text)
 
 
 def argument_problems(request: Request) -> Iterator[Problem]:

@@ -22,14 +22,17 @@ class Reviewed(msgspec.Struct, frozen=True):
 class Review:
     """Looks at the drafts of one document, and remembers, so that a keystroke costs little.
 
-    `previous` is the request that was sent before it in its conversation, if there was one.
+    `previous` is the request that was sent before it in its conversation, if there was one. `is_vendor`: it goes to a
+    provider that refuses all that the vendor refuses.
     """
 
-    def __init__(self, estimator: Estimator, facts: Facts, previous: Request | None = None) -> None:
+    def __init__(
+        self, estimator: Estimator, facts: Facts, previous: Request | None = None, *, is_vendor: bool = False
+    ) -> None:
         self._estimator = estimator
         self._facts = facts
         self._previous = previous
-        self._checks = Checks(facts)
+        self._checks = Checks(facts, is_vendor=is_vendor)
         self._budgeting = Budgeting(estimator, facts)
         self._costs: Costs | None = None
 

@@ -5,6 +5,7 @@ What the client's own request already had is never in the way: what it sent may 
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
@@ -15,10 +16,12 @@ from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
 from sightline.edit.draft import Draft
 from sightline.edit.fixes import Fix, fixes_for
-from sightline.edit.limits import argument_problems, limit_problems, schema_problems
+from sightline.edit.limits import argument_problems, limit_problems, refusal_problems, schema_problems
 from sightline.edit.sealed import broken_seals
 from sightline.edit.shape import is_same_shape
+from sightline.model.json import JsonObject
 from sightline.model.request import Request
+from sightline.wire.pointer import join
 
 _MOST_FIXED = 30
 """Trying fixes costs time, and nobody clicks more of them than this before looking again."""
@@ -42,23 +45,29 @@ class Validity(msgspec.Struct, frozen=True):
     problems: tuple[Finding, ...] = ()
 
 
-def checked(draft: Draft, *, facts: Facts, estimate: Estimate | None = None) -> Validity:
-    """Everything that is wrong with a draft, errors and warnings, in the order of the checks."""
-    return Checks(facts).of(draft, estimate)
+def checked(draft: Draft, *, facts: Facts, estimate: Estimate | None = None, is_vendor: bool = False) -> Validity:
+    """Everything that is wrong with a draft, errors and warnings, in the order of the checks.
+
+    `is_vendor`: it goes to a provider that refuses all that the vendor of the dialect and of the model refuses. Other
+    servers may take more, so that there the same is only a warning.
+    """
+    return Checks(facts, is_vendor=is_vendor).of(draft, estimate)
 
 
 class Checks:
     """Checks the drafts of one document. A draft of the same shape as the last one has the same problems."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, *, is_vendor: bool = False) -> None:
         self._facts = facts
+        self._is_vendor = is_vendor
         self._last: Draft | None = None
         self._findings: list[Finding] = []
 
     def of(self, draft: Draft, estimate: Estimate | None = None) -> Validity:
         """What is wrong with a draft, as checks and its budget tell."""
         if self._last is None or not _is_alike(self._last, draft):
-            self._findings = [*_found(draft, self._facts), *_seals(draft, self._facts)]
+            found = _found(draft, self._facts, is_vendor=self._is_vendor)
+            self._findings = [*found, *_seals(draft, self._facts)]
         self._last = draft
         findings = [*self._findings, *_budget(draft, self._facts, estimate)]
         return Validity(all(finding.severity != "error" for finding in findings), tuple(findings))
@@ -68,12 +77,19 @@ def _is_alike(last: Draft, draft: Draft) -> bool:
     if last.first is not draft.first or last.is_dirty != draft.is_dirty:
         return False
     old, new = last.request, draft.request
-    return old is not None and new is not None and is_same_shape(old, new)
+    return old is not None and new is not None and is_same_shape(old, new) and _settings(last) == _settings(draft)
 
 
-def _found(draft: Draft, facts: Facts) -> list[Finding]:
-    problems = list(dict.fromkeys(_structural(draft, facts)))
-    known = _inherited(draft, facts, problems)
+def _settings(draft: Draft) -> JsonObject:
+    """What stands beside the conversation: one value may be written in two ways of which an API takes one."""
+    document, container = draft.document, draft.whole.reading.container
+    fields = document if isinstance(document, dict) else {}
+    return {key: value for key, value in fields.items() if join("", key) != container}
+
+
+def _found(draft: Draft, facts: Facts, *, is_vendor: bool) -> list[Finding]:
+    problems = list(dict.fromkeys(_structural(draft, facts, is_vendor=is_vendor)))
+    known = _inherited(draft, facts, problems, is_vendor=is_vendor)
     findings: list[Finding] = []
     for problem in problems:
         key = _key(draft, problem)
@@ -91,7 +107,7 @@ def _seals(draft: Draft, facts: Facts) -> Iterator[Finding]:
         yield msgspec.structs.replace(finding, fixes=(*repair, *finding.fixes))
 
 
-def _structural(draft: Draft, facts: Facts) -> Iterator[Problem]:
+def _structural(draft: Draft, facts: Facts, *, is_vendor: bool) -> Iterator[Problem]:
     request = draft.request
     if request is None:
         assert draft.fault is not None  # one of the two is there
@@ -101,6 +117,8 @@ def _structural(draft: Draft, facts: Facts) -> Iterator[Problem]:
     yield from argument_problems(request)
     yield from schema_problems(request)
     yield from limit_problems(request, facts)
+    for problem in (*dialect(draft.dialect).vendor_problems(draft.document), *refusal_problems(request, facts)):
+        yield problem if is_vendor else replace(problem, severity="warning")
     yield from _other_form(draft, request)
 
 
@@ -136,12 +154,12 @@ def _key(draft: Draft, problem: Problem) -> tuple[str, str]:
     return draft.section_at(problem.pointer), problem.message
 
 
-def _inherited(draft: Draft, facts: Facts, found: list[Problem]) -> Counter[tuple[str, str]]:
+def _inherited(draft: Draft, facts: Facts, found: list[Problem], *, is_vendor: bool) -> Counter[tuple[str, str]]:
     """How often each problem was there before; it is only asked if that can change anything."""
     if not draft.is_dirty or all(problem.severity != "error" for problem in found):
         return Counter()
     first = draft.first
-    problems = dict.fromkeys(_structural(first, facts))
+    problems = dict.fromkeys(_structural(first, facts, is_vendor=is_vendor))
     return Counter(_key(first, problem) for problem in problems)
 
 

@@ -18,6 +18,7 @@ from sightline.engine.hold import ByHand, Drop, Ending, Hold, Let, not_held
 from sightline.engine.kept_edits import Kept, named
 from sightline.engine.kept_interception import KeptInterception, MaskCount
 from sightline.engine.memory import Memory
+from sightline.engine.preparing import facts_for
 from sightline.engine.stopped import Stopped
 from sightline.errors import Code, Fault
 from sightline.filter.predicate import Subject
@@ -231,7 +232,9 @@ class Holds:
         draft = hold.draft
         if isinstance(draft, CallsDraft):
             return draft.validity
-        return checked(draft, facts=hold.choice.facts, estimate=self.estimate(hold))
+        choice = hold.choice
+        facts = facts_for(choice, hold.asked.headers)
+        return checked(draft, facts=facts, estimate=self.estimate(hold), is_vendor=choice.has_vendor_rules)
 
     # --- what a person does ---
 

@@ -6,10 +6,12 @@ from functools import cached_property
 
 from sightline.catalog.choose import Choice
 from sightline.catalog.compose import Prompt, compose
+from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.endpoint import call_to
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import write_request
+from sightline.engine.asked import TextHeaders
 from sightline.errors import Code, Fault
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -93,4 +95,13 @@ def target_of(choice: Choice) -> Target:
         max_tokens_field=quirks.max_tokens_field,
         developer_role=quirks.developer_role,
         stream_usage=quirks.stream_usage,
+        facts=facts_for(choice, ()),
     )
+
+
+def facts_for(choice: Choice, headers: TextHeaders) -> Facts:
+    """What is known of the model when it is asked with these headers of a client and those of its provider."""
+    versions = dialect(choice.dialect).versions
+    if versions is None:
+        return choice.facts
+    return versions.narrow(choice.facts, (*headers, *choice.provider.headers.items()))

@@ -22,9 +22,11 @@ from sightline.edit.draft import Draft
 from sightline.edit.review import Review, Reviewed
 from sightline.edit.section import Section, Tokens
 from sightline.edit.validity import Validity
+from sightline.engine.asked import TextHeaders
 from sightline.engine.hold import Hold
 from sightline.engine.holds import Holds
 from sightline.engine.memory import Memory
+from sightline.engine.preparing import facts_for
 from sightline.engine.recording.recorded import Recorded
 from sightline.engine.recording.records import Records
 from sightline.errors import Fault
@@ -141,7 +143,7 @@ class Viewing:
             before = await self._before(hold.exchange, hold.choice)
             if self._desk(hold) is None:  # else another one was quicker
                 self._clear()
-                self._desks[hold.exchange] = hold, self._made(hold.choice, before)
+                self._desks[hold.exchange] = hold, self._made(hold.choice, before, hold.asked.headers)
                 _shorten(self._desks, MOST_DESKS)
         return self.now(hold)
 
@@ -150,7 +152,7 @@ class Viewing:
         draft = hold.draft
         if isinstance(draft, CallsDraft):
             return self._of_calls(hold.exchange, draft)
-        desk = self._desk(hold) or self._made(hold.choice, None)
+        desk = self._desk(hold) or self._made(hold.choice, None, hold.asked.headers)
         return desk.of(draft)
 
     async def recorded(self, exchange: Recorded, spoken: str) -> Look:
@@ -187,7 +189,7 @@ class Viewing:
         known, desk = self._desks.get(hold.exchange, (None, None))
         return desk if known is hold else None
 
-    def _made(self, choice: Choice, before: Request | None) -> Desk:
+    def _made(self, choice: Choice, before: Request | None, headers: TextHeaders = ()) -> Desk:
         estimator = self.holds.estimator(choice)
         name, model = choice.provider_name, choice.model
 
@@ -195,7 +197,8 @@ class Viewing:
             has_tools = request is not None and bool(request.tools)
             estimator.calibrate(self.memory.ratio(name, model, tools=has_tools))
 
-        return Desk(Review(estimator, choice.facts, before), calibrate, follows=before is not None)
+        review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
+        return Desk(review, calibrate, follows=before is not None)
 
     def _of_calls(self, exchange: str, draft: CallsDraft) -> Look:
         known = self._calls.get(exchange)
@@ -208,7 +211,8 @@ class Viewing:
         """Where a recorded request went, as far as the catalogue still knows."""
         name: DialectName = spoken  # type: ignore[assignment] # nothing else is ever sent
         facts, family = facts_of(self.catalog, provider, model), family_of(self.catalog, provider, model)
-        return Choice(provider, Provider(dialect=name), model, facts, family)
+        known = self.catalog.providers.get(provider, Provider())
+        return Choice(provider, Provider(dialect=name, quirks=known.quirks, home=known.home), model, facts, family)
 
 
 def _read_only(section: Section) -> Section:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sightline.dialects.anthropic.request_read import read_request
-from sightline.dialects.anthropic.rules import problems
+from sightline.dialects.anthropic.rules import problems, vendor_problems
 from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall
 from sightline.model.request import Request
@@ -65,10 +65,34 @@ def test_some_platforms_want_the_user_to_begin():
         ([ASK, {"role": "system", "content": "now"}, assistant({"type": "text", "text": "a"})], []),
         ([{"role": "system", "content": "now"}, ASK], ["/messages/0"]),
         ([ASK, {"role": "system", "content": "now"}, ASK], ["/messages/1"]),
+        ([ASK, assistant({"type": "text", "text": "a"}), {"role": "system", "content": "now"}], ["/messages/2"]),
+        ([ASK, *[{"role": "system", "content": "now"}] * 2], ["/messages/1", "/messages/2"]),
+        ([ASK, assistant({"type": "web_search_tool_result"}), {"role": "system", "content": "now"}], []),
+        ([ASK, assistant({"type": "server_tool_use"}), {"role": "system", "content": "now"}], []),
+        ([ASK, {"role": "assistant", "content": "a"}, {"role": "system", "content": "now"}], ["/messages/2"]),
     ],
 )
-def test_a_system_message_has_its_place(messages, pointers):
-    assert found(*messages) == [(pointer, "warning") for pointer in pointers]
+def test_a_system_message_has_its_place_at_the_vendors(messages, pointers):
+    assert found(*messages) == []
+    assert [(each.pointer, each.severity) for each in vendor_problems({"messages": messages})] == [
+        (pointer, "error") for pointer in pointers
+    ]
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.parent.name)
+def test_the_vendor_takes_what_real_clients_send_it(path):
+    assert vendor_problems(json.loads(path.read_text())) == []
+
+
+def test_what_the_vendor_refuses_besides():
+    tools = [{"name": "f", "input_schema": {"type": "object", "properties": {"a": {"type": "strin"}}}}, 7]
+    assert [(each.pointer, each.rule) for each in vendor_problems({"tools": tools})] == [
+        ("/tools/0/input_schema/properties/a/type", "schema_type")
+    ]
+    (found,) = vendor_problems({"metadata": {"user_id": "a@example.com"}})
+    assert (found.pointer, found.rule) == ("/metadata/user_id", "user_id")
+    assert vendor_problems({"metadata": {"user_id": "u-1"}}) == []
+    assert vendor_problems("no object") == []
 
 
 def test_calls_and_results_must_meet():
@@ -120,7 +144,7 @@ def test_arguments_are_an_object():
 
 
 def test_names_and_ids_keep_to_their_letters():
-    assert found(tools=[{**F, "name": "a.b"}]) == [("/tools/0", "error")]
+    assert found(tools=[{**F, "name": "a.b"}]) == [("/tools/0/name", "error")]
     assert found(tools=[F, F]) == [("/tools/0", "error"), ("/tools/1", "error")]
     assert found(ASK, assistant(call("a.b")), user(result("a.b"))) == [
         ("/messages/1/content/0", "error"),

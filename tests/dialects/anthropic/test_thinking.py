@@ -141,3 +141,10 @@ def test_a_forced_call_goes_before_thinking_with_a_budget():
     write_reasoning(Reasoning(budget=2000, at="/r"), body, report, same=False)
     assert "thinking" not in body
     assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/r", "option")]
+
+
+def test_the_least_thinking_of_a_model_that_cannot_do_without_is_written():
+    assert write(Reasoning(mode="between_tools", effort="low")) == (
+        {"thinking": {"type": "between_tools"}, "output_config": {"effort": "low"}},
+        [],
+    )

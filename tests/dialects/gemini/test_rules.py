@@ -61,8 +61,8 @@ def test_what_the_api_rejects_in_the_conversation(contents, expected):
     ("more", "pointers"),
     [
         ({"tools": [{"functionDeclarations": [{"name": "a.b:c-d"}, {"name": "1a"}]}]},
-         ["/tools/0/functionDeclarations/1"]),
-        ({"tools": [{"functionDeclarations": [{"name": "a" * 129}]}]}, ["/tools/0/functionDeclarations/0"]),
+         ["/tools/0/functionDeclarations/1/name"]),
+        ({"tools": [{"functionDeclarations": [{"name": "a" * 129}]}]}, ["/tools/0/functionDeclarations/0/name"]),
         ({"tools": [{"functionDeclarations": [{"name": "a", "parameters": {}, "parametersJsonSchema": {}}]}]},
          ["/tools/0/functionDeclarations/0/parameters"]),
         ({"generationConfig": {"stopSequences": list("abcdef")}}, ["/generationConfig/stopSequences"]),

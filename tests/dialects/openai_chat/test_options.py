@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Target
-from sightline.dialects.openai_chat.options import nearest_effort, read_format, write_format, write_reasoning
+from sightline.dialects.openai_chat.options import read_format, write_format, write_reasoning
 from sightline.errors import Fault
 from sightline.model.options import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -104,10 +104,6 @@ def test_reasoning_is_an_effort_and_what_it_does_not_say_is_reported(reasoning, 
     report = Report()
     assert write_reasoning(Options(reasoning=reasoning), report) == effort
     assert [(loss.pointer, loss.severity) for loss in report.losses] == losses
-
-
-def test_the_nearest_effort_of_a_budget():
-    assert [nearest_effort(budget) for budget in (0, 2048, 8192)] == ["low", "medium", "high"]
 
 
 def test_a_client_that_always_hears_its_usage_asks_for_it_here():

@@ -38,7 +38,6 @@ def test_what_real_clients_send_is_taken_where_the_vendor_takes_it(case):
         ({"tool_choice": "auto"}, ["/tool_choice"]),
         ({"parallel_tool_calls": False}, ["/parallel_tool_calls"]),
         ({"tools": [TOOL], "tool_choice": "auto", "parallel_tool_calls": False}, []),
-        ({"tools": [{"type": "function", "function": {"name": "not a name"}}]}, ["/tools/0"]),
         ({"tools": [TOOL, TOOL]}, ["/tools/0", "/tools/1"]),
     ],
 )
@@ -58,3 +57,38 @@ def test_ids_that_only_the_vendors_server_refuses_are_a_warning():
         ("/messages/1/tool_calls/0/id", "warning"),
         ("/messages/2/tool_call_id", "warning"),
     ]
+
+
+# --- what only the vendor's own server refuses ------------------------------------------------------
+
+
+def vendors(**fields):
+    found = DIALECT.vendor_problems({"model": "m", "messages": [USER], **fields})
+    return [(problem.pointer, problem.severity) for problem in found]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_vendor_takes_what_real_clients_send(case):
+    assert DIALECT.vendor_problems(decode((case / "request.json").read_bytes())) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"temperature": 7}, ["/temperature"]),
+        ({"service_tier": "standard_only"}, ["/service_tier"]),
+        ({"tools": [{"type": "function", "name": "f"}]}, ["/tools/0"]),
+        ({"tools": [{"type": "function", "function": {"name": ""}}]}, ["/tools/0/function/name"]),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "a b", "schema": {"type": "x"}}}},
+            ["/response_format/json_schema/name", "/response_format/json_schema/schema/type"],
+        ),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "a.b"}}, {"custom": {}}]}]},
+            ["/messages/0/tool_calls/0/function/name"],
+        ),
+    ],
+)
+def test_what_the_vendor_refuses_is_named_by_its_place(fields, expected):
+    assert vendors(**fields) == [(pointer, "error") for pointer in expected]
+    assert DIALECT.vendor_problems([]) == []

@@ -74,11 +74,12 @@ def test_usage_comes_without_asking():
     assert losses(report) == [("/stream_options/include_usage", "wish for token counts", "identity")]
 
 
-def test_a_tier_of_another_vendor_is_not_offered():
+def test_a_tier_of_another_vendor_goes_by_the_name_that_it_has_here():
     assert foreign(service_tier="flex")[0] == {"service_tier": "flex"}
-    body, report = foreign(service_tier="standard_only")
+    assert foreign(service_tier="standard_only")[0] == {"service_tier": "default"}
+    body, report = foreign(service_tier="batch")
     assert body == {}
-    assert losses(report) == [("/service_tier", "service tier 'standard_only'", "option")]
+    assert [loss.what for loss in report.losses] == ["service tier 'batch'"]
 
 
 SCHEMA = {"type": "object"}

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.openai_responses.rules import problems
+from sightline.dialects.openai_responses.rules import problems, vendor_problems
 from tests.dialects.openai_responses.cases import having, loaded, read
 
 
@@ -60,7 +60,7 @@ def test_reasoning_needs_what_followed_it():
 
 def test_tools_have_names_that_are_taken():
     tools = [{"type": "function", "name": name} for name in ("ok", "not ok", "x" * 65)]
-    assert found(tools=tools) == [("/tools/1", "error"), ("/tools/2", "error")]
+    assert [each.pointer for each in vendor_problems({"tools": tools})] == ["/tools/1/name", "/tools/2/name"]
     many = [{"type": "function", "name": f"f{number}"} for number in range(129)]
     assert found(tools=many) == [("/tools", "error")]
 
@@ -79,3 +79,32 @@ def test_a_call_of_a_built_in_tool_needs_something_to_do():
     assert found(input=[{**shell, "action": "ls"}, USER]) == [("/input/0", "error")]
     assert found(input=[{**shell, "action": {}, "environment": {"type": "container_reference"}}, USER]) == []
     assert found(input=[{**shell, "action": {}}, USER]) == [("/input/0", "error")], "nothing answers it"
+
+
+@pytest.mark.parametrize("case", having("request.json"), ids=lambda case: case.name)
+def test_the_vendor_takes_what_real_clients_send(case):
+    assert vendor_problems(loaded(case, "request.json")) == []
+
+
+def test_what_the_vendor_refuses_is_named_by_its_place():
+    nested = {"type": "function", "function": {"name": "f"}}
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    body = {
+        "temperature": 7,
+        "service_tier": "standard_only",
+        "tools": [nested, {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": ""}]}],
+        "text": {"format": {"type": "json_schema", "name": "r", "strict": True, "schema": schema}},
+        "input": [{**CALL, "name": "a.b"}, USER, {"type": "additional_tools", "tools": [nested]}, "words"],
+    }
+    found = vendor_problems(body)
+    assert [(each.pointer, each.rule) for each in found] == [
+        ("/temperature", "range"),
+        ("/service_tier", ""),
+        ("/tools/0", "tool_form"),
+        ("/tools/1/tools/0/name", "tool_name"),
+        ("/text/format/schema", "required_properties"),
+        ("/input/0/name", "tool_name"),
+        ("/input/2/tools/0", "tool_form"),
+    ]
+    assert {each.severity for each in found} == {"error"}
+    assert vendor_problems(None) == []

@@ -187,6 +187,30 @@ def test_of_several_releases_at_once_exactly_one_wins(stage: DeskStage) -> None:
     assert len(stage.sent) == count + 1
 
 
+def test_what_openai_would_refuse_is_shown_with_its_place_and_its_fix(stage: DeskStage) -> None:
+    tool = {"type": "function", "function": {"name": "f", "strict": True, "parameters": {"type": "objekt"}}}
+    exchange, waiting = stage.hold({**CALLED, "temperature": 7, "tools": [tool]})
+    problems = {each["pointer"]: each for each in stage.person.view(exchange)["validity"]["problems"]}
+    assert {"/temperature", "/tools/0/function/parameters/type"} <= problems.keys()
+    for pointer, label in (
+        ("/temperature", "Set it to 2"),
+        ("/tools/0/function/parameters/type", "Say object"),
+        ("/tools/0/function/parameters", "Say additionalProperties false"),
+    ):
+        view = stage.person.view(exchange)
+        (found,) = [
+            each["operations"]
+            for problem in view["validity"]["problems"]
+            if problem["pointer"] == pointer
+            for each in problem["fixes"]
+            if each["label"] == label
+        ]
+        stage.person.edited(exchange, op="batch", operations=found)
+    assert stage.person.view(exchange)["validity"]["problems"] == []
+    assert stage.person.release(exchange)[0] == 200
+    assert waiting.result(20).status == 200
+
+
 def test_what_is_not_valid_is_not_sent_until_it_is_mended(stage: DeskStage) -> None:
     exchange, waiting = stage.hold(CALLED)
     person = stage.person

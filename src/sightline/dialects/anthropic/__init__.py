@@ -9,11 +9,12 @@ from sightline.dialects.anthropic.reply_read import read_reply
 from sightline.dialects.anthropic.reply_write import write_reply
 from sightline.dialects.anthropic.request_read import read_request
 from sightline.dialects.anthropic.request_write import write_request
-from sightline.dialects.anthropic.rules import NAMES, problems
+from sightline.dialects.anthropic.rules import NAMES, problems, vendor_problems
 from sightline.dialects.anthropic.stream_read import stream_reader
 from sightline.dialects.anthropic.stream_write import MessagesWriter
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.dialect import Counting, Dialect, Endpoint, Unread
+from sightline.dialects.versions import ApiVersions
 
 DIALECT = Dialect(
     name=NAME,
@@ -26,6 +27,10 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    vendor_problems=vendor_problems,
+    reasoning="mode",
+    # "Migrating to API version 2026-10-21" (platform.claude.com): these are errors for every model.
+    versions=ApiVersions("anthropic-version", (("2026-10-21", ("temperature", "top_p", "top_k")),)),
     endpoint=Endpoint(
         "/messages",
         version="/v1",

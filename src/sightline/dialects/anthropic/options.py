@@ -13,12 +13,13 @@ from sightline.dialects.fields import merge, opt_object, rest
 from sightline.dialects.option_table import (
     Table,
     known_keys,
-    lose_option,
     options_of,
     put,
     read_options,
     write_options,
 )
+from sightline.dialects.service_tiers import OF_ANTHROPIC, fit_tier
+from sightline.dialects.user_ids import fit_anthropic_id
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -123,7 +124,8 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
 
 
 def _write_foreign(options: Options, target: Target, body: JsonObject, report: Report) -> None:
-    skip = {"temperature", "stop", "service_tier"}
+    options = fit_tier(fit_anthropic_id(options, report, NAME), OF_ANTHROPIC, report, NAME)
+    skip = {"temperature", "stop"}
     for name, value in _AS_IT_IS.items():
         if getattr(options, name) == value:
             skip.add(name)
@@ -143,11 +145,6 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
             at = options.places.get("stop", "/stop")
             report.lose(at, "a blank stop sequence", f"{NAME} rejects it", "option")
         body["stop_sequences"] = kept
-    if options.service_tier is not None:
-        if options.service_tier in SERVICE_TIERS:
-            body["service_tier"] = options.service_tier
-        else:
-            lose_option(options, "service_tier", report, NAME)
 
 
 def _drop_sampling(options: Options, body: JsonObject, report: Report) -> None:

@@ -3,7 +3,7 @@
 from sightline.dialects.anthropic.blocks_write import BlockWriter, bare_text
 from sightline.dialects.anthropic.options import write_settings
 from sightline.dialects.anthropic.tools import write_choice, write_tools
-from sightline.dialects.anthropic.turns import with_turns
+from sightline.dialects.anthropic.turns import place_system, with_turns
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.conversation import SYSTEM_ROLES, leading_count, with_policy, with_somebody
 from sightline.dialects.dialect import Target
@@ -26,7 +26,10 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if not same:
         messages = with_turns(messages, report)
     body: JsonObject = {"model": request.model} if request.model else {}
-    _Conversation(messages, report, same=same).write(body, keep_places=same and target.system == "in_place")
+    is_taken = target.facts is None or target.facts.inline_system is True
+    _Conversation(messages, report, same=same, takes_system=is_taken).write(
+        body, keep_places=same and target.system == "in_place"
+    )
     write_tools(request, body, report, same=same)
     write_choice(request, body, report, same=same)
     write_settings(request.options, target, body, report, same=same)
@@ -50,17 +53,21 @@ def _is_mirrored(message: Message) -> bool:
 
 
 class _Conversation:
-    """The messages of one request on their way into its body."""
+    """The messages of one request on their way into its body. `takes_system`: the model takes system messages among
+    them; where nothing is known of the model's, what the API takes counts."""
 
-    def __init__(self, messages: tuple[Message, ...], report: Report, *, same: bool) -> None:
+    def __init__(self, messages: tuple[Message, ...], report: Report, *, same: bool, takes_system: bool) -> None:
         self._messages = messages
         self._report = report
         self._same = same
+        self._takes_system = takes_system
         self._blocks = BlockWriter(report, same=same)
 
     def write(self, body: JsonObject, *, keep_places: bool) -> None:
         """Fill in `system` and `messages`. `keep_places`: a system message among the messages stays there."""
         written = [(message, blocks) for message in self._messages if (blocks := self._content(message)) is not None]
+        if not self._same:
+            written = place_system(written, self._report, is_taken=self._takes_system)
         messages = tuple(message for message, _ in written)
         if not self._same:
             if not messages:

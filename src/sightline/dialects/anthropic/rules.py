@@ -12,7 +12,10 @@ from sightline.dialects.anthropic.thinking import LEAST_BUDGET
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.conversation import leading_count
 from sightline.dialects.dialect import Problem
+from sightline.dialects.fields import object_at, objects_in
+from sightline.dialects.json_schemas import type_problems
 from sightline.dialects.tool_names import NameRule
+from sightline.dialects.user_ids import USER_ID, looks_like_a_person
 from sightline.dialects.validity import (
     argument_problems,
     empty_problems,
@@ -20,6 +23,7 @@ from sightline.dialects.validity import (
     pairing_problems,
     tool_problems,
 )
+from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.options import SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -54,14 +58,47 @@ def _order_problems(request: Request) -> Iterator[Problem]:
     spoken = request.messages[count:]
     if spoken and spoken[0].role == "assistant":
         yield Problem(spoken[0].at, "some platforms want the first message to be the user's", "warning")
-    for index, message in enumerate(request.messages):
-        if message.role == "system" and message.at.startswith("/messages"):
-            before = request.messages[index - 1].role if index else "system"
-            after = request.messages[index + 1].role if index + 1 < len(request.messages) else "assistant"
-            if before != "user" or after != "assistant":
-                text = "a system message is taken between the user's and the assistant's only, and by newer models"
-                yield Problem(message.at, text, "warning")
+    for message in request.messages:
         yield from _late_results(message)
+
+
+def vendor_problems(document: Json) -> list[Problem]:
+    """What Anthropic's own server refuses in a body, while other servers of this API may take it."""
+    body = object_at(document)
+    return [*_system_problems(body), *_type_problems(body), *_user_problems(body)]
+
+
+def _system_problems(body: JsonObject) -> Iterator[Problem]:
+    """System messages among the messages that do not stand between the user's turn and the assistant's."""
+    messages = dict(objects_in(body.get("messages")))
+    for index, message in messages.items():
+        if message.get("role") != "system":
+            continue
+        before, after = messages.get(index - 1, {}), messages.get(index + 1, {"role": "assistant"})
+        if not _is_user_turn(before) or after.get("role") != "assistant":
+            text = "a system message is taken behind the user's turn and before the assistant's only"
+            yield Problem(f"/messages/{index}", text)
+
+
+def _is_user_turn(message: JsonObject) -> bool:
+    """Whether a system message may follow: also behind a result of the server's own tools."""
+    if message.get("role") == "user":
+        return True
+    blocks = objects_in(message.get("content"))
+    kind = str(blocks[-1][1].get("type")) if blocks else ""
+    return kind == "server_tool_use" or kind.endswith("_tool_result")
+
+
+def _type_problems(body: JsonObject) -> Iterator[Problem]:
+    for index, tool in objects_in(body.get("tools")):
+        yield from type_problems(object_at(tool, "input_schema"), f"/tools/{index}/input_schema")
+
+
+def _user_problems(body: JsonObject) -> Iterator[Problem]:
+    user = object_at(body, "metadata").get("user_id")
+    if isinstance(user, str) and looks_like_a_person(user):
+        text = "user_id must be no e-mail address and no phone number"
+        yield Problem("/metadata/user_id", text, rule=USER_ID)
 
 
 def _late_results(message: Message) -> Iterator[Problem]:

@@ -11,6 +11,9 @@ from sightline.model.report import Report
 
 LEAST_BUDGET = 1024
 
+BETWEEN_TOOLS = "between_tools"
+"""The least thinking of models that cannot do without: only to them is it ever written from another dialect."""
+
 EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 
 _MODES: Mapping[str, str] = {"enabled": "on", "disabled": "off", "adaptive": "adaptive"}
@@ -92,6 +95,8 @@ class _Foreign:
         mode, budget = self._reasoning.mode, self._reasoning.budget
         if mode == "off" or (mode is None and budget == 0):
             return {"type": "disabled"}
+        if mode == BETWEEN_TOOLS:
+            return {"type": BETWEEN_TOOLS}
         if mode == "adaptive" or (budget is not None and budget < 0):
             if budget is not None and budget >= 0:
                 self._lose("budget", f"a budget of {budget}", "adaptive thinking has none")

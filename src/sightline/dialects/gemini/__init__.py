@@ -26,6 +26,7 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    reasoning="level",
     endpoint=Endpoint(
         "/models/{model}:generateContent",
         stream_path="/models/{model}:streamGenerateContent?alt=sse",

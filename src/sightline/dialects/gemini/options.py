@@ -9,6 +9,7 @@ from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, re
 from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
 from sightline.dialects.gemini.spelling import NAME, SNAKE, both, put_back, read_enum, spelled
 from sightline.dialects.option_table import Path, Table, put, write_options
+from sightline.dialects.service_tiers import OF_GEMINI, fit_tier
 from sightline.model.json import JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -43,8 +44,7 @@ CONFIG_KEYS = both("thinkingConfig") | {path[1] for paths in TABLE.values() for 
 _FORMAT = both("responseMimeType", "responseSchema", "responseJsonSchema")
 _ELSEWHERE = frozenset({"stream"})
 """The URL asks for a stream."""
-_AS_IT_IS: Mapping[str, object] = {"logit_bias": {}, "verbosity": "medium", "service_tier": "auto"}
-_TIERS: Mapping[str, str] = {"flex": "flex", "priority": "priority", "standard": "standard", "default": "standard"}
+_AS_IT_IS: Mapping[str, object] = {"logit_bias": {}, "verbosity": "medium"}
 
 _THINKING = both("includeThoughts", "thinkingBudget", "thinkingLevel")
 _LEVELS: Mapping[str, str] = {
@@ -148,13 +148,7 @@ def _fitted(options: Options, report: Report) -> Options:
         for text in options.stop[STOP_LIMIT:]:
             report.lose(at, f"stop sequence {text!r}", f"gemini takes {STOP_LIMIT}", "option")
         options = msgspec.structs.replace(options, stop=options.stop[:STOP_LIMIT])
-    tier = options.service_tier
-    if tier is not None:
-        if tier not in _TIERS:
-            at = options.places.get("service_tier", "/service_tier")
-            report.lose(at, f"service tier {tier!r}", "gemini has no such tier", "option")
-        options = msgspec.structs.replace(options, service_tier=_TIERS.get(tier))
-    return options
+    return fit_tier(options, OF_GEMINI, report, NAME)
 
 
 def _write_format(options: Options, chosen: OutputFormat, document: JsonObject, report: Report, *, same: bool) -> None:

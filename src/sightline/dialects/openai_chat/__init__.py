@@ -11,7 +11,7 @@ from sightline.dialects.openai_chat.reply_read import read_plain, read_reply
 from sightline.dialects.openai_chat.reply_write import write_reply
 from sightline.dialects.openai_chat.request_read import read_request
 from sightline.dialects.openai_chat.request_write import write_request
-from sightline.dialects.openai_chat.rules import NAMES, problems
+from sightline.dialects.openai_chat.rules import NAMES, problems, vendor_problems
 from sightline.dialects.openai_chat.stream_read import ChatStreamReader
 from sightline.dialects.openai_chat.stream_write import ChatStreamWriter
 
@@ -27,6 +27,7 @@ DIALECT = Dialect(
     read_error=read_error,
     write_error=write_error,
     problems=problems,
+    vendor_problems=vendor_problems,
     endpoint=Endpoint("/chat/completions", counting=Counting("/chat/completions/input_tokens")),
     names=NAMES,
     unread=Unread(

@@ -1,6 +1,8 @@
 """Options of Chat Completions: where each stands, and the two that have a shape, output format and reasoning."""
 
+from sightline.catalog.fitting import effort_for
 from sightline.dialects.fields import as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of, unknown
+from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.option_table import Table, known_keys
 from sightline.model.json import Json, JsonObject
@@ -35,8 +37,6 @@ READ_TABLE: Table = {**TABLE, "top_k": (("top_k",),)}
 """Many servers of this dialect take `top_k`; the vendor's own refuses it, so it is understood and never introduced."""
 
 OPTION_KEYS = known_keys(READ_TABLE) - {"max_tokens"}
-
-_BUDGETS = ((2048, "low"), (8192, "medium"))
 
 RESPONSE_NAME = "response"
 
@@ -76,7 +76,7 @@ def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObje
     inner: JsonObject = {
         "name": value.name,
         "description": value.description,
-        "strict": value.strict,
+        "strict": value.strict if same else fit_strict(value, report, NAME),
         "schema": value.schema or None,
     }
     if value.name is None:
@@ -92,7 +92,7 @@ def write_reasoning(options: Options, report: Report) -> str | None:
         return None
     effort = "none" if reasoning.mode == "off" and reasoning.effort is None else reasoning.effort
     if effort is None and reasoning.budget is not None:
-        effort = nearest_effort(reasoning.budget)
+        effort = effort_for(reasoning.budget)
     lose_reasoning(reasoning, report, NAME, summary=True)
     return effort
 
@@ -101,7 +101,7 @@ def lose_reasoning(reasoning: Reasoning, report: Report, dialect: str, *, summar
     """Report what an effort word does not say."""
     places = reasoning.places
     if reasoning.budget is not None:
-        instead = f"the nearest effort is {nearest_effort(reasoning.budget)}"
+        instead = f"the nearest effort is {effort_for(reasoning.budget)}"
         report.lose(
             places.get("budget", reasoning.at),
             f"reasoning budget of {reasoning.budget} tokens",
@@ -121,8 +121,3 @@ def lose_reasoning(reasoning: Reasoning, report: Report, dialect: str, *, summar
         )
     if summary and reasoning.summary not in (None, "none"):
         report.lose(places.get("summary", reasoning.at), "reasoning summary", f"{dialect} cannot ask for one", "option")
-
-
-def nearest_effort(budget: int) -> str:
-    """The effort that comes closest to a number of tokens."""
-    return next((word for limit, word in _BUDGETS if budget < limit), "high")

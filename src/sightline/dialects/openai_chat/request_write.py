@@ -15,6 +15,8 @@ from sightline.dialects.openai_chat.reply_write import thinking_words
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
 from sightline.dialects.option_table import put, write_options
+from sightline.dialects.service_tiers import OF_CHAT, fit_tier
+from sightline.dialects.user_ids import fit_openai_ids
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.options import Options
@@ -47,7 +49,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     write_tools(request, document, report, same=same)
     write_tool_choice(request, document, report, same=same)
     write_parallel(request, document, report, same=same)
-    options = request.options if same else _with_few_stops(request.options, report)
+    options = request.options if same else _fit_options(request.options, report)
     if options.format is not None:
         document["response_format"] = write_format(options.format, report, same=same)
     effort = write_reasoning(options, report)
@@ -87,6 +89,12 @@ def _rename_limit(document: JsonObject, report: Report, *, same: bool) -> None:
         report.lose("/max_completion_tokens", "max_completion_tokens", "the provider reads max_tokens", "option")
     elif same:
         report.add("/max_tokens", "another name for max_completion_tokens", "the provider knows this one", "identity")
+
+
+def _fit_options(options: Options, report: Report) -> Options:
+    """Another dialect's options within what the API takes."""
+    options = fit_openai_ids(_with_few_stops(options, report), report, NAME)
+    return fit_tier(options, OF_CHAT, report, NAME)
 
 
 def _with_few_stops(options: Options, report: Report) -> Options:

@@ -2,10 +2,14 @@
 
 import re
 
+from sightline.dialects import openai_rules
 from sightline.dialects.dialect import Problem
+from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.openai_chat.content import is_media
+from sightline.dialects.service_tiers import OF_CHAT
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
+from sightline.model.json import Json
 from sightline.model.parts import Audio, ToolCall, ToolResult
 from sightline.model.request import Request
 
@@ -21,10 +25,30 @@ def problems(request: Request) -> list[Problem]:
     return [
         *no_messages(request, "/messages"),
         *pairing_problems(request, adjacent=True),
-        *tool_problems(request, NAMES, MOST_TOOLS),
+        *tool_problems(request, None, MOST_TOOLS),
         *_message_problems(request),
         *_id_problems(request),
         *_option_problems(request),
+    ]
+
+
+def vendor_problems(document: Json) -> list[Problem]:
+    """What OpenAI's own server refuses in a body, while others of this API may take it."""
+    body = object_at(document)
+    return [
+        *openai_rules.option_problems(body, OF_CHAT),
+        *openai_rules.tool_problems(body.get("tools"), "/tools", is_nested=True),
+        *openai_rules.format_problems(
+            object_at(body, "response_format", "json_schema"), "/response_format/json_schema"
+        ),
+        *(
+            problem
+            for index, message in objects_in(body.get("messages"))
+            for number, call in objects_in(message.get("tool_calls"))
+            for problem in openai_rules.call_problems(
+                object_at(call, "function"), f"/messages/{index}/tool_calls/{number}/function"
+            )
+        ),
     ]
 
 

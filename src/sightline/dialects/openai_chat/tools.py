@@ -14,6 +14,7 @@ from sightline.dialects.fields import (
     rest,
     str_of,
 )
+from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.losses import describe
 from sightline.dialects.openai_chat.names import NAME
 from sightline.model.json import Json, JsonObject
@@ -100,6 +101,8 @@ def write_tools(request: Request, document: JsonObject, report: Report, *, same:
             case FunctionTool() if same and tool.at.startswith("/functions/"):
                 functions.append(merge(_written_function(tool), extras))
             case FunctionTool():
+                if not same:
+                    tool = replace(tool, strict=fit_strict(tool, report, NAME))
                 tools.append(merge({"type": "function", "function": _written_function(tool)}, extras))
             case CustomTool():
                 tools.append(merge({"type": "custom", "custom": _written_custom(tool)}, extras))

@@ -12,7 +12,7 @@ from sightline.dialects.openai_responses.reply_read import read_reply
 from sightline.dialects.openai_responses.reply_write import write_reply
 from sightline.dialects.openai_responses.request_read import read_request
 from sightline.dialects.openai_responses.request_write import write_request
-from sightline.dialects.openai_responses.rules import NAMES, problems
+from sightline.dialects.openai_responses.rules import NAMES, problems, vendor_problems
 from sightline.dialects.openai_responses.stream_read import ResponsesMachine
 from sightline.dialects.openai_responses.stream_write import ResponsesStreamWriter
 from sightline.dialects.streaming import StreamReader
@@ -29,6 +29,7 @@ DIALECT = Dialect(
     write_error=write_error,
     problems=problems,
     keeps_kinds=True,
+    vendor_problems=vendor_problems,
     endpoint=Endpoint(
         "/responses",
         counting=Counting(

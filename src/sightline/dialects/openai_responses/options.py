@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from sightline.catalog.fitting import effort_for
 from sightline.dialects.fields import (
     as_object,
     compact,
@@ -12,9 +13,12 @@ from sightline.dialects.fields import (
     rest,
     str_of,
 )
-from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning, nearest_effort
+from sightline.dialects.json_schemas import fit_strict
+from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
 from sightline.dialects.option_table import Table, known_keys, options_of, read_options, write_options
+from sightline.dialects.service_tiers import OF_RESPONSES, fit_tier
+from sightline.dialects.user_ids import fit_openai_ids
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -38,8 +42,6 @@ TABLE: Table = {
 }
 
 OPTION_KEYS = known_keys(TABLE) | {"text", "reasoning"}
-
-SERVICE_TIERS = frozenset({"auto", "default", "flex", "priority", "fast", "ultrafast", "scale"})
 
 _TEXT = frozenset({"format", "verbosity"})
 _SCHEMA = frozenset({"type", "name", "schema", "strict", "description"})
@@ -135,10 +137,8 @@ def read_reasoning(document: JsonObject) -> Reasoning | None:
 def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
     """Every option in its place; report the ones that have none."""
     skip = {"include_usage", "logprobs"}  # usage always comes; logprobs are a word of `include`
-    if not same and options.service_tier is not None and options.service_tier not in SERVICE_TIERS:
-        place = options.places.get("service_tier", "/service_tier")
-        report.lose(place, f"service tier {options.service_tier!r}", f"{NAME} has no such tier", "option")
-        skip.add("service_tier")
+    if not same:
+        options = fit_tier(fit_openai_ids(options, report, NAME), OF_RESPONSES, report, NAME)
     for name, usual in _UNASKED.items():
         if getattr(options, name) == usual:
             skip.add(name)
@@ -176,7 +176,7 @@ def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObje
         "type": "json_schema",
         "name": value.name,
         "description": value.description,
-        "strict": value.strict,
+        "strict": value.strict if same else fit_strict(value, report, NAME),
     }
     if value.name is None and not same:
         document["name"] = RESPONSE_NAME
@@ -190,7 +190,7 @@ def write_reasoning(reasoning: Reasoning, report: Report, *, same: bool) -> Json
     if effort is None and reasoning.mode == "off":
         effort = _OFF
     elif effort is None and reasoning.budget is not None:
-        effort = nearest_effort(reasoning.budget)
+        effort = effort_for(reasoning.budget)
     if same:
         key = reasoning.places.get("summary", "summary").rpartition("/")[2]
         return merge(compact({"effort": effort, key: reasoning.summary}), reasoning.extras)

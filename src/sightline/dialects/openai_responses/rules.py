@@ -1,13 +1,18 @@
 """What the Responses API rejects, and what it handles badly."""
 
 import re
+from collections.abc import Iterator
 
+from sightline.dialects import openai_rules
 from sightline.dialects.dialect import Problem
+from sightline.dialects.fields import object_at, objects_in
 from sightline.dialects.openai_responses.client_tools import BY_CALL, arguments_field, is_client_call
 from sightline.dialects.openai_responses.request_read import STATE
 from sightline.dialects.openai_responses.request_write import LONGEST_ID
+from sightline.dialects.service_tiers import OF_RESPONSES
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import pairing_problems, tool_problems
+from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Opaque, Thinking, ToolCall, ToolResult
 from sightline.model.request import Request
 
@@ -25,9 +30,30 @@ def problems(request: Request) -> list[Problem]:
         *_action_problems(request),
         *_id_problems(request),
         *_reasoning_problems(request),
-        *tool_problems(request, NAMES, MOST_TOOLS),
+        *tool_problems(request, None, MOST_TOOLS),
         *_option_problems(request),
     ]
+
+
+def vendor_problems(document: Json) -> list[Problem]:
+    """What OpenAI's own server refuses in a body, while others of this API may take it."""
+    body = object_at(document)
+    return [
+        *openai_rules.option_problems(body, OF_RESPONSES),
+        *openai_rules.tool_problems(body.get("tools"), "/tools", is_nested=False),
+        *openai_rules.format_problems(object_at(body, "text", "format"), "/text/format"),
+        *(problem for index, item in objects_in(body.get("input")) for problem in _item_problems(item, index)),
+    ]
+
+
+def _item_problems(item: JsonObject, index: int) -> Iterator[Problem]:
+    match item.get("type"):
+        case "function_call" | "custom_tool_call":
+            yield from openai_rules.call_problems(item, f"/input/{index}")
+        case "additional_tools":
+            yield from openai_rules.tool_problems(item.get("tools"), f"/input/{index}/tools", is_nested=False)
+        case _:
+            pass
 
 
 def brings_state(request: Request) -> bool:

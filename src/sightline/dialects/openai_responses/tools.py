@@ -8,6 +8,7 @@ stand in an `additional_tools` item are tools of the request as well; their item
 from collections.abc import Iterable, Mapping
 
 from sightline.dialects.fields import as_list, as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of
+from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.losses import describe
 from sightline.dialects.openai_responses.client_tools import read_tool
 from sightline.dialects.openai_responses.names import NAME
@@ -154,7 +155,7 @@ def _write_tool(tool: FunctionTool | CustomTool, at: str, report: Report, *, sam
             "name": tool.name,
             "description": tool.description,
             "parameters": tool.schema,
-            "strict": tool.strict,
+            "strict": tool.strict if same else fit_strict(tool, report, NAME),
         }
     )
     if not same and tool.schema is None:

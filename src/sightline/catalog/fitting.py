@@ -1,0 +1,228 @@
+"""A request fitted to its model: what the model is known to answer with an error is left out, and reported.
+
+The facts come from the catalogue, for each model. One list of misfits serves both readers: a translation drops them,
+and a held request shows them as problems. What is not known of a model is taken to be allowed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.catalog.facts import Facts, ThinkingMode
+from sightline.model.options import Options, Reasoning
+from sightline.model.report import Report, Severity
+from sightline.model.request import Request
+from sightline.model.tools import ToolChoice
+
+ReasoningForm: TypeAlias = Literal["effort", "mode", "level"]
+"""How a dialect says how much to reason: by an effort word alone, by a mode beside one, or by a level or a budget."""
+
+LADDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""The words for an effort, from the least to the most."""
+
+_DEFAULTS: Mapping[str, object] = {
+    "temperature": 1,
+    "top_p": 1,
+    "stop": (),
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+    "logit_bias": {},
+    "logprobs": False,
+    "top_logprobs": 0,
+}
+"""Values that say what every API does anyway: leaving them out changes no answer."""
+
+# What Google's own OpenAI-compatible endpoint makes of an effort for models that take a budget
+# (ai.google.dev/gemini-api/docs/openai, "Thinking", seen 2026-11).
+_BUDGETS: Mapping[str, int] = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576}
+
+_EFFORTS = ((2048, "low"), (8192, "medium"))
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """One thing that the model refuses: where it is, what it is, and why it cannot stay.
+
+    `field` says what it belongs to: the name of an option, or `mode`, `budget` or `effort` of reasoning, or all of
+    `reasoning`, or `tool_choice`. `instead` is the nearest that the model takes, None where it is left out.
+    `is_default`: the model does without being asked what is asked for.
+    """
+
+    field: str
+    pointer: str
+    what: str
+    why: str
+    instead: str | int | None = None
+    is_default: bool = False
+
+
+def fit_to_model(request: Request, facts: Facts, form: ReasoningForm, report: Report) -> Request:
+    """The request without what the model refuses; each thing that goes is reported."""
+    for misfit in misfits(request, facts, form):
+        severity: Severity = "identity" if misfit.is_default else "option"
+        report.lose(misfit.pointer, misfit.what, misfit.why, severity)
+        request = _without(request, misfit)
+    return request
+
+
+def misfits(request: Request, facts: Facts, form: ReasoningForm) -> Iterator[Misfit]:
+    """Everything that the model refuses, each thing once."""
+    model = request.model or "the model"
+    reasoning = request.options.reasoning
+    if reasoning is not None:
+        yield from _reasoning_misfits(reasoning, facts, form, model)
+    yield from _option_misfits(request.options, facts, model)
+    choice = request.tool_choice
+    if facts.forced_tools is False and choice is not None and choice.mode in ("required", "named"):
+        why = f"{model} decides itself whether it calls a tool"
+        yield Misfit("tool_choice", choice.at or "/tool_choice", "a forced tool call", why)
+
+
+def is_reasoning(options: Options, facts: Facts) -> bool:
+    """Whether the model reasons on this request, as far as it is known; where it is not, it is taken to."""
+    reasoning = options.reasoning or Reasoning()
+    effort = "none" if reasoning.mode == "off" else reasoning.effort
+    if facts.efforts is not None and "none" not in facts.efforts:
+        return True
+    if effort is None:
+        return facts.reasons_unasked is not False
+    return effort != "none"
+
+
+# --- options ----------------------------------------------------------------------------------------
+
+
+def _option_misfits(options: Options, facts: Facts, model: str) -> Iterator[Misfit]:
+    refused: dict[str, str] = dict.fromkeys(facts.refuses or (), f"{model} does not take it")
+    if facts.refuses_while_reasoning and is_reasoning(options, facts):
+        why = f"{model} does not take it while it reasons"
+        refused |= {name: why for name in facts.refuses_while_reasoning if name not in refused}
+    is_pair = options.temperature is not None and options.top_p is not None
+    if facts.one_sampler and is_pair and not refused.keys() & {"temperature", "top_p"}:
+        refused["top_p"] = f"{model} takes temperature or top_p, not both"
+    for name, why in refused.items():
+        value = getattr(options, name)
+        if value is not None:
+            what = f"{name} {value}" if isinstance(value, int | float) else name
+            is_default = name in _DEFAULTS and value == _DEFAULTS[name]
+            yield Misfit(name, options.places.get(name, f"/{name}"), what, why, is_default=is_default)
+
+
+# --- reasoning --------------------------------------------------------------------------------------
+
+
+def _reasoning_misfits(reasoning: Reasoning, facts: Facts, form: ReasoningForm, model: str) -> Iterator[Misfit]:
+    is_off = reasoning.mode == "off" or reasoning.effort == "none"
+    if facts.reasoning is False:
+        yield Misfit("reasoning", reasoning.at or "/reasoning", "reasoning", f"{model} does none", is_default=is_off)
+        return
+    if form == "mode" and facts.thinking is not None:
+        yield from _mode_misfits(reasoning, facts, facts.thinking, model, is_off=is_off)
+    effort = "none" if is_off else reasoning.effort
+    says_so_by_effort = form == "effort" or not is_off
+    if effort is not None and facts.efforts is not None and effort not in facts.efforts and says_so_by_effort:
+        yield _effort_misfit(reasoning, effort, facts.efforts, form, model)
+    if effort is None and form == "effort" and facts.efforts is not None and reasoning.budget is not None:
+        yield from _unsaid_effort(reasoning, reasoning.budget, facts.efforts, model)
+
+
+def _unsaid_effort(reasoning: Reasoning, budget: int, efforts: tuple[str, ...], model: str) -> Iterator[Misfit]:
+    """A budget that comes to an effort which the model does not take."""
+    word = effort_for(budget)
+    if word not in efforts:
+        nearest = nearest_effort(word, efforts)
+        why = f"{model} takes no effort" if nearest is None else f"the nearest effort that {model} takes is {nearest}"
+        at = reasoning.places.get("budget", reasoning.at or "/reasoning")
+        yield Misfit("budget", at, f"reasoning budget of {budget} tokens", why, nearest)
+
+
+def _mode_misfits(
+    reasoning: Reasoning, facts: Facts, modes: tuple[ThinkingMode, ...], model: str, *, is_off: bool
+) -> Iterator[Misfit]:
+    places, at = reasoning.places, reasoning.at or "/thinking"
+    place = places.get("mode", places.get("effort", at))
+    if is_off:
+        if "off" not in modes:
+            # Sonnet 5.5 cannot be switched off; thinking between tool calls only is its least.
+            instead = "between_tools" if "between_tools" in modes else None
+            why = f"the least that {model} takes is between_tools" if instead else f"{model} takes no such setting"
+            unasked = facts.reasons_unasked is False
+            yield Misfit("mode", place, "thinking switched off", why, instead, is_default=unasked)
+        return
+    budget = reasoning.budget
+    if budget is not None and budget >= 0 and reasoning.mode != "adaptive":
+        if "budget" not in modes:
+            instead = "adaptive" if "adaptive" in modes else None
+            why = f"{model} takes adaptive thinking only" if instead else f"{model} takes no budget"
+            yield Misfit("budget", places.get("budget", at), f"a thinking budget of {budget}", why, instead)
+    elif reasoning.mode is not None or budget is not None:
+        word = reasoning.mode or "adaptive"
+        if "adaptive" not in modes:
+            yield Misfit("mode", place, f"thinking {word}", f"{model} thinks with a budget only")
+
+
+def _effort_misfit(
+    reasoning: Reasoning, effort: str, efforts: tuple[str, ...], form: ReasoningForm, model: str
+) -> Misfit:
+    place = reasoning.places.get("effort", reasoning.places.get("mode", reasoning.at or "/reasoning"))
+    what = f"effort {effort!r}"
+    if not efforts and form == "level" and effort in LADDER and reasoning.budget is None:
+        budget = _BUDGETS.get(effort, _BUDGETS["high"])
+        return Misfit("effort", place, what, f"{model} takes a budget; the nearest is {budget} tokens", budget)
+    nearest = nearest_effort(effort, efforts)
+    if nearest is None:
+        return Misfit("effort", place, what, f"{model} takes no effort" if not efforts else f"{model} does not know it")
+    return Misfit("effort", place, what, f"the nearest that {model} takes is {nearest}", nearest)
+
+
+def effort_for(budget: int) -> str:
+    """The effort that comes closest to a number of tokens."""
+    return next((word for limit, word in _EFFORTS if budget < limit), "high")
+
+
+def nearest_effort(effort: str, efforts: tuple[str, ...]) -> str | None:
+    """The most of these efforts that is not above the one asked for, else the least; None for a word of no rank."""
+    if effort not in LADDER:
+        return None
+    wanted = LADDER.index(effort)
+    known = [LADDER.index(word) for word in efforts if word in LADDER and word != "none"]
+    below = [rank for rank in known if rank <= wanted]
+    return LADDER[max(below)] if below else LADDER[min(known)] if known else None
+
+
+# --- leaving out ------------------------------------------------------------------------------------
+
+
+def _without(request: Request, misfit: Misfit) -> Request:
+    options = request.options
+    match misfit.field:
+        case "tool_choice":
+            choice = request.tool_choice
+            at = "" if choice is None else choice.at
+            return msgspec.structs.replace(request, tool_choice=ToolChoice("auto", at=at))
+        case "mode" | "budget" | "effort":
+            reasoning = _reasoning_without(options.reasoning or Reasoning(), misfit)
+            changed: dict[str, object] = {"reasoning": reasoning}
+        case name:
+            changed = {name: None}
+    return msgspec.structs.replace(request, options=msgspec.structs.replace(options, **changed))
+
+
+def _reasoning_without(reasoning: Reasoning, misfit: Misfit) -> Reasoning:
+    instead = misfit.instead
+    replace = msgspec.structs.replace
+    match misfit.field:
+        case "effort" if isinstance(instead, int):
+            return replace(reasoning, effort=None, budget=instead)
+        case "effort":
+            # An effort of none may have been said by the mode.
+            return replace(reasoning, effort=instead, mode=None if reasoning.mode == "off" else reasoning.mode)
+        case "budget" if instead in LADDER:
+            return replace(reasoning, budget=None, effort=instead)
+        case "budget":
+            return replace(reasoning, budget=None, mode=instead)
+        case _:
+            effort = None if reasoning.effort == "none" else reasoning.effort
+            return replace(reasoning, mode=instead, budget=None, effort=effort)

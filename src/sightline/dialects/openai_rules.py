@@ -1,0 +1,112 @@
+"""What OpenAI's own servers refuse in a request of Chat Completions or Responses, while other servers of these APIs
+often take it: tools, schemas, grammars and the ranges of options (developers.openai.com, API reference, 2026-11)."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sightline.dialects.dialect import Problem
+from sightline.dialects.fields import object_at, objects_in
+from sightline.dialects.json_schemas import strict_problems, type_problems
+from sightline.dialects.service_tiers import Tiers
+from sightline.dialects.user_ids import OPENAI_LIMITS, USER_ID
+from sightline.dialects.validity import TOOL_NAME
+from sightline.model.json import Json, JsonObject
+
+TOOL_FORM, GRAMMAR, RANGE = "tool_form", "grammar_syntax", "range"
+"""The rules that an edit can mend."""
+
+SYNTAXES = ("lark", "regex")
+RANGES: Mapping[str, tuple[int, int]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+    "top_logprobs": (0, 20),
+    "n": (1, 128),
+}
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+KINDS = ("function", "custom")
+_NOT_AT_ROOT = ("oneOf", "anyOf", "allOf", "enum", "not")
+
+
+def option_problems(body: JsonObject, tiers: Tiers) -> Iterator[Problem]:
+    """Options out of their range."""
+    for name, (least, most) in RANGES.items():
+        value = body.get(name)
+        if type(value) in (int, float) and not least <= value <= most:  # type: ignore[operator] # it is a number
+            yield Problem(f"/{name}", f"{name} must be between {least} and {most}", rule=RANGE)
+    for name, limit in OPENAI_LIMITS.items():
+        value = body.get(name)
+        if isinstance(value, str) and len(value) > limit:
+            yield Problem(f"/{name}", f"{name} has {len(value)} characters, at most {limit} are taken", rule=USER_ID)
+    tier = body.get("service_tier")
+    if isinstance(tier, str) and tiers.get(tier) != tier:
+        known = ", ".join(dict.fromkeys(word for word in tiers.values() if word is not None))
+        yield Problem("/service_tier", f"there is no service tier {tier!r}: there are {known}")
+
+
+def tool_problems(tools: Json, at: str, *, is_nested: bool) -> Iterator[Problem]:
+    """What is wrong with a list of tools. `is_nested`: a tool's fields stand under its kind, as in Chat Completions."""
+    for index, tool in objects_in(tools):
+        place, kind = f"{at}/{index}", tool.get("type")
+        if kind in KINDS:
+            yield from _tool_problems(tool, str(kind), place, is_nested=is_nested)
+        elif kind == "namespace" and not is_nested:
+            yield from tool_problems(tool.get("tools"), f"{place}/tools", is_nested=False)
+
+
+def _tool_problems(tool: JsonObject, kind: str, place: str, *, is_nested: bool) -> Iterator[Problem]:
+    inner = tool.get(kind)
+    if isinstance(inner, dict) != is_nested:
+        form = f"under {kind!r}" if is_nested else f"beside its type, not under {kind!r}"
+        yield Problem(place, f"the fields of a {kind} tool stand {form}", rule=TOOL_FORM)
+    if isinstance(inner, dict):
+        tool, place = inner, f"{place}/{kind}"
+    yield from _name_problems(tool.get("name"), place, "tool name")
+    if kind == "custom":
+        yield from _grammar_problems(object_at(tool, "format"), f"{place}/format")
+    else:
+        yield from _parameter_problems(
+            object_at(tool, "parameters"), f"{place}/parameters", is_strict=tool.get("strict") is True
+        )
+
+
+def _name_problems(name: Json, at: str, what: str) -> Iterator[Problem]:
+    if isinstance(name, str) and not _NAME.fullmatch(name):
+        yield Problem(f"{at}/name", f"the {what} {name!r} must match {_NAME.pattern}", rule=TOOL_NAME)
+
+
+def _parameter_problems(schema: JsonObject, at: str, *, is_strict: bool) -> Iterator[Problem]:
+    yield from type_problems(schema, at)
+    for key in _NOT_AT_ROOT:
+        if key in schema:
+            yield Problem(f"{at}/{key}", f"the parameters of a function cannot have {key} at the top")
+    if is_strict and schema:
+        yield from strict_problems(schema, at)
+
+
+def _grammar_problems(output: JsonObject, at: str) -> Iterator[Problem]:
+    if output.get("type") != "grammar":
+        return
+    inner = output.get("grammar")  # Chat Completions has one level more
+    holder, place = (inner, f"{at}/grammar") if isinstance(inner, dict) else (output, at)
+    syntax = holder.get("syntax")
+    if syntax not in SYNTAXES:
+        known = " and ".join(SYNTAXES)
+        yield Problem(f"{place}/syntax", f"there is no grammar syntax {syntax!r}: there are {known}", rule=GRAMMAR)
+
+
+def format_problems(output: JsonObject, at: str) -> Iterator[Problem]:
+    """What is wrong with a schema for the answer, `at` being the object that holds its name and itself."""
+    schema = object_at(output, "schema")
+    yield from _name_problems(output.get("name"), at, "name")
+    yield from type_problems(schema, f"{at}/schema")
+    if output.get("strict") is True and schema:
+        if "anyOf" in schema:
+            yield Problem(f"{at}/schema/anyOf", "the root of a strict schema must be an object, not anyOf")
+        yield from strict_problems(schema, f"{at}/schema")
+
+
+def call_problems(call: JsonObject, at: str) -> Iterator[Problem]:
+    """A call of a function that could never have been offered under its name."""
+    yield from _name_problems(call.get("name"), at, "name of a call")

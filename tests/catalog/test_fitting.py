@@ -1,0 +1,243 @@
+import pytest
+
+from sightline.catalog.facts import Facts
+from sightline.catalog.fitting import ReasoningForm, effort_for, fit_to_model, is_reasoning, misfits, nearest_effort
+from sightline.model.options import Options, Reasoning
+from sightline.model.report import Loss, Report
+from sightline.model.request import Request
+from sightline.model.tools import ToolChoice
+
+
+def fitted(
+    facts: Facts, form: ReasoningForm = "effort", *, choice: ToolChoice | None = None, **options: object
+) -> tuple[Request, tuple[Loss, ...]]:
+    report = Report()
+    request = Request(model="m-1", tool_choice=choice, options=Options(**options))  # type: ignore[arg-type]
+    return fit_to_model(request, facts, form, report), report.losses
+
+
+# --- options ----------------------------------------------------------------------------------------
+
+
+def test_what_a_model_refuses_is_left_out_and_reported_by_its_place() -> None:
+    facts = Facts(refuses=("temperature", "top_k", "stop"))
+    request, losses = fitted(
+        facts,
+        temperature=0.3,
+        top_k=5,
+        top_p=0.9,
+        stop=("END",),
+        places={"temperature": "/generationConfig/temperature"},
+    )
+    assert request.options == Options(top_p=0.9, places=request.options.places)
+    assert losses == (
+        Loss("/generationConfig/temperature", "temperature 0.3", "m-1 does not take it", "option"),
+        Loss("/top_k", "top_k 5", "m-1 does not take it", "option"),
+        Loss("/stop", "stop", "m-1 does not take it", "option"),
+    )
+
+
+def test_a_default_value_goes_too_but_its_loss_changes_no_answer() -> None:
+    facts = Facts(refuses=("temperature", "presence_penalty", "top_k"))
+    request, losses = fitted(facts, temperature=1, presence_penalty=0.0, top_k=1)
+    assert request.options == Options()
+    assert [loss.severity for loss in losses] == ["identity", "identity", "option"]
+
+
+def test_what_is_refused_and_not_asked_for_is_no_loss() -> None:
+    assert fitted(Facts(refuses=("temperature", "stop")), top_p=0.5)[1] == ()
+
+
+def test_what_is_not_known_of_a_model_is_allowed() -> None:
+    asked = {"temperature": 0.3, "top_p": 0.5, "reasoning": Reasoning(mode="on", effort="max", budget=9)}
+    for form in ("effort", "mode", "level"):
+        request, losses = fitted(Facts(), form, choice=ToolChoice("required"), **asked)
+        assert (request.options, losses) == (Options(**asked), ())
+        assert request.tool_choice == ToolChoice("required")
+
+
+def test_temperature_goes_before_top_p_where_only_one_is_taken() -> None:
+    facts = Facts(one_sampler=True)
+    request, losses = fitted(facts, temperature=0.3, top_p=0.9)
+    assert request.options == Options(temperature=0.3)
+    assert losses == (Loss("/top_p", "top_p 0.9", "m-1 takes temperature or top_p, not both", "option"),)
+    assert fitted(facts, top_p=0.9)[1] == ()
+    request, losses = fitted(Facts(one_sampler=True, refuses=("temperature",)), temperature=0.3, top_p=0.9)
+    assert request.options == Options(top_p=0.9)
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "unasked", "efforts", "is_left_out"),
+    [
+        (None, None, None, True),
+        (None, True, None, True),
+        (None, False, None, False),
+        (None, False, ("low", "high"), True),
+        (Reasoning(effort="none"), None, None, False),
+        (Reasoning(mode="off"), True, ("none", "low"), False),
+        (Reasoning(effort="low"), False, ("none", "low"), True),
+    ],
+)
+def test_some_options_are_refused_only_while_the_model_reasons(reasoning, unasked, efforts, is_left_out) -> None:
+    facts = Facts(refuses_while_reasoning=("temperature",), reasons_unasked=unasked, efforts=efforts)
+    assert is_reasoning(Options(reasoning=reasoning), facts) is is_left_out
+    request, losses = fitted(facts, temperature=0.2, reasoning=reasoning)
+    assert (request.options.temperature is None) is is_left_out
+    assert [loss.why for loss in losses] == ["m-1 does not take it while it reasons"] * is_left_out
+
+
+def test_an_option_that_is_refused_twice_is_reported_once() -> None:
+    facts = Facts(refuses=("temperature",), refuses_while_reasoning=("temperature", "top_p"))
+    _, losses = fitted(facts, temperature=0.2, top_p=0.2)
+    assert [loss.why for loss in losses] == ["m-1 does not take it", "m-1 does not take it while it reasons"]
+
+
+def test_a_forced_tool_call_becomes_a_free_one() -> None:
+    facts = Facts(forced_tools=False)
+    for choice in (ToolChoice("required", at="/tool_choice"), ToolChoice("named", ("f",))):
+        request, losses = fitted(facts, choice=choice)
+        assert request.tool_choice == ToolChoice("auto", at=choice.at)
+        assert losses == (
+            Loss("/tool_choice", "a forced tool call", "m-1 decides itself whether it calls a tool", "option"),
+        )
+    assert fitted(facts, choice=ToolChoice("auto"))[1] == ()
+
+
+def test_a_request_without_a_name_says_the_model() -> None:
+    (misfit,) = misfits(Request(options=Options(top_k=3)), Facts(refuses=("top_k",)), "effort")
+    assert misfit.why == "the model does not take it"
+
+
+# --- reasoning --------------------------------------------------------------------------------------
+
+ADAPTIVE, BUDGET = Facts(thinking=("adaptive",)), Facts(thinking=("budget", "off"))
+
+
+def thought(facts: Facts, form: ReasoningForm, **reasoning: object) -> tuple[Reasoning | None, list[str]]:
+    request, losses = fitted(facts, form, reasoning=Reasoning(**reasoning))  # type: ignore[arg-type]
+    return request.options.reasoning, [f"{loss.pointer} {loss.what}: {loss.why} ({loss.severity})" for loss in losses]
+
+
+def test_a_budget_becomes_adaptive_where_only_that_is_taken() -> None:
+    places = {"budget": "/thinking/budget_tokens"}
+    reasoning, losses = thought(ADAPTIVE, "mode", mode="on", budget=4000, places=places)
+    assert reasoning == Reasoning(mode="adaptive", places=places)
+    assert losses == ["/thinking/budget_tokens a thinking budget of 4000: m-1 takes adaptive thinking only (option)"]
+    reasoning, losses = thought(Facts(thinking=("off",)), "mode", budget=4000)
+    assert reasoning == Reasoning()
+    assert losses == ["/thinking a thinking budget of 4000: m-1 takes no budget (option)"]
+
+
+def test_adaptive_thinking_goes_where_only_a_budget_is_taken() -> None:
+    for asked, word in (({"mode": "adaptive"}, "adaptive"), ({"mode": "on"}, "on"), ({"budget": -1}, "adaptive")):
+        reasoning, losses = thought(BUDGET, "mode", **asked)
+        assert reasoning == Reasoning()
+        assert losses == [f"/thinking thinking {word}: m-1 thinks with a budget only (option)"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "asked"),
+    [
+        (ADAPTIVE, {"mode": "adaptive", "budget": 100}),
+        (ADAPTIVE, {"mode": "on"}),
+        (ADAPTIVE, {"summary": "auto"}),
+        (BUDGET, {"mode": "on", "budget": 2000}),
+        (BUDGET, {"mode": "off"}),
+        (BUDGET, {"effort": "none"}),
+    ],
+)
+def test_what_fits_stays(facts, asked) -> None:
+    assert thought(facts, "mode", **asked) == (Reasoning(**asked), [])
+
+
+def test_thinking_that_cannot_be_switched_off() -> None:
+    reasoning, losses = thought(ADAPTIVE, "mode", effort="none", places={"effort": "/reasoning_effort"})
+    assert reasoning == Reasoning(places={"effort": "/reasoning_effort"})
+    assert losses == ["/reasoning_effort thinking switched off: m-1 takes no such setting (option)"]
+    unasked = Facts(thinking=("adaptive",), reasons_unasked=False)
+    assert thought(unasked, "mode", mode="off")[1] == [
+        "/thinking thinking switched off: m-1 takes no such setting (identity)"
+    ]
+    sonnet = Facts(thinking=("adaptive", "between_tools"))
+    reasoning, losses = thought(sonnet, "mode", mode="off", effort="low")
+    assert reasoning == Reasoning(mode="between_tools", effort="low")
+    assert losses == ["/thinking thinking switched off: the least that m-1 takes is between_tools (option)"]
+
+
+def test_modes_are_only_of_the_dialect_that_has_them() -> None:
+    for form in ("effort", "level"):
+        assert thought(ADAPTIVE, form, mode="on", budget=4000) == (Reasoning(mode="on", budget=4000), [])
+
+
+@pytest.mark.parametrize(
+    ("effort", "efforts", "nearest"),
+    [
+        ("max", ("low", "high"), "high"),
+        ("xhigh", ("low", "medium", "high", "max"), "high"),
+        ("minimal", ("none", "low"), "low"),
+        ("none", ("minimal", "low"), "minimal"),
+        ("low", ("medium", "wild"), "medium"),
+        ("low", (), None),
+        ("low", ("none",), None),
+        ("wild", ("low",), None),
+    ],
+)
+def test_the_nearest_effort(effort, efforts, nearest) -> None:
+    assert nearest_effort(effort, efforts) == nearest
+
+
+def test_an_effort_that_a_model_does_not_have_becomes_the_nearest() -> None:
+    facts = Facts(efforts=("low", "medium", "high"))
+    places = {"effort": "/output_config/effort"}
+    reasoning, losses = thought(facts, "effort", effort="max", places=places)
+    assert reasoning == Reasoning(effort="high", places=places)
+    assert losses == ["/output_config/effort effort 'max': the nearest that m-1 takes is high (option)"]
+    assert thought(facts, "effort", effort="wild") == (
+        Reasoning(),
+        ["/reasoning effort 'wild': m-1 does not know it (option)"],
+    )
+    assert thought(Facts(efforts=()), "mode", effort="high") == (
+        Reasoning(),
+        ["/reasoning effort 'high': m-1 takes no effort (option)"],
+    )
+    assert thought(facts, "effort", effort="low") == (Reasoning(effort="low"), [])
+
+
+def test_off_is_an_effort_where_efforts_are_all_there_is() -> None:
+    facts = Facts(efforts=("low", "high"))
+    reasoning, losses = thought(facts, "effort", mode="off", places={"mode": "/thinking/type"})
+    assert (reasoning.mode, reasoning.effort) == (None, "low")
+    assert losses == ["/thinking/type effort 'none': the nearest that m-1 takes is low (option)"]
+    for form in ("mode", "level"):
+        assert thought(facts, form, mode="off") == (Reasoning(mode="off"), [])
+
+
+def test_an_effort_becomes_a_budget_for_a_model_of_levels_that_has_none() -> None:
+    facts = Facts(efforts=())
+    assert thought(facts, "level", effort="medium") == (
+        Reasoning(budget=8192),
+        ["/reasoning effort 'medium': m-1 takes a budget; the nearest is 8192 tokens (option)"],
+    )
+    assert thought(facts, "level", effort="max")[0] == Reasoning(budget=24_576)
+    assert thought(facts, "level", effort="low", budget=7)[0] == Reasoning(budget=7)
+
+
+def test_a_budget_becomes_an_effort_that_the_model_has() -> None:
+    assert [effort_for(budget) for budget in (0, 2048, 8192)] == ["low", "medium", "high"]
+    facts = Facts(efforts=("medium", "high"))
+    reasoning, losses = thought(facts, "effort", budget=100)
+    assert reasoning == Reasoning(effort="medium")
+    assert losses == ["/reasoning reasoning budget of 100 tokens: the nearest effort that m-1 takes is medium (option)"]
+    assert thought(facts, "effort", budget=9000) == (Reasoning(budget=9000), [])
+    assert thought(Facts(efforts=()), "effort", budget=100) == (
+        Reasoning(),
+        ["/reasoning reasoning budget of 100 tokens: m-1 takes no effort (option)"],
+    )
+
+
+def test_a_model_that_does_not_reason_is_not_asked_to() -> None:
+    facts = Facts(reasoning=False)
+    request, losses = fitted(facts, reasoning=Reasoning(mode="on", budget=4000, at="/thinking"))
+    assert request.options.reasoning is None
+    assert losses == (Loss("/thinking", "reasoning", "m-1 does none", "option"),)
+    assert thought(facts, "mode", mode="off") == (None, ["/reasoning reasoning: m-1 does none (identity)"])
