@@ -299,6 +299,12 @@ def test_how_the_answer_ended_is_said(
     assert words in capsysbinary.readouterr().err
 
 
+def test_an_answer_cut_before_any_text_is_a_failure(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [streams(event({"reasoning_content": "Well, "}), event({}, "length"), DONE)]
+    assert main(["ask", "hi"]) == 1
+    assert b"there is no answer: the limit of tokens was reached before any text" in capsysbinary.readouterr().err
+
+
 def test_a_call_that_nobody_offered_is_said(acme: Upstream, capsysbinary: Captured) -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     acme.script = [streams(event({"tool_calls": [call]}), event({}, "tool_calls"), DONE)]

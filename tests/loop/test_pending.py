@@ -42,7 +42,7 @@ def test_edited_arguments_are_what_goes_back() -> None:
 def test_each_way_not_to_run_has_its_words() -> None:
     pending = Pending("1.1", count(1, "a"), "a", READY)
     pending.deny("", Cap())
-    assert pending.outcome == said(DENIED, is_error=True)
+    assert pending.outcome == said(DENIED["user"], is_error=True)
     pending.exceed(Reached("cost", 1.5, 2.0), Cap())
     assert (pending.fate, pending.outcome) == (
         "limit",

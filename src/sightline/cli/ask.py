@@ -225,13 +225,17 @@ def _ignore(_event: object) -> None:
 
 def _ended(reply: "Reply") -> int:
     """The exit code; an answer that is not whole is never a success in silence."""
+    from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
     from sightline.cli.program import EXIT_FAILED
+    from sightline.model.parts import Text
 
     if reply.fault is not None:
         raise reply.fault
     match reply.choice.finish:
         case "length":
-            say("note: the answer was cut at its limit of tokens; allow more with --max-tokens")
+            has_words = any(isinstance(part, Text) and part.text.strip() for part in reply.choice.parts)
+            say(CUT_SHORT if has_words else CUT_BEFORE_TEXT)
+            return 0 if has_words else EXIT_FAILED
         case "content_filter":
             say("note: the provider's filter stopped the answer")
             return EXIT_FAILED

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from sightline.build.library import usage_of
+from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
 from sightline.cli.keyboard import Keyboard
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
 from sightline.cli.run_view import RunView
@@ -157,8 +158,9 @@ def _exit_code(ended: Ended) -> int:
         case "answered" | "refusal":
             return 0
         case "length":
-            say("note: the answer was cut at its limit of tokens; allow more with --max-tokens")
-            return 0
+            has_words = bool(ended.rounds and ended.rounds[-1].text.strip())
+            say(CUT_SHORT if has_words else CUT_BEFORE_TEXT)
+            return 0 if has_words else EXIT_FAILED
         case "content_filter":
             say("note: the provider's filter stopped the answer")
         case "limit":

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.loop.amendment import Amendment
+from sightline.loop.approval import DeniedBy
 from sightline.loop.limits import Reached, Spent
 from sightline.loop.output import Outcome
 from sightline.loop.repair import Repair
@@ -21,7 +22,8 @@ Why: TypeAlias = Literal["answered", "length", "content_filter", "refusal", "lim
 class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One call and its result. `arguments` are as the model wrote them, `ran` what the tool was given, if it ran.
 
-    `id` is the model's, `sent_id` the one that goes back where a provider would not take the model's own.
+    `id` is the model's, `sent_id` the one that goes back where a provider would not take the model's own. `denied_by`
+    says who did not allow it.
     """
 
     key: str
@@ -33,6 +35,7 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     ran: dict[str, Json] | str | None = None
     sent_id: str | None = None
     is_edited: bool = False
+    denied_by: DeniedBy | None = None
     repairs: tuple[Repair, ...] = ()
 
 

@@ -126,18 +126,25 @@ class Run:
             return None
         if reading.why == "cancelled":
             return self._stop()
-        goes_on = reading.why == "answered" and self._plan.is_hooked and (yield from self._urged(number))
-        return None if goes_on else reading.why
+        if reading.why == "answered" and self._plan.is_hooked:
+            return (yield from self._rest(number))
+        return reading.why
 
-    def _urged(self, number: int) -> Generator[Step, Answer, bool]:
-        """Whether somebody does not let the run end, and tells the model to go on."""
+    def _rest(self, number: int) -> Generator[Step, Answer, Why | None]:
+        """Ask whether the run may end; None where the model is told to go on."""
         step = Rest(number)
         answer = self._heard((yield step))
         if not isinstance(answer, Rested):
             raise unfit(step, answer)
         if answer.words.strip():
             self._history.add_words(answer.words)
-        return bool(answer.words.strip())
+            return None
+        if not answer.failure:
+            return "answered"
+        fault = Fault(Code.PERMISSION, answer.failure, hint="Look at the hooks of this run.")
+        last = self._rounds[-1]
+        self._rounds[-1] = msgspec.structs.replace(last, reply=msgspec.structs.replace(last.reply, fault=fault))
+        return "failed"
 
     def _heard(self, answer: Answer) -> Answer:
         """An answer, with the time that it brings."""

@@ -108,10 +108,12 @@ class Confirmed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind
 
 
 class Rested(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="rested"):
-    """The run may end; with `words` it may not, and the model is told them."""
+    """The run may end; with `words` it may not, and the model is told them. With `failure` it ends as a failure,
+    because what had to agree to its end could not be asked."""
 
     words: str = ""
     elapsed: float = 0.0
+    failure: str = ""
 
 
 class Stopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="stopped"):

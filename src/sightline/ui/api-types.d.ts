@@ -163,6 +163,7 @@ export interface CallShown {
   fate: "answered" | "cancelled" | "cut" | "denied" | "limit" | "ran" | "refused" | null;
   result: CallResult | null;
   is_edited: boolean;
+  denied_by: "hook" | "nobody" | "rule" | "user" | null;
   is_running: boolean;
   progress: string;
   repairs: Repair[];

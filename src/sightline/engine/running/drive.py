@@ -182,8 +182,8 @@ class Drive:
                 goes_on = await self._asked(step, lambda: self.company.approver.confirm(self.log.run, step))
                 return self._stopped() if goes_on is None else Confirmed(goes_on=goes_on, elapsed=self._elapsed())
             case Rest():
-                words = await self.brake.unless_soon(self._urged(step))
-                return self._stopped() if words is None else Rested(words, self._elapsed())
+                rested = await self.brake.unless_soon(self._rested(step))
+                return self._stopped() if rested is None else rested
             case unreachable:
                 assert_never(unreachable)
 
@@ -311,13 +311,18 @@ class Drive:
         finally:
             self.waits_for = None
 
-    async def _urged(self, step: Rest) -> str:
-        """What the model is told if it may not end."""
+    async def _rested(self, step: Rest) -> Rested:
+        """Whether the run may end. A hook that could not judge makes it a failure: nobody knows what it would have
+        said, and to let the model go on would ask the same hook again and again."""
         is_active = any(isinstance(fact, Rested) and fact.words for fact in self.log.facts)
         verdict = await self._moments.stop(step.round, self.standing.run.rounds[-1].reply, is_active=is_active)
-        if verdict is None or verdict.decision != "deny" or verdict.stop is not None:
-            return ""
-        return f"You were about to end, and a hook does not let you: {verdict.reason or 'it gave no reason'}"
+        words = failure = ""
+        if verdict is not None and verdict.stop is None:
+            if verdict.decision == "deny":
+                words = f"You were about to end, and a hook does not let you: {verdict.reason or 'it gave no reason'}"
+            elif verdict.has_failed:
+                failure = refused("the end of the run", verdict).message
+        return Rested(words, self._elapsed(), failure)
 
 
 def _left(run: str) -> Fault:

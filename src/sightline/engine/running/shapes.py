@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.loop.amendment import Amendment
+from sightline.loop.approval import DeniedBy
 from sightline.loop.limits import Behaviour, LimitName, Reached
 from sightline.loop.repair import Repair
 from sightline.loop.rounds import Fate
@@ -73,6 +74,7 @@ class CallShown(msgspec.Struct, frozen=True, kw_only=True):
     fate: Fate | None = None
     result: CallResult | None = None
     is_edited: bool = False
+    denied_by: DeniedBy | None = None
     is_running: bool = False
     progress: str = ""
     repairs: tuple[Repair, ...] = ()

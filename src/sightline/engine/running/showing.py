@@ -190,6 +190,7 @@ def _call(record: CallRecord, times: _Times) -> CallShown:
         fate=record.fate,
         result=_result(record.outcome),
         is_edited=record.is_edited,
+        denied_by=record.denied_by,
         repairs=record.repairs,
         seconds=times.calls.get(record.key),
     )
@@ -225,6 +226,7 @@ def _open_call(pending: PendingOfLoop, times: _Times, looked: Looked) -> CallSho
         fate="ran" if outcome is not None else pending.fate,
         result=_result(outcome or pending.outcome),
         is_edited=pending.is_edited,
+        denied_by=pending.denied_by,
         is_running=key in times.running and looked.state in ("running", "waiting"),
         progress=looked.progress.get(key, ""),
         repairs=() if ready is None else ready.repairs,

@@ -130,13 +130,14 @@ export function toneOf(run) {
 }
 
 const FATES = /** @type {Record<string, string>} */ ({ ran: "done", refused: "not valid", denied: "denied", answered: "answered by hand", cancelled: "cancelled", limit: "not run: limit", cut: "not run: cut off" });
+const DENIED = /** @type {Record<string, string>} */ ({ hook: "denied by a hook", rule: "denied by a rule", nobody: "denied: no one to approve it" });
 
 /** @param {RunCall} call @returns {{ state: "running" | "failed" | "done" | "open", words: string }} */
 export function fateOf(call) {
   if (!call.fate && !call.result) return call.is_running ? { state: "running", words: call.progress || "running…" } : { state: "open", words: "waits" };
   if (call.fate === "ran" || call.fate === "answered") return call.result?.is_error ? { state: "failed", words: call.fate === "ran" ? "error" : FATES.answered } : { state: "done", words: FATES[call.fate] };
   const fate = call.fate ?? "";
-  return { state: ["cancelled", "limit", "cut"].includes(fate) ? "open" : "failed", words: FATES[fate] ?? fate };
+  return { state: ["cancelled", "limit", "cut"].includes(fate) ? "open" : "failed", words: DENIED[call.denied_by ?? ""] ?? FATES[fate] ?? fate };
 }
 
 /** Where rounds lie on the time of the whole run: in percent of it, the model's part and the tools'. @typedef {{ number: number, start: number, model: number, tools: number, seconds: number }} Span */
