@@ -73,3 +73,13 @@ def test_what_a_person_writes_is_held_to_the_schema_and_never_changed() -> None:
     assert "expected integer" in refused.text
     assert edited("x", COUNT) == Refused("'count' takes an object.")
     assert edited({}, SHELL) == Refused("'shell' takes text.")
+
+
+def test_the_text_of_a_function_that_stood_for_free_text_is_that_text() -> None:
+    assert asked("shell", '{"input": "rm x"}') == Accepted("rm x")
+    assert read(ToolCall("c", "shell", '{"input": "rm x"}', "custom"), TOOLBOX) == Accepted('{"input": "rm x"}')
+
+
+def test_what_the_provider_runs_is_not_run_here() -> None:
+    refused = asked("web_search", "{}", Toolbox((Definition(name="web_search", hosted="web_search"),)))
+    assert refused == Refused("The tool 'web_search' is run by the provider, and cannot be called here.")

@@ -202,7 +202,8 @@ def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[Rule, ...], approve:
         hint = 'Say approve="yes", or give a function that decides.'
         raise Fault(Code.USAGE, f"approve cannot be {told!r}", hint=hint)
     allowed = {rule.tool for rule in rules}
-    asked = [each.name for source in tools for each in source.definitions if each.name not in allowed]
+    definitions = (each for source in tools for each in source.definitions if not each.is_remote)
+    asked = [each.name for each in definitions if each.name not in allowed]
     if asked and approve is None:
         hint = 'Say approve="yes", give a function that decides, or allow them in the table of their toolset.'
         raise Fault(Code.USAGE, f"nobody is there to approve calls of {', '.join(asked)}", hint=hint)

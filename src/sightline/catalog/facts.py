@@ -25,6 +25,9 @@ Tokenizer: TypeAlias = Literal[
 """The public vocabularies that tokens can be counted with."""
 
 Modality: TypeAlias = Literal["text", "image", "pdf", "audio", "video"]
+ToolKindName: TypeAlias = Literal["custom", "local_shell", "web_search"]
+"""Kinds of tools beside functions: free text, commands that the client runs, and a search that the provider runs."""
+
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
@@ -83,7 +86,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     Where `nearest_tokenizer` stands in, its count is taken times `token_ratio`, give or take the share `token_spread`.
     A role is one token more than `message_tokens`; `assistant_tokens` come on top for a message of the assistant, and
     `tools_tokens` (`chat_tools_tokens` through Chat Completions), `schema_tokens` and `thinking_tokens` once for a
-    request with tools, with a schema for its answer, or with reasoning on.
+    request with tools, with a schema for its answer, or with reasoning on. `tool_kinds` are those that it takes beside
+    functions.
     """
 
     title: str = ""
@@ -91,6 +95,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     max_output: Limit | None = None
     input: tuple[Modality, ...] | None = None
     tools: bool | None = None
+    tool_kinds: tuple[ToolKindName, ...] | None = None
     reasoning: bool | None = None
     efforts: tuple[str, ...] | None = None
     verbosity: bool | None = None

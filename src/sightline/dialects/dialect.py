@@ -24,7 +24,8 @@ class Target:
     where it takes none. `max_tokens` is used where the dialect demands a limit and the request sets none.
     `max_tokens_field` is the chat field for that limit; without `developer_role` a chat provider takes developer
     messages as system ones; without `stream_usage` it cannot be asked for the usage of a stream; with `call_seals` it
-    takes a tool call's seal back, which others refuse as an unknown field.
+    takes a tool call's seal back, which others refuse as an unknown field. With `states_tools` a Responses request says
+    that it has no tools.
     """
 
     system: SystemPolicy = "in_place"
@@ -34,6 +35,7 @@ class Target:
     developer_role: bool = True
     stream_usage: bool = True
     call_seals: bool = False
+    states_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A request on its last step before the socket: the exact body, the call that takes it, and what was lost."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sightline.catalog.choose import Choice
@@ -56,7 +56,7 @@ def composed(prompt: Prompt, choice: Choice) -> Request:
 def written(request: Request, choice: Choice, *, stream: bool) -> Prepared:
     """A request that was composed for this choice before, and may have grown since."""
     spoken, report = choice.dialect, Report()
-    body = write_request(request, spoken, target_of(choice), report, with_url=True)
+    body = write_request(request, spoken, replace(target_of(choice), states_tools=True), report, with_url=True)
     if choice.route is not None and choice.route.strict and report.refusals:
         lost = "; ".join(f"{loss.what}: {loss.why}" for loss in report.refusals)
         raise Fault(

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from sightline.dialects.tool_names import as_function_arguments
 from sightline.loop.approval import DeniedBy
 from sightline.loop.limits import Reached
 from sightline.loop.output import Cap, Outcome, capped, said
@@ -70,7 +71,10 @@ class Pending:
         call = msgspec.structs.replace(self.call, id=self.sent_id)
         if not self.is_edited or self.ready is None:
             return call
-        return msgspec.structs.replace(call, arguments=_written(self.ready.arguments))
+        written = _written(self.ready.arguments)
+        if isinstance(self.ready.arguments, str) and call.kind == "function":  # it stood for a tool for free text
+            written = as_function_arguments(msgspec.structs.replace(call, arguments=written, kind="custom"))
+        return msgspec.structs.replace(call, arguments=written)
 
     @property
     def meaning(self) -> Json:
