@@ -36,10 +36,11 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[ask]`: the model and the system prompt where the command names none."""
+    """`[ask]`: the model, the system prompt and the instructions where the command names none."""
 
     model: str = ""
     system: str = ""
+    instructions: str = ""
 
 
 class Local(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

@@ -653,6 +653,7 @@ export interface ImportShown {
 /** What holds in the topic of the next question. */
 export interface InheritedShown {
   system_prompt: string;
+  instructions: string;
   model: string;
   style_directives: string[];
   parameters: TopicParameters;
@@ -1421,6 +1422,7 @@ export interface TopicShown {
   name: string;
   parent: string;
   system_prompt: string | null;
+  instructions: string | null;
   model: string | null;
   style_directives: string[] | null;
   parameters: TopicParameters;

@@ -129,6 +129,7 @@ class InheritedShown(msgspec.Struct, frozen=True, kw_only=True):
     """What holds in the topic of the next question."""
 
     system_prompt: str
+    instructions: str
     model: str
     style_directives: tuple[str, ...]
     parameters: Parameters
@@ -285,6 +286,7 @@ class TopicShown(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     parent: str
     system_prompt: str | None
+    instructions: str | None
     model: str | None
     style_directives: tuple[str, ...] | None
     parameters: Parameters
