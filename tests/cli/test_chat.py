@@ -104,7 +104,7 @@ def test_instructions_are_kept_above_all_topics(tmp_path: Path) -> None:
         token = link.query.removeprefix("token=")
         request = Request(f"http://{link.netloc}/api/chat/topics", headers={"authorization": f"Bearer {token}"})
         with urlopen(request) as answer:
-            topics = json.load(answer)["topics"]
+            topics = json.load(answer)
         assert [each["instructions"] for each in topics if each["id"] == ""] == ["Use metres."]
         running.send_signal(signal.SIGTERM)
         assert running.wait(30) == 0

@@ -8,6 +8,7 @@ from sightline.catalog.choose import Choice
 from sightline.catalog.compose import Prompt, compose
 from sightline.dialects.dialect import Target
 from sightline.dialects.endpoint import call_to
+from sightline.dialects.strict_requests import with_strict_schemas
 from sightline.dialects.translate import write_request
 from sightline.errors import Code, Fault
 from sightline.model.report import Report
@@ -56,6 +57,7 @@ def composed(prompt: Prompt, choice: Choice) -> Request:
 def written(request: Request, choice: Choice, *, stream: bool) -> Prepared:
     """A request that was composed for this choice before, and may have grown since."""
     spoken, report = choice.dialect, Report()
+    request = with_strict_schemas(request, spoken, report)
     body = write_request(request, spoken, replace(target_of(choice), states_tools=True), report, with_url=True)
     if choice.route is not None and choice.route.strict and report.refusals:
         lost = "; ".join(f"{loss.what}: {loss.why}" for loss in report.refusals)

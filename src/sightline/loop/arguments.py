@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sightline.dialects.tool_names import free_text
 from sightline.errors import Fault
-from sightline.loop.repair import Repair, repaired, unwrapped
+from sightline.loop.repair import Repair, repaired, unwrapped, without_nulls
 from sightline.loop.schema import Mismatch, judged
 from sightline.loop.tool import Definition, Toolbox
 from sightline.model.json import Json, JsonObject
@@ -67,6 +67,9 @@ def edited(arguments: JsonObject | str, definition: Definition) -> Accepted | Re
 
 
 def _held(definition: Definition, value: Json, before: tuple[Repair, ...]) -> Accepted | Refused:
+    if definition.strict and definition.schema is not None:
+        value, repairs = without_nulls(value, definition.schema)
+        before = (*before, *repairs)
     if definition.schema is not None:
         value, verdict, repairs = repaired(value, definition.schema)
         before = (*before, *repairs)
