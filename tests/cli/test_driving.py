@@ -64,4 +64,4 @@ def test_the_account_of_a_run_is_one_line() -> None:
     free = ended("answered", spent=Spent(seconds=1.0))
     assert summary(free, "local/m") == "local/m: 1 round, 0 tool calls, free, 1.00 s"
     unknown = ended("answered", spent=Spent(seconds=1.0, unmeasured=("cost",)))
-    assert summary(unknown, "x/m") == "x/m: 1 round, 0 tool calls, 1.00 s"
+    assert summary(unknown, "x/m") == "x/m: 1 round, 0 tool calls, cost unknown, 1.00 s"

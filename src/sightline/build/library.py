@@ -148,7 +148,7 @@ def result_of(ended: Ended, run: str) -> RunResult:
         why=ended.why,
         rounds=ended.rounds,
         usage=usage_of(ended.rounds),
-        cost=None if "cost" in ended.spent.unmeasured else ended.spent.cost,
+        cost=ended.spent.known_cost,
         seconds=ended.spent.seconds,
         run=run,
         request=ended.request,

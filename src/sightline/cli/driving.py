@@ -137,8 +137,8 @@ def summary(ended: Ended, name: str) -> str:
         for count, what in ((usage.input_tokens, "tokens in"), (usage.output_tokens, "out"))
         if count is not None
     ]
-    if "cost" not in spent.unmeasured:
-        told.append("free" if spent.cost == 0 else money(spent.cost))
+    cost = spent.known_cost
+    told.append("cost unknown" if cost is None else "free" if cost == 0 else money(cost))
     return f"{name}: {', '.join(told)}, {spent.seconds:.2f} s"
 
 

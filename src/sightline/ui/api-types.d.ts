@@ -1257,12 +1257,12 @@ export interface Side {
   pointer: string;
 }
 
-/** What a run has used. `unmeasured` are the counts that a provider did not tell. */
+/** What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0. */
 export interface SpentShown {
   requests: number;
   tool_calls: number;
   tokens: number;
-  cost: number;
+  cost: number | null;
   seconds: number;
   unmeasured: ("cost" | "mistakes" | "repeats" | "requests" | "seconds" | "tokens" | "tool_calls")[];
 }

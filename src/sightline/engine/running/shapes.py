@@ -16,12 +16,12 @@ State: TypeAlias = Literal["running", "waiting", "ended", "interrupted"]
 
 
 class SpentShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run has used. `unmeasured` are the counts that a provider did not tell."""
+    """What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0."""
 
     requests: int
     tool_calls: int
     tokens: int
-    cost: float
+    cost: float | None
     seconds: float
     unmeasured: tuple[LimitName, ...]
 

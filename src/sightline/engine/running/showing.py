@@ -119,7 +119,8 @@ def _began(told: Sequence[Told]) -> RunBegan:
 
 def _spent(standing: Standing) -> SpentShown:
     spent = standing.run.spent
-    return SpentShown(**{name: getattr(spent, name) for name in SpentShown.__struct_fields__})
+    told = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
+    return SpentShown(**told | {"cost": spent.known_cost})
 
 
 def _title(began: RunBegan) -> str:
