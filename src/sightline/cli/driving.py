@@ -61,7 +61,7 @@ class Driving:
     def leave(self) -> None:
         """Stop after the step, so that the run can be taken up again."""
         self._is_left = True
-        self._runner.leave(self._run)
+        self._runner.leave(self._run, reason="interrupted")
 
     async def through(self, work: Coroutine[object, object, Ended]) -> int:
         """Drive the run to its end; the exit code says how it went."""
@@ -109,6 +109,8 @@ class Driving:
 
     def _cut(self, task: "asyncio.Task[Ended]", by: signal.Signals) -> None:
         self._cut_by = by
+        with suppress(Fault):  # it has not begun, or has just ended
+            self._runner.cancel_because(self._run, "interrupted")
         task.cancel()
 
     # --- the end ---

@@ -10,6 +10,7 @@ from sightline.budget.estimate import Estimate
 from sightline.budget.ledger import Wait
 from sightline.catalog.choose import Choice
 from sightline.dialects.endpoint import counted
+from sightline.engine.cancellation import own_request
 from sightline.engine.counting import Counter
 from sightline.engine.heard import Heard, refuse
 from sightline.engine.heard import heard as hear
@@ -124,8 +125,9 @@ class Engine:
             exchange=exchange,
             max_wait=max_wait,
         )
-        async with await self.relay.start(asked, _attempts(tried, noted)) as relayed:
-            reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)
+        with own_request():
+            async with await self.relay.start(asked, _attempts(tried, noted)) as relayed:
+                reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)
         self._learn(prepared, reply)
         return reply
 

@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from sightline.errors import CancelReason
 from sightline.loop.amendment import Amendment
 from sightline.loop.approval import DeniedBy
 from sightline.loop.limits import Reached, Spent
@@ -81,7 +82,8 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How a run ended. `request` holds the whole conversation and can be gone on with."""
+    """How a run ended. `request` holds the whole conversation and can be gone on with. `reason` is why it was
+    cancelled."""
 
     why: Why
     request: Request
@@ -89,6 +91,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     spent: Spent = Spent()
     reached: Reached | None = None
     amendments: tuple[Amendment, ...] = ()
+    reason: CancelReason | None = None
 
     @property
     def reply(self) -> Reply | None:

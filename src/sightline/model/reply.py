@@ -76,6 +76,7 @@ def folded(reply: Reply) -> JsonObject:
         "role": "assistant",
         "parts": [_shown_part(part) for part in choice.parts],
         "finish": choice.finish,
+        "reason": None if reply.fault is None else reply.fault.reason,
         "usage": None if reply.usage is None else _shown_usage(reply.usage),
         "model": reply.model,
         "id": reply.id,

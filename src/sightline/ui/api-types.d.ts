@@ -43,6 +43,7 @@ export interface AnswerShown {
   text: string;
   citations: CitationShown[];
   finish: string;
+  reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user" | null;
   is_partial: boolean;
   model: string;
   usage: Usage | null;
@@ -501,9 +502,10 @@ export interface EvalShown {
   graders: GraderFigures[];
 }
 
-/** Whoever asked has gone. */
+/** Nobody waits for it any more, for this reason. */
 export interface ExchangeCancelledFact {
   kind: "cancelled";
+  reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
 }
 
 /** It ended in a fault; the rest as in `ExchangeFinished`, as far as an answer had come. */
@@ -1104,7 +1106,7 @@ export interface RunPaused {
   can_go_at: number;
 }
 
-/** All of a run. `version` grows with each fact; `notes` are for a person, such as that a hook failed. */
+/** All of a run. `reason` is why it was cancelled; `version` grows with each fact; `notes` are for a person, such as that a hook failed. */
 export interface RunShown {
   id: string;
   version: number;
@@ -1112,6 +1114,7 @@ export interface RunShown {
   title: string;
   state: "ended" | "interrupted" | "running" | "waiting";
   why: string;
+  reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user" | null;
   provider: string;
   model: string;
   spent: SpentShown;
@@ -1396,7 +1399,7 @@ export interface TokensShown {
   categories?: CategoryTokens[];
 }
 
-/** What a view has beyond that: all that happened, and what hangs together with it. */
+/** What a view has beyond that: all that happened, and what hangs together with it. `reason` is why it was cancelled. */
 export interface Told {
   losses?: Loss[];
   additions?: Addition[];
@@ -1405,6 +1408,7 @@ export interface Told {
   replays?: string[];
   thread?: Thread;
   fault?: FaultShown;
+  reason?: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
 }
 
 /** How models are asked in a topic; None is as above it. */
@@ -1475,6 +1479,7 @@ export interface TroubleShown {
   label: string;
   hint: string;
   line: string;
+  reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user" | null;
 }
 
 /** One turn of a conversation that was held live: what was sent in it, what was said, and what graders say. */

@@ -11,6 +11,7 @@ import msgspec
 from sightline.budget.ledger import Wait
 from sightline.catalog.choose import Choice
 from sightline.chat.quota import line_of
+from sightline.engine.cancellation import Cancellation, cancel_reason, cancellation
 from sightline.engine.engine import Engine
 from sightline.engine.heard import Heard
 from sightline.engine.overheard import Telling
@@ -24,7 +25,7 @@ from sightline.engine.running.recall import recalled
 from sightline.engine.running.run_log import RunLog
 from sightline.engine.running.shapes import RunPaused
 from sightline.engine.running.using import Using
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.loop.approval import Decision
 from sightline.loop.facts import NOBODY, Remarked, RequestStarted, RunBegan, RunEnded, RunTaken
 from sightline.loop.output import Outcome
@@ -115,6 +116,7 @@ class Drive:
 
     def __post_init__(self) -> None:
         engine, plan, company = self.means.engine, self.began.plan, self.company
+        self._cancellation: Cancellation | None = None
         is_stream = bool(self.began.request.options.stream)
         self._started = engine.clock.elapsed()
         self._progress_told = self._started - _OFTEN
@@ -139,12 +141,18 @@ class Drive:
 
     async def through(self) -> Ended:
         """Drive it to its end. A run that somebody leaves raises a fault of that, and has no end yet."""
-        timer = asyncio.get_running_loop().create_task(self._run_out())
-        try:
-            return await self._through()
-        finally:
-            timer.cancel()
-            await asyncio.wait({timer})
+        with cancellation("user") as self._cancellation:
+            timer = asyncio.get_running_loop().create_task(self._run_out())
+            try:
+                return await self._through()
+            finally:
+                timer.cancel()
+                await asyncio.wait({timer})
+
+    def cancel_because(self, reason: CancelReason) -> None:
+        """What is under way will be cancelled, for this reason."""
+        if self._cancellation is not None:
+            self._cancellation.reason = reason
 
     async def _run_out(self) -> None:
         """Stop what is under way when the time is up. A limit that a person may raise is asked about between steps."""
@@ -153,6 +161,7 @@ class Drive:
             return
         while (left := limits.seconds - self._elapsed()) > 0:
             await self.means.engine.clock.sleep(left)
+        self.cancel_because("timeout")
         self.brake.pull(now=True)
 
     async def _through(self) -> Ended:
@@ -166,7 +175,7 @@ class Drive:
             await self.log.note(answer)
             self.standing.answer(answer)
         assert self.standing.ended is not None  # there is either a step or an end
-        await self.log.note(RunEnded(self.standing.ended.why))
+        await self.log.note(RunEnded(self.standing.ended.why, self.standing.ended.reason))
         return self.standing.ended
 
     async def _answered(self, step: Step) -> Answer:
@@ -191,14 +200,15 @@ class Drive:
         return self.before + self.means.engine.clock.elapsed() - self._started
 
     def _stopped(self, outcomes: Mapping[str, Outcome] | None = None) -> Stopped:
-        return Stopped(self._elapsed(), dict(outcomes or {}))
+        reason = "user" if self._cancellation is None else self._cancellation.reason
+        return Stopped(self._elapsed(), dict(outcomes or {}), reason)
 
     # --- requests ---
 
     async def _replied(self, step: Ask) -> Answer:
         asked = await self.brake.unless_now(self._reply(step))
         if asked is None and not self.brake.is_leaving:  # who takes it up asks again
-            partial = self._asking.so_far()
+            partial = self._asking.so_far(cancel_reason())
             asked = None if partial is None else Replied(partial)
         return self._stopped() if asked is None else msgspec.structs.replace(asked, elapsed=self._elapsed())
 

@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from sightline.errors import CancelReason
 from sightline.loop.amendment import Amendment
 from sightline.loop.approval import DeniedBy
 from sightline.loop.limits import Behaviour, LimitName, Reached
@@ -152,7 +153,8 @@ class RunPaused(msgspec.Struct, frozen=True):
 
 
 class RunShown(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a run. `version` grows with each fact; `notes` are for a person, such as that a hook failed."""
+    """All of a run. `reason` is why it was cancelled; `version` grows with each fact; `notes` are for a person, such as
+    that a hook failed."""
 
     id: str
     version: int
@@ -160,6 +162,7 @@ class RunShown(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     state: State
     why: str
+    reason: CancelReason | None
     provider: str
     model: str
     spent: SpentShown

@@ -80,6 +80,7 @@ def shown(run: str, told: Sequence[Told], standing: Standing, looked: Looked) ->
         title=_title(began),
         state=looked.state,
         why="" if ended is None else ended.why,
+        reason=None if ended is None else ended.reason,
         provider=began.provider,
         model=began.request.model,
         spent=_spent(standing),

@@ -11,6 +11,7 @@ from sightline.chat.settings import ChatSettings
 from sightline.chat.telemetry import Telemetry
 from sightline.chat.topics import Parameters
 from sightline.engine.chatting.blocks import Block
+from sightline.errors import CancelReason
 from sightline.model.report import Addition, Loss
 from sightline.model.usage import Usage
 from sightline.server.workbench.shapes import FaultShown
@@ -53,6 +54,7 @@ class AnswerShown(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     citations: tuple[CitationShown, ...]
     finish: str
+    reason: CancelReason | None
     is_partial: bool
     model: str
     usage: Usage | None
@@ -72,6 +74,7 @@ class TroubleShown(msgspec.Struct, frozen=True):
     label: str
     hint: str
     line: str
+    reason: CancelReason | None = None
 
 
 class PairShown(msgspec.Struct, frozen=True, kw_only=True):
