@@ -18,6 +18,7 @@ from sightline.engine.overheard import Telling
 from sightline.engine.running.approving import Approving
 from sightline.engine.running.asking import Asking, Gate, Opening
 from sightline.engine.running.brake import Brake
+from sightline.engine.running.markers import behind_marker, is_forgotten
 from sightline.engine.running.moments import Moments, refused
 from sightline.engine.running.offered import Offered
 from sightline.engine.running.people import Approver, Watcher
@@ -240,14 +241,22 @@ class Drive:
             return Replied(Reply(fault=refused("a request", verdict), dialect=self.choice.dialect))
         if verdict is not None and verdict.context.strip():
             request = _with_words(request, verdict.context)
-        exchange = self.means.make_exchange()
-        await self.log.note(RequestStarted(step.round, exchange))
         opening, self.opening = self.opening, Opening()
         opening = replace(opening, hold=opening.hold or self.is_stepping)
-        replied = await self._asking.ask(request, exchange, opening)
+        # Who looks at a request before it goes sees all of it.
+        rounds = self.standing.run.rounds
+        shorter = None if opening.hold or not rounds else behind_marker(request, rounds[-1])
+        replied = await self._ask(step, shorter or request, opening)
+        if shorter is not None and is_forgotten(replied.reply.fault):
+            replied = await self._ask(step, request, opening)
         if replied.sent is None and request is not step.request:
             return msgspec.structs.replace(replied, sent=request)
         return replied
+
+    async def _ask(self, step: Ask, request: Request, opening: Opening) -> Replied:
+        exchange = self.means.make_exchange()
+        await self.log.note(RequestStarted(step.round, exchange))
+        return await self._asking.ask(request, exchange, opening)
 
     def _hold(self, exchange: str) -> None:
         if exchange != self.held:
