@@ -7,7 +7,7 @@ failure is on, whether trying again can help, and every code has an entry in `do
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 Side = Literal["caller", "provider", "network", "person"]
 Label = Literal["auth", "quota", "net", "model", "unknown"]
@@ -92,12 +92,25 @@ class Numbers:
 UNSTATED = Numbers()
 
 
+CancelReason: TypeAlias = Literal["client_gone", "shutdown", "interrupted", "user", "timeout"]
+"""Why something was cancelled: its client left, Sightline was stopped, its process was interrupted, a person wanted
+it, or its time was up."""
+
+CANCEL_WORDS: Mapping[CancelReason, str] = {
+    "client_gone": "the client has gone",
+    "shutdown": "Sightline was stopped",
+    "interrupted": "the program was interrupted",
+    "user": "it was stopped by hand",
+    "timeout": "its time was up",
+}
+
+
 class Fault(Exception):
     """One failure: its code, a sentence for a person, and what to do next.
 
     `message` keeps a provider's own words. `pointer` names the offending value of a document, `status` the HTTP
     status that came with it, `retry_after` the seconds that the other side asked for, `details` its error object,
-    `numbers` what its words state in tokens.
+    `numbers` what its words state in tokens. `reason` is why something was cancelled, for that code alone.
     """
 
     def __init__(
@@ -111,6 +124,7 @@ class Fault(Exception):
         retry_after: float | None = None,
         details: object = None,
         numbers: Numbers = UNSTATED,
+        reason: CancelReason | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -121,6 +135,7 @@ class Fault(Exception):
         self.retry_after = retry_after
         self.details = details
         self.numbers = numbers
+        self.reason = reason
 
     @property
     def side(self) -> Side:

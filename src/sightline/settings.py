@@ -22,7 +22,9 @@ StoreUrl: TypeAlias = Annotated[
 Origin: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^https?://[^\s/?#@]+$", description="an origin such as http://localhost:5173")
 ]
-BuiltinName: TypeAlias = Literal["read_file", "list_files", "search_files", "write_file", "edit_file", "run_command"]
+BuiltinName: TypeAlias = Literal[
+    "read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "local_shell", "web_search"
+]
 
 
 class Server(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -34,10 +36,11 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[ask]`: the model and the system prompt where the command names none."""
+    """`[ask]`: the model, the system prompt and the instructions where the command names none."""
 
     model: str = ""
     system: str = ""
+    instructions: str = ""
 
 
 class Local(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

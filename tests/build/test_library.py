@@ -182,3 +182,31 @@ def test_a_run_of_a_program_is_on_record(acme: Upstream, tmp_path: Path) -> None
             return (await runner.shown(name)).rounds[-1].text
 
     assert asyncio.run(looked()) == "Hello."
+
+
+@pytest.fixture
+def responses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
+    monkeypatch.setenv("ACME_KEY", "sk-planted-1234567890")
+    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    with upstream_in_background() as upstream:
+        (tmp_path / "sightline.toml").write_text(
+            f'[ask]\nmodel = "acme/m"\n[providers.acme]\nbase_url = "{upstream.url}/v1"\ndialect = "openai-responses"\n'
+            'key_env = "ACME_KEY"\n[models."m"]\nproviders = ["acme"]\nreasoning = true\n'
+        )
+        yield upstream
+
+
+def test_each_round_names_the_conversation_and_stores_nothing(responses: Upstream) -> None:
+    spoken = "openai-responses"
+    responses.script = [plays(calls(ADD), spoken), plays(says("It is 5."), spoken), plays(says("Hi."), spoken)]
+    result = sightline.run("2 + 3?", tools=[add], approve="yes", instructions="Be exact.")
+    first, second = (seen.json() for seen in responses.seen)
+    assert first["prompt_cache_key"] == second["prompt_cache_key"] != ""
+    assert [each["store"] for each in (first, second)] == [False, False]
+    assert first["instructions"] == "Be exact."
+    more = Message("user", (Text("Louder."),))
+    sightline.run(sightline.Request("m", (*result.request.messages, more)))
+    body = responses.seen[2].json()
+    assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
+    assert body["prompt_cache_key"].startswith("c_")

@@ -2,15 +2,16 @@ import dataclasses
 
 import pytest
 
-from sightline.catalog.compose import EFFORTS, Prompt, compose
+from sightline.catalog.compose import EFFORTS, Prompt, complete, compose, conversation_of
 from sightline.catalog.facts import Facts, Family
+from sightline.catalog.hosted_tools import hosted_tool
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Image, Link, Refusal, Text, Thinking, ToolResult
 from sightline.model.request import Request
-from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, ToolChoice
+from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool, ToolChoice
 
 HELLO = Message("user", (Text("hello"),))
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
@@ -106,6 +107,17 @@ def test_an_override_stands_alone() -> None:
     assert instructions(family=PATCHER, instructions="Be loud.") == ["Be loud."]
 
 
+def test_the_users_instructions_stand_beside_the_family_s_or_what_replaces_them() -> None:
+    assert instructions(family=PATCHER, user_instructions="Use metres.") == [
+        "Be brief.\nWrite patches so.\n\nUse metres."
+    ]
+    assert instructions(family=PATCHER, instructions="Be loud.", user_instructions="Use metres.") == [
+        "Be loud.\n\nUse metres."
+    ]
+    assert instructions(family=PATCHER, instructions="", user_instructions="Use metres.") == ["Use metres."]
+    assert instructions(user_instructions=" ") == []
+
+
 @pytest.mark.parametrize(
     "tool",
     [FunctionTool("apply_patch"), CustomTool("apply_patch"), OpaqueTool("openai-responses", {"type": "apply_patch"})],
@@ -180,7 +192,8 @@ def test_the_responses_api_is_asked_for_a_summary_and_for_the_reasoning_itself()
     without = composed("openai-responses", facts=THINKER).options
     assert (without.reasoning, without.include) == (None, ("reasoning.encrypted_content",))
     assert composed("openai-responses", effort="low").options.include == ("reasoning.encrypted_content",)
-    assert composed("openai-responses").options.include is None
+    assert composed("openai-responses").options.include == ()
+    assert composed("openai-chat", facts=THINKER).options.include is None
     assert composed("gemini", facts=THINKER, family=family).options.reasoning is None
 
 
@@ -250,6 +263,45 @@ def test_what_the_model_cannot_do_is_refused() -> None:
     assert "it cannot write 10 tokens" in refused(max_tokens=10, facts=Facts(max_output=9)).message
 
 
+# --- kinds of tools -------------------------------------------------------------------------------
+
+SEARCH, LOCAL_SHELL = hosted_tool("web_search"), hosted_tool("local_shell")
+
+
+def test_a_tool_of_the_model_s_api_is_offered_in_the_words_of_the_dialect() -> None:
+    facts = Facts(tool_kinds=("web_search", "local_shell"))
+    assert composed("openai-responses", tools=(ADD, SEARCH, LOCAL_SHELL), facts=facts).tools == (
+        ADD,
+        SEARCH,
+        LOCAL_SHELL,
+    )
+    anthropic = OpaqueTool("anthropic", {"type": "web_search_20250305", "name": "web_search"})
+    assert composed("anthropic", tools=(SEARCH,), facts=facts).tools == (anthropic,)
+    assert composed("gemini", tools=(SEARCH,)).tools == (OpaqueTool("gemini", {"googleSearch": {}}),)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "kinds"),
+    [
+        ("openai-responses", LOCAL_SHELL, ("custom", "web_search")),
+        ("openai-responses", SEARCH, ()),
+        ("openai-chat", SEARCH, None),
+        ("anthropic", LOCAL_SHELL, None),
+        ("openai-responses", CustomTool("sql"), ("web_search",)),
+        ("openai-chat", CustomTool("sql"), ()),
+    ],
+)
+def test_a_tool_of_a_kind_that_the_model_does_not_take_is_refused(dialect: str, tool: Tool, kinds: object) -> None:
+    assert "cannot be offered" in refused(dialect, tools=(tool,), facts=Facts(tool_kinds=kinds)).message  # type: ignore[arg-type]
+
+
+def test_free_text_is_offered_where_it_is_taken_or_a_function_stands_for_it() -> None:
+    tool = CustomTool("sql")
+    assert composed("openai-responses", tools=(tool,), facts=Facts(tool_kinds=("custom",))).tools == (tool,)
+    assert composed("openai-chat", tools=(tool,)).tools == (tool,)
+    assert composed("anthropic", tools=(tool,), facts=Facts(tool_kinds=())).tools == (tool,)
+
+
 # --- what depends on the provider -----------------------------------------------------------------
 
 
@@ -258,15 +310,44 @@ def test_only_the_responses_api_is_told_what_to_store_unless_a_quirk_says_so() -
     assert composed("openai-responses", quirks=Quirks(store=True)).options.store is True
     assert composed("openai-chat").options.store is None
     assert composed("openai-chat", quirks=Quirks(store=False)).options.store is False
+    assert composed("openai-chat", quirks=Quirks(store=True)).options.store is False
     assert composed("anthropic", quirks=Quirks(store=True)).options.store is None
 
 
 def test_the_conversation_is_the_cache_key_where_there_is_one() -> None:
     assert composed("openai-responses", conversation="c-1").options.cache_key == "c-1"
     assert composed("openai-responses").options.cache_key is None
+    assert composed("openai-responses", conversation="c-1", quirks=Quirks(cache_key=False)).options.cache_key is None
     assert composed("openai-chat", conversation="c-1").options.cache_key is None
     assert composed("openai-chat", conversation="c-1", quirks=Quirks(cache_key=True)).options.cache_key == "c-1"
     assert composed("gemini", conversation="c-1", quirks=Quirks(cache_key=True)).options.cache_key is None
+
+
+def test_a_request_that_was_written_whole_says_what_our_own_say_and_keeps_what_it_says() -> None:
+    asked = Request("model-1", (HELLO,))
+
+    def completed(request: Request, quirks: Quirks = NO_QUIRKS) -> Options:
+        facts, provider = Facts(reasoning=True), Provider(quirks=quirks)
+        return complete(request, provider=provider, facts=facts, dialect="openai-responses", conversation="c").options
+
+    include = ("reasoning.encrypted_content",)
+    assert completed(asked) == Options(store=False, include=include, cache_key="c")
+    assert completed(asked, Quirks(store=True, cache_key=False)) == Options(store=True, include=include)
+    said = Options(store=True, include=(), cache_key="own")
+    assert completed(Request("model-1", (HELLO,), options=said)) == said
+
+
+def test_a_conversation_is_named_by_how_it_begins() -> None:
+    prompt = Prompt((HELLO,))
+    assert conversation_of("m", prompt) == conversation_of("m", dataclasses.replace(prompt, tools=(ADD,)))
+    others = [
+        conversation_of("other", prompt),
+        conversation_of("m", dataclasses.replace(prompt, instructions="Be brief.")),
+        conversation_of("m", dataclasses.replace(prompt, user_instructions="Be brief.")),
+        conversation_of("m", Prompt((HELLO, HELLO))),
+    ]
+    assert len({conversation_of("m", prompt), *others}) == len(others) + 1
+    assert all(len(each) <= 64 for each in others)  # what OpenAI takes as prompt_cache_key
 
 
 def test_a_chat_stream_is_asked_for_its_usage() -> None:
@@ -292,11 +373,17 @@ def test_others_are_told_only_what_was_asked(dialect: str) -> None:
     assert composed(dialect, tools=(ADD,), tool_choice=ToolChoice("none")).tool_choice == ToolChoice("none")
 
 
-def test_without_tools_there_is_nothing_to_say_about_them() -> None:
-    request = composed("openai-responses", tool_choice=ToolChoice("none"), parallel_tool_calls=False)
-    assert (request.tool_choice, request.parallel_tool_calls) == (None, None)
+def test_the_responses_api_is_told_of_one_call_at_a_time_with_tools_and_without() -> None:
+    request = composed("openai-responses", tool_choice=ToolChoice("none"), parallel_tool_calls=True)
+    assert (request.tool_choice, request.parallel_tool_calls) == (None, False)
     held = composed("openai-responses", tools=(ADD,), tool_choice=ToolChoice("none"), parallel_tool_calls=False)
-    assert (held.tool_choice, held.parallel_tool_calls) == (ToolChoice("none"), None)
+    assert (held.tool_choice, held.parallel_tool_calls) == (ToolChoice("none"), False)
+    assert composed("openai-responses", quirks=Quirks(parallel_tool_calls=False)).parallel_tool_calls is None
+
+
+def test_without_tools_others_are_told_nothing_about_them() -> None:
+    request = composed(tool_choice=ToolChoice("none"), parallel_tool_calls=False)
+    assert (request.tool_choice, request.parallel_tool_calls) == (None, None)
     assert "there are none" in refused(tool_choice=ToolChoice("required")).message
     assert "there are none" in refused(tool_choice=ToolChoice("auto", ("add",))).message
 

@@ -114,3 +114,19 @@ def test_a_pair_that_will_be_replaced_is_not_part_of_the_context() -> None:
     plan = plan_of(view, "b, but better", replaces="d")
     assert ([item.id for item in plan.items], plan.visible_count) == (["a", "b", "c", "e"], 4)
     assert [item.id for item in plan_of(view, "why", before="d", replaces="a").items] == ["b", "c"]
+
+
+def test_instructions_and_the_conversation_go_along() -> None:
+    topics = [
+        Topic(id="t", name="T", instructions="Use metres."),
+        Topic(id="u", name="U", parent="t", system_prompt="", instructions=None),
+    ]
+    view = view_of(history_of(topics=topics))
+    view.sizer.base_instructions = "Be careful."
+    wanted = planned(view).wanted(0)
+    assert (wanted.instructions, wanted.conversation) == ("Be careful.", "chat")
+    view.enter("t")
+    wanted = planned(view).wanted(0)
+    assert (wanted.instructions, wanted.conversation) == ("Be careful.\n\nUse metres.", "chat_t")
+    view.enter("u")
+    assert planned(view).wanted(0).instructions == "Use metres."

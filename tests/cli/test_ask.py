@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -297,6 +298,64 @@ def test_how_the_answer_ended_is_said(
     acme.script = [streams(HELLO[0], event({}, finish), DONE)]
     assert main(["ask", "hi"]) == code
     assert words in capsysbinary.readouterr().err
+
+
+def _shown(capsysbinary: Captured, *words: str) -> dict[str, Any]:
+    assert main(["ask", "--dry-run", *words]) == 0
+    return json.loads(capsysbinary.readouterr().out)  # type: ignore[no-any-return]
+
+
+def test_the_user_s_instructions_stand_beside_the_family_s_and_s_replaces_those(
+    acme: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: Captured
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    (tmp_path / "rules.txt").write_text("Use metres.\n")
+    body = _shown(capsysbinary, "-m", "openai/gpt-5", "--instructions", "rules.txt", "hi")
+    base, _, user = body["instructions"].partition("\n\n")
+    assert (base.startswith("You are"), user) == (True, "Use metres.")
+    said = _shown(capsysbinary, "-m", "openai/gpt-5", "-s", "Be loud.", "--instructions", "Use feet.", "hi")
+    assert said["instructions"] == "Be loud.\n\nUse feet."
+    assert "instructions" not in _shown(capsysbinary, "-m", "openai/gpt-5", "-s", "", "hi")
+    with (tmp_path / "sightline.toml").open("a") as file:
+        file.write('[families."gpt-5"]\nbase_instructions = ""\n')
+    assert "instructions" not in _shown(capsysbinary, "-m", "openai/gpt-5", "hi")
+    assert _shown(capsysbinary, "--instructions", "Use feet.", "hi")["messages"][0]["content"] == "Use feet."
+
+
+def test_an_own_responses_request_says_everything_that_it_always_says(
+    acme: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: Captured
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    body = _shown(capsysbinary, "-m", "openai/gpt-4o", "hi")
+    said = {name: body[name] for name in ("tools", "tool_choice", "parallel_tool_calls", "store", "stream", "include")}
+    assert said == {
+        "tools": [], "tool_choice": "auto", "parallel_tool_calls": False, "store": False, "stream": True, "include": [],
+    }  # fmt: skip
+    assert "prompt_cache_key" not in body
+    (tmp_path / "kit.py").write_text('def now() -> str:\n    """The time."""\n    return "noon"\n')
+    first = _shown(capsysbinary, "-m", "openai/gpt-4o", "--tools", "kit.py", "hi")
+    again = _shown(capsysbinary, "-m", "openai/gpt-4o", "--tools", "kit.py", "hi")
+    other = _shown(capsysbinary, "-m", "openai/gpt-4o", "--tools", "kit.py", "ho")
+    assert first["prompt_cache_key"] == again["prompt_cache_key"] != other["prompt_cache_key"]
+    assert (first["parallel_tool_calls"], len(first["tools"])) == (False, 1)
+
+
+def test_tools_that_the_model_s_api_has_are_offered_where_its_family_has_them(
+    acme: Upstream, monkeypatch: pytest.MonkeyPatch, capsysbinary: Captured
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    tools = _shown(capsysbinary, "-m", "openai/codex-mini-latest", "--builtin", "local_shell", "hi")["tools"]
+    assert tools == [{"type": "local_shell"}]
+    tools = _shown(capsysbinary, "-m", "openai/gpt-5", "--builtin", "web_search", "hi")["tools"]
+    assert tools == [{"type": "web_search"}]
+    assert main(["ask", "--dry-run", "-m", "openai/gpt-5", "--builtin", "local_shell", "hi"]) == 2
+    assert b"the tool 'local_shell' cannot be offered" in capsysbinary.readouterr().err
+
+
+def test_an_answer_cut_before_any_text_is_a_failure(acme: Upstream, capsysbinary: Captured) -> None:
+    acme.script = [streams(event({"reasoning_content": "Well, "}), event({}, "length"), DONE)]
+    assert main(["ask", "hi"]) == 1
+    assert b"there is no answer: the limit of tokens was reached before any text" in capsysbinary.readouterr().err
 
 
 def test_a_call_that_nobody_offered_is_said(acme: Upstream, capsysbinary: Captured) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
-from sightline.model.parts import ToolCall
-from tests.loop_stage import calls, says
+from sightline.model.parts import Refusal, ToolCall
+from tests.loop_stage import calls, reply, says
 from tests.running_stage import begins, plays
 from tests.tool_desk import KEY, ToolDesk, marks_in, tool_desk
 from tests.upstream import says as answers
@@ -173,3 +173,29 @@ def test_a_model_that_cannot_call_tools_is_told_before_a_run_begins(desk: ToolDe
 def test_what_is_for_tools_is_refused_without_any(desk: ToolDesk, capsys: Captured) -> None:
     assert main(["ask", "--max-requests", "3", "Add."]) == 2
     assert "--max-requests is for a run with tools" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["exit 1", "kill -9 $$", "sleep 60", "echo '{'", "./missing.sh"])
+def test_with_yes_a_hook_that_fails_still_denies(desk: ToolDesk, capsys: Captured, command: str) -> None:
+    hooks = {"before_tool": [{"command": command, "timeout_s": 0.3 if "sleep" in command else 30}]}
+    (desk.folder / "hooks.json").write_text(json.dumps(hooks))
+    desk.upstream.script = [plays(calls(ADD)), plays(says("I may not."))]
+    assert main(["ask", "--tools", "tools.py", "--hooks", "hooks.json", "--yes", "What is 2 + 3?"]) == 0
+    out, err = capsys.readouterr()
+    assert (out, desk.traces) == ("I may not.", [])
+    assert "note: the before_tool hook" in err
+    assert "← add (denied by a hook): A hook of this run does not allow this call." in err
+    told = desk.upstream.seen[1].json()["messages"][-1]["content"]
+    assert told.endswith("A hook of this run does not allow this call. A check of this run could not be made.")
+
+
+def test_a_run_that_is_cut_before_any_text_fails(desk: ToolDesk, capsys: Captured) -> None:
+    desk.upstream.script = [plays(calls(ADD)), plays(reply(finish="length"))]
+    assert main(["ask", "--tools", "tools.py", "--yes", "What is 2 + 3?"]) == 1
+    assert "there is no answer: the limit of tokens was reached before any text" in capsys.readouterr().err
+
+
+def test_what_a_model_says_when_it_refuses_is_printed(desk: ToolDesk, capsys: Captured) -> None:
+    desk.upstream.script = [plays(reply(Refusal("I would rather not."), finish="refusal"))]
+    assert main(["ask", "--tools", "tools.py", "--yes", "--quiet", "Do harm."]) == 0
+    assert capsys.readouterr().out == "I would rather not."

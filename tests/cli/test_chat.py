@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import socket
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -92,3 +94,17 @@ def test_the_options_of_the_command_are_its_own(tmp_path: Path) -> None:
         _, err = running.communicate(timeout=30)
     assert running.returncode == 2
     assert "error[usage]" in err
+
+
+def test_instructions_are_kept_above_all_topics(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.md"
+    rules.write_text("Use metres.\n")
+    with begun([*words(tmp_path, 0), "--instructions", str(rules)]) as running:
+        link = urlsplit(link_of(running))
+        token = link.query.removeprefix("token=")
+        request = Request(f"http://{link.netloc}/api/chat/topics", headers={"authorization": f"Bearer {token}"})
+        with urlopen(request) as answer:
+            topics = json.load(answer)
+        assert [each["instructions"] for each in topics if each["id"] == ""] == ["Use metres."]
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(30) == 0

@@ -4,7 +4,7 @@ from sightline.cli.driving import _exit_code, summary
 from sightline.errors import Code, Fault
 from sightline.loop.limits import Reached, Spent
 from sightline.loop.rounds import Ended, Round, Why
-from sightline.model.parts import Text
+from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage
@@ -32,6 +32,13 @@ def test_how_a_run_ended_is_its_exit_code(why: Why, code: int, said: str, capsys
     assert capsys.readouterr().err == said
 
 
+def test_a_run_that_was_cut_before_any_text_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    cut = ended("length", rounds=(Round(number=1, reply=reply(Thinking("Well"), Text(" "), finish="length")),))
+    assert _exit_code(cut) == 1
+    assert "there is no answer: the limit of tokens was reached before any text" in capsys.readouterr().err
+    assert _exit_code(ended("length", rounds=())) == 1
+
+
 def test_a_limit_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert _exit_code(ended("limit", reached=Reached("cost", 0.5, 0.6))) == 1
     assert "the limit of 0.5 US dollars is reached" in capsys.readouterr().err
@@ -57,4 +64,4 @@ def test_the_account_of_a_run_is_one_line() -> None:
     free = ended("answered", spent=Spent(seconds=1.0))
     assert summary(free, "local/m") == "local/m: 1 round, 0 tool calls, free, 1.00 s"
     unknown = ended("answered", spent=Spent(seconds=1.0, unmeasured=("cost",)))
-    assert summary(unknown, "x/m") == "x/m: 1 round, 0 tool calls, 1.00 s"
+    assert summary(unknown, "x/m") == "x/m: 1 round, 0 tool calls, cost unknown, 1.00 s"

@@ -14,7 +14,7 @@ from sightline.catalog.choose import Choice
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
-from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Received
+from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Received
 from sightline.store.entries import Noted
 from sightline.transport.embedded.process import EmbeddedModel, Turn
 from tests.engine_stage import EngineStage
@@ -343,7 +343,7 @@ def test_cancelling_closes_the_upstream_at_once(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await asking
         await upstream.gone()
-        assert stage.kinds()[-1] == "cancelled"
+        assert stage.facts()[-1] == ExchangeCancelled("interrupted")
 
     play(story, tmp_path)
 

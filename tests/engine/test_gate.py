@@ -18,6 +18,7 @@ from sightline.model.exchange import (
     AttemptStarted,
     Dropped,
     Edited,
+    ExchangeCancelled,
     ExchangeFinished,
     Received,
     Released,
@@ -207,7 +208,7 @@ def test_a_client_that_leaves_ends_its_hold_at_once(tmp_path: Path, stream: bool
         client.cancel()
         with pytest.raises(asyncio.CancelledError):
             await client
-        assert stage.kinds() == ["received", "held", "cancelled"]
+        assert stage.facts()[-1] == ExchangeCancelled("client_gone")
         assert not stage.relay.holds.waiting
         with pytest.raises(Fault, match="not held") as caught:
             let_go(stage, hold)
@@ -227,6 +228,7 @@ def test_when_the_server_ends_each_client_is_told_and_its_hold_is_cancelled(tmp_
         assert [client.result().status for client in clients] == [503, 503]
         assert is_error_of("anthropic", 503, clients[0].result().body)
         assert stage.kinds("x_1") == stage.kinds("x_2") == ["received", "held", "cancelled"]
+        assert stage.facts("x_1")[-1] == ExchangeCancelled("shutdown")
 
     play(story, tmp_path, "anthropic", clock=SteppingClock())
 

@@ -57,7 +57,7 @@ def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
 def test_only_the_first_end_counts() -> None:
     kept: list[Entry] = []
     live = lived(kept)
-    live.cancelled()
+    live.cancelled("client_gone")
     live.finished(Reply())
     live.failed(Fault(Code.NETWORK, "x"))
     assert [type(each.fact) for each in kept if isinstance(each, Noted)] == [Received, ExchangeCancelled]
@@ -147,7 +147,7 @@ def test_what_a_person_does_is_on_record_at_once() -> None:
     assert answered.fact == Answered(body.sha256)
     assert body.data == b'{"role":"assistant","parts":[{"type":"text","text":"the ***"}],"finish":"stop"}'
     live.dropped("no")
-    live.cancelled()
+    live.cancelled("client_gone")
     assert facts_in(kept)[-1] == Dropped("no")
 
 
@@ -182,7 +182,7 @@ def test_where_nothing_has_ended_there_is_nothing_to_conclude() -> None:
     live.postpone()
     live.conclude()
     assert not kept
-    live.cancelled()
+    live.cancelled("client_gone")
     assert [type(fact) for fact in facts_in(kept)] == [Received, ExchangeCancelled]
 
 

@@ -13,7 +13,14 @@ from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.engine.asked import Asked
 from sightline.errors import Code
-from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, FrameArrived, Received
+from sightline.model.exchange import (
+    AttemptStarted,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    FrameArrived,
+    Received,
+)
 from sightline.store.entries import Kept, Noted
 from sightline.transport.embedded.process import Turn
 from tests.fake_clock import FakeClock
@@ -399,6 +406,7 @@ def test_a_client_that_leaves_before_the_answer_began(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert stage.kinds() == ["received", "attempt", "cancelled"]
+        assert stage.facts()[-1] == ExchangeCancelled("client_gone")
         await stage.upstream.gone()
 
     play(story, tmp_path)

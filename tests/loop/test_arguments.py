@@ -73,3 +73,42 @@ def test_what_a_person_writes_is_held_to_the_schema_and_never_changed() -> None:
     assert "expected integer" in refused.text
     assert edited("x", COUNT) == Refused("'count' takes an object.")
     assert edited({}, SHELL) == Refused("'shell' takes text.")
+
+
+def test_the_text_of_a_function_that_stood_for_free_text_is_that_text() -> None:
+    assert asked("shell", '{"input": "rm x"}') == Accepted("rm x")
+    assert read(ToolCall("c", "shell", '{"input": "rm x"}', "custom"), TOOLBOX) == Accepted('{"input": "rm x"}')
+
+
+def test_what_the_provider_runs_is_not_run_here() -> None:
+    refused = asked("web_search", "{}", Toolbox((Definition(name="web_search", hosted="web_search"),)))
+    assert refused == Refused("The tool 'web_search' is run by the provider, and cannot be called here.")
+
+
+def test_a_null_in_strict_arguments_means_left_out_where_null_is_no_value() -> None:
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer"},
+            "name": {"type": ["string", "null"]},
+            "must": {"type": "null"},
+            "place": {"$ref": "#/$defs/P"},
+            "list": {"type": "array", "items": {"$ref": "#/$defs/P"}},
+            "gone": {"$ref": "#/$defs/missing"},
+            "self": {"$ref": "#/properties/self"},
+            "any": True,
+        },
+        "required": ["must"],
+        "$defs": {"P": {"type": "object", "properties": {"x": {"type": "number"}}}},
+    }
+    strict = Toolbox((Definition(name="f", schema=schema, strict=True),))
+    given = (
+        '{"n": null, "name": null, "must": null, "place": {"x": null}, "list": [{"x": null}, {"x": 1}], "any": null}'
+    )
+    accepted = asked("f", given, strict)
+    assert isinstance(accepted, Accepted)
+    assert accepted.arguments == {"name": None, "must": None, "place": {}, "list": [{}, {"x": 1}], "any": None}
+    assert [repair.pointer for repair in accepted.repairs] == ["/n", "/place/x", "/list/0/x"]
+    assert isinstance(asked("f", '{"must": null, "gone": 1}', strict), Refused)
+    loose = Toolbox((Definition(name="f", schema=schema),))
+    assert isinstance(asked("f", given, loose), Refused)

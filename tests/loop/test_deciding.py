@@ -19,7 +19,10 @@ def test_a_policy_asks_allows_or_denies() -> None:
     assert Deciding(Policy(otherwise="allow"), Cap()).ruling(call, CALL) != "ask"
     assert call.fate is None
     assert Deciding(Policy((Rule("*", "deny", reason="No."),)), Cap()).ruling(call, CALL) != "ask"
-    assert (call.fate, call.outcome) == ("denied", said("The user does not allow this call. No.", is_error=True))
+    assert (call.fate, call.outcome) == (
+        "denied",
+        said("A rule of this run does not allow this call. No.", is_error=True),
+    )
 
 
 def test_what_nobody_decides_is_cancelled() -> None:

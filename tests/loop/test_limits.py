@@ -44,7 +44,7 @@ def test_what_nobody_counts_cannot_be_limited() -> None:
     assert reached(Limits(), spent, BEFORE_ASK) is None
     found = reached(Limits(cost=0.5, behaviour="confirm"), spent, BEFORE_ASK)
     assert found == Reached("cost", 0.5, 0, is_unmeasured=True)
-    assert found.words == "the limit of 0.5 US dollars cannot be held: the provider does not tell"
+    assert found.words == "the limit of 0.5 US dollars cannot be held: the cost so far is not known"
 
 
 def test_a_limit_is_told_in_words() -> None:
@@ -61,3 +61,10 @@ def test_limits_that_mean_nothing_are_refused(wrong: float) -> None:
     Limits(requests=0).check()
     with pytest.raises(Fault, match="the limit of seconds is"):
         Limits(seconds=wrong).check()
+
+
+def test_a_cost_that_is_not_known_is_not_nothing() -> None:
+    assert Spent().known_cost == 0.0
+    assert Spent(cost=0.5).known_cost == 0.5
+    assert Spent(cost=0.5, unmeasured=("cost",)).known_cost is None
+    assert Reached("tokens", 5, 0, is_unmeasured=True).words.endswith("the provider does not tell")

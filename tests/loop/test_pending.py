@@ -33,8 +33,6 @@ def test_edited_arguments_are_what_goes_back() -> None:
     pending = Pending("1.1", count(1, "a"), "a", READY)
     pending.edit({"n": 2})
     assert pending.echo.arguments == '{"n":2}'
-    pending.edit("text")
-    assert pending.echo.arguments == "text"
     assert pending.ready is not None
     assert pending.ready.repairs == ()
 
@@ -42,9 +40,17 @@ def test_edited_arguments_are_what_goes_back() -> None:
 def test_each_way_not_to_run_has_its_words() -> None:
     pending = Pending("1.1", count(1, "a"), "a", READY)
     pending.deny("", Cap())
-    assert pending.outcome == said(DENIED, is_error=True)
+    assert pending.outcome == said(DENIED["user"], is_error=True)
     pending.exceed(Reached("cost", 1.5, 2.0), Cap())
     assert (pending.fate, pending.outcome) == (
         "limit",
         said("This call was not run: the limit of 1.5 US dollars is reached.", is_error=True),
     )
+
+
+def test_edited_free_text_goes_back_as_the_model_wrote_it() -> None:
+    for kind, arguments in (("custom", "ls -l"), ("function", '{"input":"ls -l"}')):
+        pending = Pending("1.1", ToolCall("a", "shell", "ls", kind), "a")  # type: ignore[arg-type]
+        pending.ready = Call(key="1.1", id="a", name="shell", arguments="ls")
+        pending.edit("ls -l")
+        assert pending.echo.arguments == arguments

@@ -400,7 +400,7 @@ def test_people_are_asked_and_their_decisions_are_followed() -> None:
 def test_a_rule_that_denies_asks_nobody() -> None:
     driver = Driver([calls(ToolCall("a", "edit_file", '{"filePath": "x"}'))])
     ended = driver.play(question(), plan(policy=ASKING))
-    assert results(ended.request) == [("a", "The user does not allow this call. Read only.")]
+    assert results(ended.request) == [("a", "A rule of this run does not allow this call. Read only.")]
     assert not any(isinstance(step, Approve | Use) for step in driver.steps)
 
 

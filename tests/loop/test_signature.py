@@ -8,8 +8,9 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.loop.signature import definition_of
-from sightline.loop.tool import definition_problems
+from sightline.loop.tool import Definition, definition_problems
 from sightline.model.json import JsonObject
+from sightline.model.tools import Grammar
 
 
 class Unit(enum.Enum):
@@ -187,3 +188,46 @@ def test_words_before_any_parameter_belong_to_none() -> None:
         """
 
     assert schema_of(odd)["properties"] == {"a": {"type": "integer", "description": "This one."}}
+
+
+# --- attributes that say more ---------------------------------------------------------------------
+
+
+def test_a_function_for_free_text_has_no_schema() -> None:
+    def query(text: str) -> str:
+        """Ask the database.
+
+        Args:
+            text: a query
+        """
+        return text
+
+    query.freeform = True  # type: ignore[attr-defined]
+    assert definition_of(query) == Definition(name="query", description="Ask the database.", kind="custom")
+    query.freeform = {"syntax": "lark", "definition": "start: /x/"}  # type: ignore[attr-defined]
+    assert definition_of(query).grammar == Grammar("lark", "start: /x/")
+
+
+def test_free_text_is_one_text_with_a_grammar_that_can_be_read() -> None:
+    def two(a: str, b: str) -> None: ...
+    def number(a: int) -> None: ...
+    def odd(a: str) -> None: ...
+
+    for function, freeform, words in (
+        (two, True, "takes one text"),
+        (number, True, "takes one text"),
+        (odd, {"syntax": "lark"}, "its grammar cannot be read"),
+        (odd, "lark", "its grammar cannot be read"),
+    ):
+        function.freeform = freeform  # type: ignore[attr-defined]
+        with pytest.raises(Fault, match=words):
+            definition_of(function)
+
+
+def test_a_function_can_be_strict() -> None:
+    def add(a: int, b: int = 0) -> int:
+        return a + b
+
+    assert definition_of(add).strict is None
+    add.strict = True  # type: ignore[attr-defined]
+    assert definition_of(add).strict is True

@@ -52,3 +52,14 @@ def test_bad_tools_are_reported_all_at_once() -> None:
 
 def test_a_tool_without_a_schema_takes_any_object() -> None:
     assert definition_problems(Definition(name="x")) == []
+
+
+def test_a_tool_that_the_api_has_by_itself_is_offered_once_in_whatever_dialect() -> None:
+    toolbox = Toolbox((Definition(name="web_search", hosted="web_search"), Definition(name="f", strict=True)))
+    search, function = toolbox.offered()
+    assert search == OpaqueTool("openai-responses", {"type": "web_search"})
+    assert isinstance(function, FunctionTool)
+    assert function.strict is True
+    there = OpaqueTool("gemini", {"googleSearch": {}})
+    assert toolbox.offered((there,)) == (there, function)
+    assert [each.is_remote for each in toolbox.definitions] == [True, False]

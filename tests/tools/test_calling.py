@@ -30,3 +30,9 @@ def test_what_json_spells_becomes_what_the_hints_say() -> None:
 def test_what_does_not_fit_is_an_error() -> None:
     with pytest.raises(msgspec.ValidationError):
         typed(plan, {"day": "tomorrow"})
+
+
+def test_a_text_is_the_only_argument() -> None:
+    def query(text: str) -> None: ...
+
+    assert typed(query, "select 1") == {"text": "select 1"}

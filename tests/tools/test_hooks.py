@@ -2,7 +2,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
-from threading import Event
+from threading import Event as Flag
 
 import pytest
 
@@ -14,8 +14,8 @@ from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply
 from sightline.model.request import Request
 from sightline.tools import child
-from sightline.tools.hook import Hook
-from sightline.tools.hooks import Hooks, Verdict
+from sightline.tools.hook import Event, Hook
+from sightline.tools.hooks import UNJUDGED, Hooks, Verdict
 from tests.tools.processes import STUBBORN, environment, is_gone, pids_in
 
 CALL = Call(key="1.1", id="a", name="run_command", arguments={"command": "ls"})
@@ -47,10 +47,6 @@ def before_tool(*does: object, timeout: float = 30.0) -> Verdict:
         ("""echo '{"stop":""}'""", Verdict(stop="")),
         ("echo not there >&2; exit 2", Verdict("deny", "not there")),
         ("echo also so; exit 2", Verdict("deny", "also so")),
-        (
-            "echo oops >&2; exit 1",
-            Verdict(warnings=("the before_tool hook `echo oops >&2; exit 1`: exit code 1: oops",)),
-        ),
     ],
 )
 def test_what_an_exit_code_means(command: str, verdict: Verdict) -> None:
@@ -64,25 +60,46 @@ def test_what_an_exit_code_means(command: str, verdict: Verdict) -> None:
         ("""echo '{"decison":"deny"}'""", "its answer is not understood: Object contains unknown field `decison`"),
         ("""echo '{"decision":"perhaps"}'""", "its answer is not understood"),
         ("kill -9 $$", "ended by signal 9"),
+        ("sh -c 'kill -9 $$'; exit $?", "exit code 137"),
         ("a\0b", "embedded null byte"),
+        ("echo sk-inside-the-hook >&2; exit 1", "exit code 1: sk-inside-the-hook"),
+        ("python3 -c 'raise SystemExit(3)'", "exit code 3"),
+        ("no-such-program-at-all", "exit code 127"),
+        ("/etc/passwd", "exit code 126"),
     ],
 )
-def test_a_hook_that_could_not_judge_is_reported_and_a_person_decides(command: str, words: str) -> None:
+def test_a_hook_that_could_not_judge_denies_and_a_person_is_told_why(command: str, words: str) -> None:
     verdict = before_tool(command)
-    assert verdict.decision == "ask"
+    assert (verdict.decision, verdict.reason, verdict.has_failed) == ("deny", UNJUDGED, True)
     assert words in verdict.warnings[0]
 
 
-def test_a_hook_that_takes_too_long_is_stopped() -> None:
+def test_a_hook_that_takes_too_long_is_stopped_and_denies() -> None:
     verdict = before_tool("exec sleep 600", timeout=0.05)
-    assert verdict.decision == "ask"
+    assert (verdict.decision, verdict.has_failed) == ("deny", True)
     assert "stopped: it took too long" in verdict.warnings[0]
 
 
-def test_a_folder_that_is_gone_is_reported_too(tmp_path: Path) -> None:
-    asked = hooks(Hook("before_request", "true"), folder=tmp_path / "gone")
-    verdict = asyncio.run(asked.before_request("r", 1, REQUEST))
-    assert verdict == Verdict(warnings=("the before_request hook `true`: No such file or directory",))
+@pytest.mark.parametrize("event", ["before_request", "after_reply"])
+def test_a_failing_hook_refuses_a_request_and_a_reply_too(tmp_path: Path, event: Event) -> None:
+    async def story() -> Verdict:
+        asked = hooks(Hook(event, "true"), folder=tmp_path / "gone")
+        if event == "after_reply":
+            return await asked.after_reply("r", 1, REPLY)
+        return await asked.before_request("r", 1, REQUEST)
+
+    warnings = (f"the {event} hook `true`: No such file or directory",)
+    assert asyncio.run(story()) == Verdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
+
+
+def test_a_failing_hook_at_the_end_neither_consents_nor_makes_the_model_go_on() -> None:
+    verdict = asyncio.run(hooks(Hook("stop", "exit 1")).stop("r", 1, REPLY, is_active=False))
+    assert (verdict.decision, verdict.has_failed) == ("", True)
+
+
+def test_a_failing_hook_after_a_tool_is_reported() -> None:
+    verdict = asyncio.run(hooks(Hook("after_tool", "exit 1")).after_tool("r", 1, CALL, said("x")))
+    assert (verdict.decision, len(verdict.warnings)) == ("", 1)
 
 
 # --- several --------------------------------------------------------------------------------------
@@ -92,10 +109,8 @@ def test_the_strictest_holds_and_of_changes_the_last() -> None:
     verdict = before_tool(
         """echo '{"decision":"allow","arguments":{"command":"one"},"context":"first"}'""",
         """echo '{"decision":"ask","arguments":{"command":"two"},"context":"second"}'""",
-        "exit 3",
     )
     assert (verdict.decision, verdict.arguments, verdict.context) == ("ask", {"command": "two"}, "first\nsecond")
-    assert len(verdict.warnings) == 1
     assert before_tool("echo no >&2; exit 2", "echo no >&2; exit 2", """echo '{"decision":"ask"}'""").reason == "no"
 
 
@@ -150,12 +165,16 @@ def test_a_command_reads_the_same(tmp_path: Path) -> None:
     assert (seen["event"], seen["round"], seen["is_active"]) == ("stop", 2, False)
 
 
-def test_to_refuse_the_end_takes_a_reason() -> None:
+def test_the_end_is_refused_with_a_reason_or_without() -> None:
     async def story(command: str) -> Verdict:
         return await hooks(Hook("stop", command)).stop("r", 1, REPLY, is_active=False)
 
     assert asyncio.run(story("echo run the tests first >&2; exit 2")) == Verdict("deny", "run the tests first")
-    without = asyncio.run(story("exit 2"))
+    assert asyncio.run(story("exit 2")) == Verdict("deny")
+
+
+def test_to_refuse_after_a_tool_takes_a_reason() -> None:
+    without = asyncio.run(hooks(Hook("after_tool", "exit 2")).after_tool("r", 1, CALL, said("x")))
     assert without.decision == ""
     assert "gives no reason" in without.warnings[0]
 
@@ -181,7 +200,7 @@ def test_functions_of_both_kinds_answer_like_commands() -> None:
 
 
 def test_a_function_that_raises_hangs_or_answers_nonsense_is_reported() -> None:
-    released = Event()
+    released = Flag()
 
     def broken(given: JsonObject) -> None:
         raise KeyError("x")
@@ -192,7 +211,8 @@ def test_a_function_that_raises_hangs_or_answers_nonsense_is_reported() -> None:
     def odd(given: JsonObject) -> object:
         return 7
 
-    assert before_tool(broken) == Verdict("ask", warnings=("the before_tool hook `broken`: KeyError: 'x'",))
+    warnings = ("the before_tool hook `broken`: KeyError: 'x'",)
+    assert before_tool(broken) == Verdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
     assert before_tool(stuck, timeout=0.01).warnings == ("the before_tool hook `stuck`: it took too long",)
     released.set()
     assert "not understood" in before_tool(odd).warnings[0]
@@ -223,7 +243,7 @@ def test_nothing_is_left_of_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             await asked.close()
         assert all(map(is_gone, pids_in(pids)))
         if how == "closed":
-            assert (await asking).decision == "ask"
+            assert (await asking).decision == "deny"
 
     asyncio.run(story())
     assert len(pids_in(pids)) == 2

@@ -424,3 +424,14 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, words
         file.write_bytes(content)
     with pytest.raises(Fault, match=words):
         asyncio.run(PythonFile(file, folder=tmp_path, environment={}).load())
+
+
+def test_a_function_for_free_text_is_given_the_text(tmp_path: Path) -> None:
+    source = """
+        def query(text: str) -> str:
+            return text.upper()
+
+        query.freeform = {"syntax": "regex", "definition": "[a-z]+"}
+    """
+    (outcome,) = used(tmp_path, source, Call(key="1", id="a", name="query", arguments="select"))
+    assert outcome.parts == (Text("SELECT"),)

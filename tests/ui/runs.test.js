@@ -38,9 +38,11 @@ test("a rule offers the folder of a path, and the very value of anything else", 
 
 test("limits and spendings in words", () => {
   assert.equal(reachedWords({ name: "requests", limit: 5, spent: 5 }), "The limit of 5 model requests is reached.");
-  assert.match(reachedWords({ name: "cost", limit: 1.5, spent: 0, is_unmeasured: true }), /\$1\.50 US dollars cannot be held/);
+  assert.match(reachedWords({ name: "cost", limit: 1.5, spent: 0, is_unmeasured: true }), /\$1\.50 US dollars cannot be held: the cost so far is not known/);
   const run = /** @type {Run} */ ({ spent: { requests: 2, tool_calls: 3, tokens: 1200, seconds: 4 }, limits: { requests: 4 } });
   assert.deepEqual(spendings(run).map(({ name, spent, limit, share }) => [name, spent, limit, share]), [["requests", "2", "4", 0.5], ["tool_calls", "3", "", null], ["tokens", "1,200", "", null], ["seconds", "4.00 s", "", null]]);
+  const unknown = spendings({ ...run, spent: { ...run.spent, cost: null } }).find(({ name }) => name === "cost");
+  assert.equal(unknown?.spent, "unknown");
   assert.deepEqual(["answered", "cancelled", "limit"].map((why) => toneOf({ state: "ended", why })), ["good", "", "bad"]);
   assert.equal(toneOf({ state: "running" }), "");
   assert.deepEqual([stateWords({ state: "running" }), stateWords({ state: "ended", why: "limit" }), stateWords({ state: "ended", why: "x" })], ["running", "stopped at a limit", "x"]);
@@ -49,6 +51,7 @@ test("limits and spendings in words", () => {
 test("what became of a call", () => {
   const fates = [{ fate: "ran", result: { text: "", is_error: true } }, { fate: "denied", result: null }, { fate: null, result: null, is_running: true, progress: "50 %" }, { fate: null }, { fate: "cut" }, { fate: "answered", result: { text: "", is_error: false } }];
   assert.deepEqual(fates.map((each) => Object.values(fateOf(/** @type {any} */ (each)))), [["failed", "error"], ["failed", "denied"], ["running", "50 %"], ["open", "waits"], ["open", "not run: cut off"], ["done", "answered by hand"]]);
+  assert.equal(fateOf(/** @type {any} */ ({ fate: "denied", denied_by: "hook" })).words, "denied by a hook");
 });
 
 test("rounds share the run's time between the model and its tools", () => {

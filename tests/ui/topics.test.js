@@ -33,9 +33,10 @@ test("what is typed can become a topic, unless it is one or hangs in the air", (
 });
 
 test("a topic has from above what it does not say itself", () => {
-  assert.deepEqual(inheritedFrom(TOPICS, "p"), { system_prompt: "", model: "m1", style_directives: [], parameters: { temperature: 0.5, top_p: 0.9 }, toolsets: ["files"] });
+  assert.deepEqual(inheritedFrom(TOPICS, "p"), { system_prompt: "", instructions: "", model: "m1", style_directives: [], parameters: { temperature: 0.5, top_p: 0.9 }, toolsets: ["files"] });
   assert.equal(inheritedFrom(TOPICS, "w").system_prompt, "Be brief.");
   assert.equal(inheritedFrom(TOPICS, "gone").model, "");
+  assert.equal(inheritedFrom([...TOPICS, { ...TOPICS[1], id: "x", instructions: "Use metres." }], "x").instructions, "Use metres.");
 });
 
 test("no topic can stand below itself, and only an empty one can go", () => {
@@ -51,7 +52,7 @@ test("a form says what is wrong, and what is left open stays open", () => {
   assert.deepEqual([form.system_prompt, form.model, form.directives, form.top_p, form.temperature], ["", null, null, "0.9", ""]);
   assert.deepEqual(problemsOf({ ...form, name: " ", temperature: "3", max_tokens: "1.5" }, false), { name: "A topic needs a name.", temperature: "A number from 0 to 2.", max_tokens: "A whole number from 1 to 10000000." });
   assert.deepEqual(problemsOf({ ...form, name: "" }, true), {});
-  assert.deepEqual(bodyOf({ ...form, directives: "One.\n\n Two. ", effort: "low" }), { name: "Plans", parent: "w", system_prompt: "", model: null, style_directives: ["One.", "Two."], toolsets: null, parameters: { top_p: 0.9, effort: "low" } });
+  assert.deepEqual(bodyOf({ ...form, directives: "One.\n\n Two. ", effort: "low" }), { name: "Plans", parent: "w", system_prompt: "", instructions: null, model: null, style_directives: ["One.", "Two."], toolsets: null, parameters: { top_p: 0.9, effort: "low" } });
   assert.equal(bodyOf(formOf(null, "w")).parent, "w");
 });
 

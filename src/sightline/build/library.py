@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from sightline.build.configured import Configuration, configuration
 from sightline.build.running import open_runner, tool_surroundings
 from sightline.build.tooling import open_tools, wanted_tools
-from sightline.catalog.compose import Prompt
+from sightline.catalog.choose import Choice
+from sightline.catalog.compose import Prompt, complete, conversation_of
 from sightline.engine.heard import Heard
 from sightline.engine.running.judging import Approval, Judging, nobody
 from sightline.errors import Code, Fault
@@ -60,6 +61,7 @@ def run(
     tools: Sequence[ToolSource] = (),
     model: str = "",
     system: str | None = None,
+    instructions: str = "",
     approve: Approval | None = None,
     limits: Limits | None = None,
     hooks: Sequence[Hook] = (),
@@ -78,6 +80,7 @@ def run(
             tools=tools,
             model=model,
             system=system,
+            instructions=instructions,
             approve=approve,
             limits=limits,
             hooks=hooks,
@@ -97,6 +100,7 @@ async def run_async(
     tools: Sequence[ToolSource] = (),
     model: str = "",
     system: str | None = None,
+    instructions: str = "",
     approve: Approval | None = None,
     limits: Limits | None = None,
     hooks: Sequence[Hook] = (),
@@ -109,12 +113,14 @@ async def run_async(
 ) -> RunResult:
     """Ask a model that may use tools.
 
-    `approve` decides about calls that no toolset allows: "yes", or a function of the call. `heard` gets each event of
-    the model's answers. `timeout` is for one call of a function in `tools`. `config`, `data` and `apart` are as on
-    the command line. A provider that fails raises its Fault; a run that ends by a limit does not.
+    `system` replaces the base instructions of the model's family, and `instructions` follow either; a Request brings
+    its own. `approve` decides about calls that no toolset allows: "yes", or a function of the call. `heard` gets each
+    event of the model's answers. `timeout` is for one call of a function in `tools`. `config`, `data` and `apart` are
+    as on the command line. A provider that fails raises its Fault; a run that ends by a limit does not.
     """
     loaded = configuration(config)
     choice = loaded.choice(model)
+    told = _Told(system, instructions, max_tokens)
     async with AsyncExitStack() as stack:
         equipment, rules = await _equipment(tools, loaded, timeout, stack)
         _refuse_unapproved(equipment, rules, approve)
@@ -122,7 +128,7 @@ async def run_async(
         runner = await stack.enter_async_context(open_runner(loaded, data, apart=apart))
         name = runner.make_id()
         ended = await runner.run(
-            prompt if isinstance(prompt, Request) else _prompt(prompt, system, max_tokens, loaded),
+            _whole(prompt, choice) if isinstance(prompt, Request) else _prompt(prompt, choice, loaded, told),
             choice,
             Plan(dialect=choice.dialect, policy=Policy(rules), limits=limits or Limits()),
             together(equipment),
@@ -145,7 +151,7 @@ def result_of(ended: Ended, run: str) -> RunResult:
         why=ended.why,
         rounds=ended.rounds,
         usage=usage_of(ended.rounds),
-        cost=None if "cost" in ended.spent.unmeasured else ended.spent.cost,
+        cost=ended.spent.known_cost,
         seconds=ended.spent.seconds,
         run=run,
         request=ended.request,
@@ -158,9 +164,32 @@ def usage_of(rounds: Sequence[Round]) -> Usage:
     return total_usage(each.usage for each in rounds)
 
 
-def _prompt(text: str, system: str | None, max_tokens: int | None, loaded: Configuration) -> Prompt:
-    instructions = system if system is not None else loaded.settings.ask.system or None
-    return Prompt((Message("user", (Text(text),)),), instructions=instructions, max_tokens=max_tokens)
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a program says besides its question."""
+
+    system: str | None
+    instructions: str
+    max_tokens: int | None
+
+
+def _prompt(text: str, choice: Choice, loaded: Configuration, told: _Told) -> Prompt:
+    ask = loaded.settings.ask
+    prompt = Prompt(
+        (Message("user", (Text(text),)),),
+        instructions=told.system if told.system is not None else ask.system or None,
+        user_instructions=told.instructions or ask.instructions,
+        max_tokens=told.max_tokens,
+    )
+    return replace(prompt, conversation=conversation_of(choice.model, prompt))
+
+
+def _whole(request: Request, choice: Choice) -> Request:
+    """A request of the program's own, with what every request of ours says where it is silent."""
+    conversation = conversation_of(choice.model, Prompt(request.messages))
+    return complete(
+        request, provider=choice.provider, facts=choice.facts, dialect=choice.dialect, conversation=conversation
+    )
 
 
 async def _equipment(
@@ -205,7 +234,8 @@ def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[Rule, ...], approve:
         hint = 'Say approve="yes", or give a function that decides.'
         raise Fault(Code.USAGE, f"approve cannot be {told!r}", hint=hint)
     allowed = {rule.tool for rule in rules}
-    asked = [each.name for source in tools for each in source.definitions if each.name not in allowed]
+    definitions = (each for source in tools for each in source.definitions if not each.is_remote)
+    asked = [each.name for each in definitions if each.name not in allowed]
     if asked and approve is None:
         hint = 'Say approve="yes", give a function that decides, or allow them in the table of their toolset.'
         raise Fault(Code.USAGE, f"nobody is there to approve calls of {', '.join(asked)}", hint=hint)

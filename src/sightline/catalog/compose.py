@@ -4,19 +4,23 @@ Nothing is added in secret: what the caller left out is left out, except where t
 quirks say what to send. What the model or its dialect cannot be asked for is refused here, before anything is sent.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from sightline.catalog.capabilities import refuse
 from sightline.catalog.facts import Facts, Family
-from sightline.catalog.provider import Provider
+from sightline.catalog.hosted_tools import FORMS, RESPONSES, HostedTool, hosted_kind
+from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
 from sightline.model.parts import CacheBreakpoint, Part, Refusal, Text, Thinking
 from sightline.model.request import Request
-from sightline.model.tools import OpaqueTool, Tool, ToolChoice
+from sightline.model.tools import CustomTool, OpaqueTool, Tool, ToolChoice
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 """Asks the Responses API to hand reasoning over, since our requests leave none of it with the provider."""
@@ -32,13 +36,15 @@ SUMMARIES = ("none", "auto", "concise", "detailed")
 class Prompt:
     """What a caller wants. None, or an empty word, means: not asked for.
 
-    `instructions` stand instead of the family's own; empty ones say that there are to be none. `effort`, `summary` and
-    `verbosity` are the words of the model; `conversation` is the id under which a provider may cache.
+    `instructions` replace the family's base instructions; empty ones say that there are to be none.
+    `user_instructions` follow either. `effort`, `summary` and `verbosity` are the words of the model; `conversation` is
+    the id under which a provider may cache.
     """
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
     instructions: str | None = None
+    user_instructions: str = ""
     output_schema: JsonObject | None = None
     output_name: str = OUTPUT_NAME
     output_strict: bool = True
@@ -64,7 +70,7 @@ class Means:
     """What can be said in a dialect at all: these sampling options, these efforts (None: any word), these summaries.
 
     `strict_schemas`: an output schema has a name and may be strict or not. `one_call`: calls can be held to one at a
-    time.
+    time. `cache_key`: a request can name its conversation. `custom_tools`: tools may take free text.
     """
 
     options: frozenset[str]
@@ -73,22 +79,34 @@ class Means:
     verbosity: bool = False
     strict_schemas: bool = False
     one_call: bool = True
-    store: bool = True
     cache_key: bool = False
+    custom_tools: bool = False
 
+
+_INSTEAD: Mapping[HostedTool, str] = {
+    "local_shell": "Offer run_command, which any model that calls functions can use.",
+    "web_search": "Leave it out, or choose a model that searches.",
+}
 
 _DRAWING = frozenset({"max_tokens", "temperature", "top_p"})
 _PENALTIES = frozenset({"presence_penalty", "frequency_penalty"})
 _SAMPLING = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
 
 MEANS: Mapping[str, Means] = {
-    "openai-chat": Means(_DRAWING | _PENALTIES | {"stop", "seed"}, verbosity=True, strict_schemas=True, cache_key=True),
-    "openai-responses": Means(_DRAWING, summaries=SUMMARIES, verbosity=True, strict_schemas=True, cache_key=True),
+    "openai-chat": Means(
+        _DRAWING | _PENALTIES | {"stop", "seed"},
+        verbosity=True,
+        strict_schemas=True,
+        cache_key=True,
+        custom_tools=True,
+    ),
+    "openai-responses": Means(
+        _DRAWING, summaries=SUMMARIES, verbosity=True, strict_schemas=True, cache_key=True, custom_tools=True
+    ),
     "anthropic": Means(
         _DRAWING | {"top_k", "stop"},
         efforts=("none", "low", "medium", "high", "xhigh", "max"),
         summaries=("none", "auto"),
-        store=False,
     ),
     "gemini": Means(
         _DRAWING | _PENALTIES | {"top_k", "stop", "seed"},
@@ -109,13 +127,71 @@ def compose(prompt: Prompt, *, provider: Provider, family: Family, facts: Facts,
     request = Request(
         model=model,
         messages=(*composing.instructions(), *prompt.messages),
-        tools=prompt.tools,
+        tools=composing.tools(),
         tool_choice=composing.tool_choice(),
         parallel_tool_calls=composing.parallel(),
         options=composing.options(),
     )
     refuse(request, facts, model)
     return request
+
+
+def complete(request: Request, *, provider: Provider, facts: Facts, dialect: str, conversation: str) -> Request:
+    """A request that a caller wrote whole, with what every request of our own says: what the provider may store, that
+    it hands over its reasoning, and the conversation that it belongs to. What the caller has said stays."""
+    quirks, said = provider.quirks, request.options
+    options = msgspec.structs.replace(
+        said,
+        store=_store(quirks, dialect) if said.store is None else said.store,
+        include=_include(facts, said.reasoning, dialect) if said.include is None else said.include,
+        cache_key=_cache_key(conversation, quirks, dialect) if said.cache_key is None else said.cache_key,
+    )
+    return msgspec.structs.replace(request, options=options)
+
+
+def base_instructions(family: Family, tools: tuple[Tool, ...]) -> str:
+    """What the family is told where the caller has no instructions instead."""
+    needs_more = family.needs_special_apply_patch_instructions and PATCH_TOOL not in _tool_names(tools)
+    return "\n".join(filter(None, (family.base_instructions, family.tool_instructions if needs_more else "")))
+
+
+def full_instructions(base: str, user: str) -> str:
+    """Base instructions with the user's own after them."""
+    return "\n\n".join(text for text in (base, user) if text.strip())
+
+
+def conversation_of(model: str, prompt: Prompt) -> str:
+    """An id for the conversation that begins with this prompt. It depends on nothing else, so that a preview and the
+    request that is sent have the same one."""
+    began = [model, prompt.instructions, prompt.user_instructions, msgspec.to_builtins(prompt.messages)]
+    return f"c_{hashlib.sha256(msgspec.json.encode(began)).hexdigest()[:32]}"
+
+
+def _store(quirks: Quirks, dialect: str) -> bool | None:
+    """What `store` says. Chat Completions stores nothing unless it is told to, and many providers refuse the field:
+    there it is said only to those that are known to take it. What Azure needs to find items again, Chat does not."""
+    match dialect:
+        case "openai-responses":
+            return False if quirks.store is None else quirks.store
+        case "openai-chat":
+            return None if quirks.store is None else False
+        case _:
+            return None
+
+
+def _include(facts: Facts, reasoning: Reasoning | None, dialect: str) -> tuple[str, ...] | None:
+    if dialect != "openai-responses":
+        return None
+    return (ENCRYPTED_REASONING,) if facts.reasoning or reasoning else ()
+
+
+def _cache_key(conversation: str, quirks: Quirks, dialect: str) -> str | None:
+    """The conversation, where the provider takes `prompt_cache_key`: in Responses unless it is known to refuse it, in
+    Chat Completions if it is known to take it."""
+    takes = quirks.cache_key
+    if takes is None:
+        takes = dialect == "openai-responses"
+    return conversation or None if takes and MEANS[dialect].cache_key else None
 
 
 def _is_empty(message: Message) -> bool:
@@ -156,14 +232,31 @@ class _Composing:
         self._is_responses = dialect == "openai-responses"
 
     def instructions(self) -> tuple[Message, ...]:
-        """The caller's instructions or the family's, as a first system message; none where they are empty."""
-        prompt, family = self._prompt, self._family
-        text = prompt.instructions
-        if text is None:
-            needs_more = family.needs_special_apply_patch_instructions and PATCH_TOOL not in _tool_names(prompt.tools)
-            more = family.tool_instructions if needs_more else ""
-            text = "\n".join(filter(None, (family.base_instructions, more)))
+        """All instructions as a first system message; none where they are empty."""
+        prompt = self._prompt
+        base = base_instructions(self._family, prompt.tools) if prompt.instructions is None else prompt.instructions
+        text = full_instructions(base, prompt.user_instructions)
         return (Message("system", (Text(text),), bare=True),) if text.strip() else ()
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools, those that the model's API has by itself in the words of the dialect."""
+        return tuple(self._tool(tool) for tool in self._prompt.tools)
+
+    def _tool(self, tool: Tool) -> Tool:
+        kinds = self._facts.tool_kinds
+        # Dialects without tools for free text are written with a function instead, which any model takes.
+        if isinstance(tool, CustomTool) and self._means.custom_tools and kinds is not None and "custom" not in kinds:
+            hint = "Offer it as a function, or choose a model that takes free text."
+            raise self._refusal(f"the tool {tool.name!r} cannot be offered", "the model takes functions only", hint)
+        is_ours = isinstance(tool, OpaqueTool) and tool.dialect in (RESPONSES, self._dialect)
+        kind = hosted_kind(tool) if is_ours else None
+        if kind is None:
+            return tool
+        form = FORMS[kind].get(self._dialect)
+        if form is None or (kinds is not None and kind not in kinds):
+            what = f"the tool {kind!r} cannot be offered"
+            raise self._refusal(what, "the model does not have it", _INSTEAD[kind])
+        return OpaqueTool(self._dialect, form)
 
     def tool_choice(self) -> ToolChoice | None:
         """The caller's choice; the Responses API is told the usual one explicitly."""
@@ -184,31 +277,29 @@ class _Composing:
     def parallel(self) -> bool | None:
         """Whether calls may come in parallel; the Responses API is told that they may not unless somebody wants it."""
         wish, choice = self._prompt.parallel_tool_calls, self._prompt.tool_choice
-        if not self._prompt.tools or (choice is not None and choice.mode == "none"):
+        can_call = bool(self._prompt.tools) and (choice is None or choice.mode != "none")
+        if not can_call and not self._is_responses:
             return None
-        can_say = self._means.one_call and self._quirks.parallel_tool_calls
-        if can_say:
-            return False if wish is None and self._is_responses else wish
-        if wish is False:
+        if self._means.one_call and self._quirks.parallel_tool_calls:
+            return bool(wish and can_call) if self._is_responses else wish
+        if wish is False and can_call:
             why = "the provider cannot be asked for it"
             raise self._refusal("calls cannot be held to one at a time", why, "Leave parallel_tool_calls out.")
         return None
 
     def options(self) -> Options:
         """Everything that is neither a message nor a tool."""
-        prompt, quirks, means = self._prompt, self._quirks, self._means
+        prompt, quirks = self._prompt, self._quirks
         reasoning = self._reasoning()
-        store = quirks.store if means.store else None
         counts = self._dialect == "openai-chat" and prompt.stream and quirks.stream_usage
-        takes_key = means.cache_key and (self._is_responses or quirks.cache_key)
         return Options(
             **self._sampling(),  # type: ignore[arg-type] # each is what the prompt has under the same name
             format=self._format(),
             reasoning=reasoning,
             verbosity=self._verbosity(),
-            store=False if store is None and self._is_responses else store,
-            include=(ENCRYPTED_REASONING,) if self._is_responses and (self._facts.reasoning or reasoning) else None,
-            cache_key=prompt.conversation or None if takes_key else None,
+            store=_store(quirks, self._dialect),
+            include=_include(self._facts, reasoning, self._dialect),
+            cache_key=_cache_key(prompt.conversation, quirks, self._dialect),
             stream=prompt.stream,
             include_usage=True if counts else None,
         )

@@ -41,6 +41,9 @@ Sampler: TypeAlias = Literal[
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "budget", "off"]
 """How a Claude model can be told to think: as it sees fit, between tool calls only, up to a budget, or not at all."""
 
+ToolKindName: TypeAlias = Literal["custom", "local_shell", "web_search"]
+"""Kinds of tools beside functions: free text, commands that the client runs, and a search that the provider runs."""
+
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
@@ -99,7 +102,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     Where `nearest_tokenizer` stands in, its count is taken times `token_ratio`, give or take the share `token_spread`.
     A role is one token more than `message_tokens`; `assistant_tokens` come on top for a message of the assistant, and
     `tools_tokens` (`chat_tools_tokens` through Chat Completions), `schema_tokens` and `thinking_tokens` once for a
-    request with tools, with a schema for its answer, or with reasoning on.
+    request with tools, with a schema for its answer, or with reasoning on. `tool_kinds` are those that it takes beside
+    functions.
 
     What the model answers with an error: the options in `refuses`, and those in `refuses_while_reasoning` unless its
     effort is none (`reasons_unasked` says whether it reasons where a request names no effort); with `one_sampler`
@@ -113,6 +117,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     max_output: Limit | None = None
     input: tuple[Modality, ...] | None = None
     tools: bool | None = None
+    tool_kinds: tuple[ToolKindName, ...] | None = None
     reasoning: bool | None = None
     efforts: tuple[str, ...] | None = None
     verbosity: bool | None = None

@@ -20,12 +20,14 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """In what a provider differs from its dialect, as named flags.
 
     `thinking_field`: the message field in which it takes reasoning back. `max_tokens_field`: the chat field for the
-    limit of the reply. `store`: what our own Responses requests say there. `developer_role`: it knows that role.
+    limit of the reply. `store`: what our own Responses requests say there, false where it is None; our own chat
+    requests say false if it is not None. `developer_role`: it knows that role.
     `stream_usage`: it takes `stream_options.include_usage`. `parallel_tool_calls`: it takes that field. `cache_key`: it
-    takes `prompt_cache_key`. `responses_indices`: its Responses events carry indices. `reports_length`: it says when a
-    reply was cut by the limit. `counts_tokens`: it has the dialect's way to ask for the tokens of a request.
-    `call_seals`: it takes the seals of tool calls back. `vendor_rules`: it refuses all that the vendor of its dialect
-    refuses; other servers of a dialect often take more.
+    takes `prompt_cache_key`; where it is None, our own Responses requests have one and others have none.
+    `responses_indices`: its Responses events carry indices. `reports_length`: it says when a reply was cut by the
+    limit. `counts_tokens`: it has the dialect's way to ask for the tokens of a request. `call_seals`: it takes the
+    seals of tool calls back. `vendor_rules`: it refuses all that the vendor of its dialect refuses; other servers of a
+    dialect often take more.
     """
 
     thinking_field: str = ""
@@ -34,7 +36,7 @@ class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     developer_role: bool = True
     stream_usage: bool = True
     parallel_tool_calls: bool = True
-    cache_key: bool = False
+    cache_key: bool | None = None
     responses_indices: bool = True
     reports_length: bool = True
     counts_tokens: bool = False

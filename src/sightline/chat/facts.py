@@ -6,6 +6,7 @@ import msgspec
 
 from sightline.chat.pair import Answer, Flag, Hand, MessagePair, Star, Trouble
 from sightline.chat.topics import Topic
+from sightline.errors import CancelReason
 from sightline.model.parts import Part
 
 
@@ -34,11 +35,12 @@ class PairFailed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
 
 
 class PairCancelled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="cancelled"):
-    """A person broke it off; what had come stays, marked as partial."""
+    """It was broken off, usually by a person; what had come stays, marked as partial."""
 
     id: str
     partial: Answer | None = None
     exchange: str = ""
+    reason: CancelReason = "user"
 
 
 class PairReasked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="reasked"):

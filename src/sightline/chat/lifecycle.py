@@ -92,12 +92,12 @@ def _ended(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -
         return replaced(pair, state="complete", trouble=None, exchange=exchange)
     partial = fact.partial if fact.partial is not None and fact.partial.messages else None
     exchange = fact.exchange or pair.exchange
-    trouble = fact.trouble if isinstance(fact, PairFailed) else CANCELLED
+    trouble = fact.trouble if isinstance(fact, PairFailed) else replaced(CANCELLED, reason=fact.reason)
     if pair.answer is not None:  # it was asked again, and what it had stays
         earlier = pair.earlier if partial is None else (*pair.earlier, partial)
         return replaced(pair, earlier=earlier, asking="", state="complete", trouble=trouble, exchange=exchange)
     if isinstance(fact, PairCancelled) and partial is not None:
-        partial = replaced(partial, finish="cancelled")
+        partial = replaced(partial, finish="cancelled", reason=fact.reason)
         return replaced(pair, answer=partial, state="complete", trouble=None, exchange=exchange)
     return replaced(pair, answer=partial, state="error", trouble=trouble, exchange=exchange)
 

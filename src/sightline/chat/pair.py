@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from sightline.errors import CancelReason
 from sightline.model.message import Message
 from sightline.model.parts import Citation, Part, Text, Thinking, ToolCall
 from sightline.model.reply import Reply
@@ -16,12 +17,14 @@ Star: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=3)]
 
 
 class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why there is no answer. `code` is shown in brackets, `label` is its coarse class, `hint` what to do next."""
+    """Why there is no answer. `code` is shown in brackets, `label` is its coarse class, `hint` what to do
+    next, `reason` why it was cancelled."""
 
     code: str
     message: str
     label: str = "unknown"
     hint: str = ""
+    reason: CancelReason | None = None
 
     @property
     def line(self) -> str:
@@ -32,9 +35,9 @@ class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What was answered: the assistant's messages, with the tool rounds between them, as they can be sent again.
 
-    `finish` is why it ended; `cancelled` marks one that a person broke off. `exchange` is the record of its sending,
-    `predicted` what its prompt was thought to take, beside what `usage` says of it. `run` is the run with tools that it
-    came out of, where it did: then `usage` is of all its requests, and `predicted` of the first.
+    `finish` is why it ended; `cancelled` marks one that was broken off, for that `reason`. `exchange` is the record of
+    its sending, `predicted` what its prompt was thought to take, beside what `usage` says of it. `run` is the run with
+    tools that it came out of, where it did: then `usage` is of all its requests, and `predicted` of the first.
     """
 
     messages: tuple[Message, ...] = ()
@@ -46,6 +49,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     at: float = 0.0
     seconds: float | None = None
     run: str = ""
+    reason: CancelReason | None = None
 
     @property
     def text(self) -> str:

@@ -33,8 +33,8 @@ class Plan:
     """Nothing that happens after a send has begun changes it: not the filter, the model, a setting nor the history.
 
     `items` are the predicted pairs from the oldest on, `visible_count` is how many pairs were visible. `aut` is what
-    is planned for the prompt, `prompt` its whole estimate. `flattened` are the pairs whose tool rounds this model
-    cannot be shown, because no tools go along; their words are sent.
+    is planned for the prompt, `prompt` its whole estimate. `conversation` names it to the provider. `flattened` are the
+    pairs whose tool rounds this model cannot be shown, because no tools go along; their words are sent.
     """
 
     model: str
@@ -50,6 +50,7 @@ class Plan:
     prompt: Estimate
     aut: int
     flattened: tuple[str, ...] = ()
+    conversation: str = ""
 
     @property
     def history_tokens(self) -> int:
@@ -83,6 +84,7 @@ class Plan:
             max_tokens=told.max_tokens,
             effort=told.effort,
             verbosity=told.verbosity,
+            conversation=self.conversation,
             stream=stream,
         )
 
@@ -111,6 +113,7 @@ def plan_of(view: View, text: str, attachments: tuple[Part, ...] = (), *, before
         asked=asked,
         prompt=prompt,
         aut=sizer.cautious(prompt),
+        conversation=f"chat_{view.topic}" if view.topic else "chat",
         flattened=tuple(pair.id for pair in included if not sizer.has_rounds and has_rounds(pair)),
     )
 

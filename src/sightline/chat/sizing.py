@@ -32,8 +32,11 @@ class Sizer:
         settings: ChatSettings,
         tools: tuple[Tool, ...] = (),
         calibration: Ratio | None = None,
+        base_instructions: str = "",
     ) -> None:
         self.dialect = dialect
+        self.base_instructions = base_instructions
+        """What the model's family is told where no topic has a system prompt."""
         self.tools = tools
         self.has_rounds = takes_rounds(dialect, has_tools=bool(tools))
         """Whether earlier calls of tools go along to this model."""

@@ -29,13 +29,15 @@ class Parameters(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class Topic(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """One topic. Of `system_prompt`, `model`, `style_directives` and `toolsets`, None is as above it; an empty text is
-    none. `toolsets` are names of the configuration."""
+    """One topic. Of `system_prompt`, `instructions`, `model`, `style_directives` and `toolsets`, None is as above it;
+    an empty text is none. A system prompt replaces the base instructions of the model's family, `instructions` follow
+    either. `toolsets` are names of the configuration."""
 
     id: str
     name: str = ""
     parent: str = ROOT
     system_prompt: str | None = None
+    instructions: str | None = None
     model: str | None = None
     style_directives: tuple[str, ...] | None = None
     toolsets: tuple[str, ...] | None = None
@@ -43,9 +45,12 @@ class Topic(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Inherited(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What holds in a topic, whoever of those above it said so."""
+    """What holds in a topic, whoever of those above it said so. Without `has_system_prompt` none of them has one, not
+    even an empty one."""
 
     system_prompt: str = ""
+    has_system_prompt: bool = False
+    instructions: str = ""
     model: str = ""
     style_directives: tuple[str, ...] = ()
     toolsets: tuple[str, ...] = ()
@@ -135,6 +140,8 @@ class Topics:
         for each in (self._topics[ROOT], *(self._topics[above] for above in reversed(self._above(topic)))):
             told = Inherited(
                 system_prompt=told.system_prompt if each.system_prompt is None else each.system_prompt,
+                has_system_prompt=told.has_system_prompt or each.system_prompt is not None,
+                instructions=told.instructions if each.instructions is None else each.instructions,
                 model=told.model if each.model is None else each.model,
                 style_directives=told.style_directives if each.style_directives is None else each.style_directives,
                 toolsets=told.toolsets if each.toolsets is None else each.toolsets,

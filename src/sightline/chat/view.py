@@ -120,7 +120,7 @@ class View:
     @property
     def prelude(self) -> str:
         """What is said before the conversation."""
-        return compose_system_prelude(self.inherited, self._settings)
+        return compose_system_prelude(self.inherited, self._settings, self._sizer.base_instructions)
 
     @property
     def room(self) -> Room:

@@ -21,6 +21,12 @@ from sightline.model.report import Report
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
+CUT_SHORT = "note: the answer was cut at its limit of tokens; allow more with --max-tokens"
+CUT_BEFORE_TEXT = (
+    "note: there is no answer: the limit of tokens was reached before any text; allow more with --max-tokens, or ask "
+    "for less thinking with --effort"
+)
+
 
 class AnswerView:
     """Shows one answer. In a pipe stdout gets the model's words exactly; a terminal gets no control characters."""

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_apart, add_shared, count, number
+from sightline.cli.options import add_apart, add_shared, count, instructions_in, number
 from sightline.cli.terminal import read, say, write
 from sightline.cli.tool_options import add_tool_options, has_tools, refuse_without_tools
 from sightline.errors import Code, Fault
@@ -30,7 +30,12 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "shown, approved, run and sent back until it has answered.",
     )
     command.add_argument("-m", "--model", default="", metavar="MODEL", help="a model, or PROVIDER/MODEL")
-    command.add_argument("-s", "--system", metavar="SYSTEM", help="instructions for the model")
+    command.add_argument(
+        "-s", "--system", metavar="SYSTEM", help="the system prompt, in place of what the model's family is told"
+    )
+    command.add_argument(
+        "--instructions", metavar="TEXT|FILE", help="your instructions, after the system prompt or the family's"
+    )
     command.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="attach a file; repeatable")
     command.add_argument("--max-tokens", type=count, metavar="N", help="the most tokens of the answer")
     command.add_argument("--temperature", type=number, metavar="T", help="how freely the model chooses its words")
@@ -62,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     loaded = configuration(arguments.config)
     choice = loaded.choice(arguments.model)
-    prompt, is_shown = _prompt(arguments, loaded), arguments.dry_run or arguments.form
+    prompt, is_shown = _prompt(arguments, loaded, choice.model), arguments.dry_run or arguments.form
     if has_tools(arguments):
         from sightline.cli.asking_with_tools import asked, offered
 
@@ -79,17 +84,21 @@ def run(arguments: argparse.Namespace) -> int:
     return _show(arguments, final(ready, arguments.data, session=SESSION), loaded)
 
 
-def _prompt(arguments: argparse.Namespace, loaded: "Configuration") -> "Prompt":
-    from sightline.catalog.compose import Prompt
+def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) -> "Prompt":
+    from dataclasses import replace
+
+    from sightline.catalog.compose import Prompt, conversation_of
     from sightline.cli.attachments import attached
     from sightline.model.message import Message
     from sightline.model.parts import Text
 
     text = arguments.prompt if arguments.prompt != "-" else _stdin()
     parts = (*attached(arguments.file), *([Text(text)] if text else []))
-    return Prompt(
+    asked = loaded.settings.ask
+    prompt = Prompt(
         messages=(Message("user", parts),) if parts else (),
-        instructions=arguments.system if arguments.system is not None else loaded.settings.ask.system or None,
+        instructions=arguments.system if arguments.system is not None else asked.system or None,
+        user_instructions=instructions_in(arguments.instructions, asked.instructions),
         output_schema=_schema(arguments.schema),
         effort=arguments.effort,
         verbosity=arguments.verbosity,
@@ -97,10 +106,12 @@ def _prompt(arguments: argparse.Namespace, loaded: "Configuration") -> "Prompt":
         temperature=arguments.temperature,
         stream=not arguments.no_stream,
     )
+    # A question without tools is one request, and no conversation.
+    return replace(prompt, conversation=conversation_of(model, prompt)) if has_tools(arguments) else prompt
 
 
 def _refuse_half_characters(arguments: argparse.Namespace) -> None:
-    for name in ("prompt", "system", "model", "effort", "verbosity"):
+    for name in ("prompt", "system", "instructions", "model", "effort", "verbosity"):
         try:
             (getattr(arguments, name) or "").encode()
         except UnicodeEncodeError:
@@ -231,13 +242,17 @@ def _ignore(_event: object) -> None:
 
 def _ended(reply: "Reply") -> int:
     """The exit code; an answer that is not whole is never a success in silence."""
+    from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
     from sightline.cli.program import EXIT_FAILED
+    from sightline.model.parts import Text
 
     if reply.fault is not None:
         raise reply.fault
     match reply.choice.finish:
         case "length":
-            say("note: the answer was cut at its limit of tokens; allow more with --max-tokens")
+            has_words = any(isinstance(part, Text) and part.text.strip() for part in reply.choice.parts)
+            say(CUT_SHORT if has_words else CUT_BEFORE_TEXT)
+            return 0 if has_words else EXIT_FAILED
         case "content_filter":
             say("note: the provider's filter stopped the answer")
             return EXIT_FAILED

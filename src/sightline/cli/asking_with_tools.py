@@ -115,7 +115,7 @@ def policy_of(tools: Opened, kept: Sequence[KeptRule], arguments: argparse.Names
 def refuse_unattended(tools: Opened, policy: Policy, typing: Keyboard | None) -> None:
     """Where nobody can be asked, every tool must be allowed before anything begins."""
     allowed = {rule.tool for rule in policy.rules if rule.ruling == "allow"}
-    asked = [each.name for each in tools.definitions if each.name not in allowed]
+    asked = [each.name for each in tools.definitions if each.name not in allowed and not each.is_remote]
     if asked and policy.otherwise != "allow" and typing is None:
         hint = "Add --yes, or name them under `allow` in the toolset's table of sightline.toml."
         raise Fault(Code.USAGE, f"nobody is there to approve calls of {', '.join(asked)}", hint=hint)

@@ -5,13 +5,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sightline.cli.options import add_shared
+from sightline.cli.options import add_shared, instructions_in
 from sightline.cli.terminal import say, write
+from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from threading import Event
 
+    from sightline.cli.shared_server import SharedServer
+
 PLACE = "#/chat"
+_PATIENCE = 10
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -21,6 +25,11 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="open the chat in a browser",
         description="Open the chat of the server that runs with this data folder. Where none runs, one is started and "
         "ends with Ctrl-C. The link to the page is printed.",
+    )
+    command.add_argument(
+        "--instructions",
+        metavar="TEXT|FILE",
+        help="your instructions for every topic, kept until they are changed; they follow the system prompt",
     )
     command.add_argument("--no-open", action="store_true", help="print the link, and open no browser")
     command.add_argument("--apart", action="store_true", help="start a server of its own, also where one runs already")
@@ -49,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
             at.host, 0 if arguments.apart else at.port, folder, options=options, environment=os.environ
         ) as server,
     ):
+        if arguments.instructions is not None:
+            _instruct(server, instructions_in(arguments.instructions))
         link = f"{server.link}{PLACE}"
         write(f"{link}\n".encode(), ends_line=False)
         if not arguments.no_open:
@@ -57,6 +68,29 @@ def run(arguments: argparse.Namespace) -> int:
             say("The chat is there until Ctrl-C.")
             asked.wait()
     return 0
+
+
+def _instruct(server: "SharedServer", text: str) -> None:
+    """Have the server keep the instructions above all topics."""
+    import http.client
+    import json
+    from urllib.parse import urlsplit
+
+    at = urlsplit(server.url)
+    connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=_PATIENCE)
+    headers = {"authorization": f"Bearer {server.token}", "content-type": "application/json"}
+    try:
+        connection.request("PUT", "/api/chat/topics", json.dumps({"instructions": text}), headers)
+        answer = connection.getresponse()
+        status, said = answer.status, answer.read()
+    except OSError as error:
+        hint = "Is the server still running? Try again."
+        raise Fault(Code.NETWORK, f"the server did not take the instructions: {error}", hint=hint) from None
+    finally:
+        connection.close()
+    if status >= http.client.BAD_REQUEST:
+        hint = "Is the running server of the same version?"
+        raise Fault(Code.USAGE, f"the server refused the instructions: {said.decode(errors='replace')}", hint=hint)
 
 
 @contextmanager

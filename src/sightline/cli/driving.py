@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from sightline.build.library import usage_of
+from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
 from sightline.cli.keyboard import Keyboard
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
 from sightline.cli.run_view import RunView
@@ -60,7 +61,7 @@ class Driving:
     def leave(self) -> None:
         """Stop after the step, so that the run can be taken up again."""
         self._is_left = True
-        self._runner.leave(self._run)
+        self._runner.leave(self._run, reason="interrupted")
 
     async def through(self, work: Coroutine[object, object, Ended]) -> int:
         """Drive the run to its end; the exit code says how it went."""
@@ -108,6 +109,8 @@ class Driving:
 
     def _cut(self, task: "asyncio.Task[Ended]", by: signal.Signals) -> None:
         self._cut_by = by
+        with suppress(Fault):  # it has not begun, or has just ended
+            self._runner.cancel_because(self._run, "interrupted")
         task.cancel()
 
     # --- the end ---
@@ -136,8 +139,8 @@ def summary(ended: Ended, name: str) -> str:
         for count, what in ((usage.input_tokens, "tokens in"), (usage.output_tokens, "out"))
         if count is not None
     ]
-    if "cost" not in spent.unmeasured:
-        told.append("free" if spent.cost == 0 else money(spent.cost))
+    cost = spent.known_cost
+    told.append("cost unknown" if cost is None else "free" if cost == 0 else money(cost))
     return f"{name}: {', '.join(told)}, {spent.seconds:.2f} s"
 
 
@@ -157,8 +160,9 @@ def _exit_code(ended: Ended) -> int:
         case "answered" | "refusal":
             return 0
         case "length":
-            say("note: the answer was cut at its limit of tokens; allow more with --max-tokens")
-            return 0
+            has_words = bool(ended.rounds and ended.rounds[-1].text.strip())
+            say(CUT_SHORT if has_words else CUT_BEFORE_TEXT)
+            return 0 if has_words else EXIT_FAILED
         case "content_filter":
             say("note: the provider's filter stopped the answer")
         case "limit":

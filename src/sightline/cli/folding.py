@@ -17,6 +17,7 @@ _FATES = {
     "limit": "not run",
     "cut": "not run, the reply was cut",
 }
+_DENIED = {"hook": "denied by a hook", "rule": "denied by a rule", "nobody": "denied, no one is there to approve it"}
 
 
 def call_line(name: str, arguments: JsonObject | str) -> str:
@@ -42,7 +43,8 @@ def result_lines(name: str, outcome: Outcome | None, *, how: str = "") -> str:
 
 def record_lines(record: CallRecord) -> str:
     """A call that is over, by what became of it."""
-    return result_lines(record.name, record.outcome, how=_FATES.get(record.fate, ""))
+    how = _DENIED.get(record.denied_by or "", _FATES.get(record.fate, ""))
+    return result_lines(record.name, record.outcome, how=how)
 
 
 def _whole(outcome: Outcome) -> str:

@@ -1,7 +1,14 @@
-"""Options that every command understands, and the numbers that options take."""
+"""Options that every command understands, and the values that options take."""
 
 import argparse
 import math
+import re
+
+from sightline.cli.terminal import read
+from sightline.errors import Code, Fault
+
+_FILE_NAME = re.compile(r"\S*(/\S*|\.[A-Za-z]\w{0,4})")
+"""One word that has a slash, or ends like the name of a file."""
 
 
 def add_shared(command: argparse.ArgumentParser) -> None:
@@ -44,3 +51,23 @@ def amount(text: str) -> float:
     if value <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
     return value
+
+
+def instructions_in(given: str | None, otherwise: str = "") -> str:
+    """The text of an option that takes a text or the name of a file; `otherwise` where it is not given."""
+    if given is None:
+        return otherwise
+    from pathlib import Path
+
+    try:
+        is_file = Path(given).is_file()
+    except (OSError, ValueError):  # too long for a name, or with characters that no name has
+        is_file = False
+    if not is_file:
+        if _FILE_NAME.fullmatch(given):
+            raise Fault(Code.USAGE, f"{given}: there is no such file", hint="Name a file, or write the text itself.")
+        return given
+    try:
+        return read(given).decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise Fault(Code.USAGE, f"{given} is not UTF-8 text (byte {error.start})", hint="Save it as UTF-8.") from None

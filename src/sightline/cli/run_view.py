@@ -17,7 +17,7 @@ from sightline.loop.rounds import Ended, Round
 from sightline.loop.steps import Replied
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived
 from sightline.model.exchange import AttemptStarted
-from sightline.model.parts import Text
+from sightline.model.parts import Refusal, Text
 from sightline.model.reply import Reply
 from sightline.store.entries import Noted
 
@@ -88,7 +88,8 @@ class RunView:
         """The answer, where it is not on the screen already."""
         if not ended.rounds or self._is_silent or self._has_spoken:
             return
-        write(ended.rounds[-1].text.encode("utf-8", "replace"))
+        said = (part.text for part in ended.rounds[-1].reply.choice.parts if isinstance(part, Text | Refusal))
+        write("".join(said).encode("utf-8", "replace"))
 
     def done(self) -> None:
         """Nothing more comes; the terminal's next line is free."""

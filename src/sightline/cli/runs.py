@@ -101,7 +101,7 @@ def _row(each: "RunBrief") -> tuple[str, ...]:
             str(each.rounds),
             str(spent.tool_calls),
             f"{spent.tokens:,}",
-            money(None if "cost" in spent.unmeasured else spent.cost),
+            "unknown" if spent.cost is None else money(spent.cost),
             each.model,
             each.title,
         )
@@ -115,8 +115,8 @@ def _told(run: "RunShown") -> Iterator[str]:
     yield f"asked     {run.title}"
     yield f"model     {run.provider}/{run.model}"
     yield f"state     {' '.join(filter(None, (run.state, run.why)))}"
-    cost = "" if "cost" in run.spent.unmeasured else f", {money(run.spent.cost)}"
-    yield f"spent     {run.spent.tokens:,} tokens{cost}, {run.spent.seconds:.2f} s"
+    cost = "cost unknown" if run.spent.cost is None else money(run.spent.cost)
+    yield f"spent     {run.spent.tokens:,} tokens, {cost}, {run.spent.seconds:.2f} s"
     for each in run.rounds:
         yield ""
         yield from _round(each)

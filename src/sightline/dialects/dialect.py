@@ -28,7 +28,8 @@ class Target:
     `max_tokens_field` is the chat field for that limit; without `developer_role` a chat provider takes developer
     messages as system ones; without `stream_usage` it cannot be asked for the usage of a stream; with `call_seals` it
     takes a tool call's seal back, which others refuse as an unknown field. `facts` are those of the model that will
-    read it: what it refuses is left out of a translation. None: nobody has looked.
+    read it: what it refuses is left out of a translation. None: nobody has looked. With `states_tools` a Responses
+    request says that it has no tools.
     """
 
     system: SystemPolicy = "in_place"
@@ -39,6 +40,7 @@ class Target:
     stream_usage: bool = True
     call_seals: bool = False
     facts: Facts | None = None
+    states_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from sightline.budget.estimate import Estimate
 from sightline.budget.ledger import Wait
 from sightline.catalog.choose import Choice
 from sightline.dialects.endpoint import counted
+from sightline.engine.cancellation import own_request
 from sightline.engine.counting import Counter
 from sightline.engine.heard import Heard, refuse
 from sightline.engine.heard import heard as hear
@@ -142,8 +143,9 @@ class Engine:
             sent.append(attempt.sha256)
             tried(attempt)
 
-        async with await self.relay.start(asked, _attempts(attempted, noted)) as relayed:
-            reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)
+        with own_request():
+            async with await self.relay.start(asked, _attempts(attempted, noted)) as relayed:
+                reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)
         if sent and sent[-1] == prepared.sha256:  # counts of a body that masks or a person changed teach nothing of it
             self._learn(prepared, reply)
         return reply

@@ -132,7 +132,7 @@ class Gate:
             case Drop(reason=reason):
                 raise dropped(reason)
             case Ending():
-                hold.live.cancelled()
+                hold.live.cancelled("shutdown")
                 raise _ending()
             case unreachable:
                 assert_never(unreachable)

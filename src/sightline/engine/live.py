@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sightline.engine.asked import Asked, TextHeaders
 from sightline.engine.caller import introduced
 from sightline.engine.hub import Hub
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
@@ -232,9 +232,9 @@ class Live:
             )
         )
 
-    def cancelled(self) -> None:
-        """Whoever asked has gone."""
-        self._end(ExchangeCancelled)
+    def cancelled(self, reason: CancelReason) -> None:
+        """Nobody waits for it any more."""
+        self._end(lambda: ExchangeCancelled(reason))
 
     def _end(self, make: Callable[[], Fact], reply: Reply | None = None) -> None:
         """Only the first end counts."""

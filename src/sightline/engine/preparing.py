@@ -10,6 +10,7 @@ from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.endpoint import call_to
 from sightline.dialects.registry import dialect
+from sightline.dialects.strict_requests import with_strict_schemas
 from sightline.dialects.translate import write_request
 from sightline.engine.asked import TextHeaders
 from sightline.errors import Code, Fault
@@ -71,7 +72,8 @@ def composed(prompt: Prompt, choice: Choice) -> Request:
 def written(request: Request, choice: Choice, *, stream: bool) -> Prepared:
     """A request that was composed for this choice before, and may have grown since."""
     spoken, report = choice.dialect, Report()
-    body = write_request(request, spoken, target_of(choice), report, with_url=True)
+    request = with_strict_schemas(request, spoken, report)
+    body = write_request(request, spoken, replace(target_of(choice), states_tools=True), report, with_url=True)
     if choice.route is not None and choice.route.strict and report.refusals:
         lost = "; ".join(f"{loss.what}: {loss.why}" for loss in report.refusals)
         raise Fault(

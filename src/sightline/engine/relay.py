@@ -9,6 +9,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import Choice
 from sightline.catalog.provider import Provider
 from sightline.engine.asked import Asked
+from sightline.engine.cancellation import cancel_reason
 from sightline.engine.counting import Counter
 from sightline.engine.final_body import FinalBody, refuse_other
 from sightline.engine.gate import Gate, carrying
@@ -103,7 +104,7 @@ class Relay:
             return journey.refused(self._live(journey), journey.reason or fault)
         except asyncio.CancelledError:
             if journey.reason is None:
-                self._live(journey).cancelled()
+                self._live(journey).cancelled(cancel_reason())
                 raise
             # It was cut off here and not by the caller, who gets an answer.
             assert journey.task is not None

@@ -6,6 +6,7 @@ from typing import Protocol
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.stream_translation import StreamTranslation
+from sightline.engine.cancellation import cancel_reason
 from sightline.engine.live import Live
 from sightline.engine.reading import Reading, Undoing
 from sightline.engine.redaction import Masking
@@ -209,7 +210,7 @@ class Verbatim:
         elif reply.fault is None and reply.choice.finish is not None:
             self._live.finished(reply, warning=self._reading.warning)
         else:
-            self._live.cancelled()
+            self._live.cancelled(cancel_reason())
 
     def _error(self, fault: Fault) -> bytes:
         last = self._last
@@ -269,7 +270,7 @@ class Translating:
 
     def leave(self) -> None:
         """The client has gone."""
-        self._live.cancelled()
+        self._live.cancelled(cancel_reason())
 
     def _given_to_client(self, data: bytes, *, is_last: bool = False) -> bytes:
         is_over = is_last or self._translation.has_ended

@@ -18,6 +18,8 @@ from sightline.wire import pointer
 from sightline.wire.jsontext import encode
 
 Ruling: TypeAlias = Literal["allow", "ask", "deny"]
+DeniedBy: TypeAlias = Literal["user", "hook", "rule", "nobody"]
+"""Who does not allow a call; `nobody`: there was no one to ask."""
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,10 +65,11 @@ class Allowed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decisi
 
 
 class Denied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decision", tag="denied"):
-    """Do not run it, and tell the model why."""
+    """Do not run it, and tell the model who denied it and why."""
 
     reason: str = ""
     rule: Rule | None = None
+    by: DeniedBy = "user"
 
 
 class AnsweredByHand(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decision", tag="answered"):

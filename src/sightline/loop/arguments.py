@@ -5,8 +5,9 @@ A call that is refused is answered, never run: the text names each wrong place a
 
 from dataclasses import dataclass
 
+from sightline.dialects.tool_names import free_text
 from sightline.errors import Fault
-from sightline.loop.repair import Repair, repaired, unwrapped
+from sightline.loop.repair import Repair, repaired, unwrapped, without_nulls
 from sightline.loop.schema import Mismatch, judged
 from sightline.loop.tool import Definition, Toolbox
 from sightline.model.json import Json, JsonObject
@@ -40,8 +41,11 @@ def read(call: ToolCall, toolbox: Toolbox) -> Accepted | Refused:
         return Refused(f"The tool {call.name!r} does not exist.{_instead(call.name, toolbox)}")
     if not definition.is_enabled:
         return Refused(f"The tool {call.name!r} is disabled and cannot be called.{_instead(call.name, toolbox)}")
+    if definition.is_remote:
+        return Refused(f"The tool {call.name!r} is run by the provider, and cannot be called here.")
     if definition.kind == "custom":
-        return Accepted(call.arguments)
+        # Where an API has functions only, one with a single text stood for the tool.
+        return Accepted(call.arguments if call.kind == "custom" else free_text(call.arguments))
     try:
         value = decode(call.arguments) if call.arguments.strip() else {}
     except Fault as fault:
@@ -63,6 +67,9 @@ def edited(arguments: JsonObject | str, definition: Definition) -> Accepted | Re
 
 
 def _held(definition: Definition, value: Json, before: tuple[Repair, ...]) -> Accepted | Refused:
+    if definition.strict and definition.schema is not None:
+        value, repairs = without_nulls(value, definition.schema)
+        before = (*before, *repairs)
     if definition.schema is not None:
         value, verdict, repairs = repaired(value, definition.schema)
         before = (*before, *repairs)

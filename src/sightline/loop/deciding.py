@@ -22,7 +22,7 @@ class Deciding:
         """Whether the call may run, or somebody must be asked; if a rule denies it, it is settled with that."""
         rule = self._policy.ruling(call.name, call.arguments)
         if rule.ruling == "deny":
-            pending.deny(rule.reason, self._cap)
+            pending.deny(rule.reason, self._cap, "rule")
         return rule.ruling
 
     def decide(self, pending: Pending, decision: Decision | None, definition: Definition) -> str:
@@ -30,8 +30,8 @@ class Deciding:
         match decision:
             case None:
                 pending.cancel(self._cap)
-            case Denied(reason, rule):
-                pending.deny(reason, self._cap)
+            case Denied(reason, rule, by):
+                pending.deny(reason, self._cap, by)
                 self._grow(rule)
             case AnsweredByHand(parts, is_error):
                 pending.settle("answered", Outcome(parts, is_error=is_error), self._cap)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from sightline.catalog.route import Route
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.loop.output import Outcome
 from sightline.loop.plan import Plan
 from sightline.loop.rounds import Why
@@ -68,9 +68,10 @@ class Remarked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"
 
 
 class RunEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_ended"):
-    """Nothing more happens in this run."""
+    """Nothing more happens in this run. One that was cancelled has its reason."""
 
     why: Why
+    reason: CancelReason | None = None
 
 
 RunFact: TypeAlias = (
@@ -111,9 +112,10 @@ def read(data: bytes) -> RunFact:
 def _fault_out(value: Any) -> Any:
     """A fault is the only thing in a fact that is no plain value."""
     assert isinstance(value, Fault)
-    return {"code": value.code.value, "message": value.message, "hint": value.hint}
+    told = {"code": value.code.value, "message": value.message, "hint": value.hint}
+    return told if value.reason is None else {**told, "reason": value.reason}
 
 
 def _fault_in(kind: type, value: Any) -> Any:
     assert kind is Fault
-    return Fault(Code(value["code"]), value["message"], hint=value["hint"])
+    return Fault(Code(value["code"]), value["message"], hint=value["hint"], reason=value.get("reason"))

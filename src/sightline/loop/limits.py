@@ -75,6 +75,11 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     mistakes: int = 0
     unmeasured: tuple[LimitName, ...] = ()
 
+    @property
+    def known_cost(self) -> float | None:
+        """The US dollars, None where the price or the usage of a reply is not known."""
+        return None if "cost" in self.unmeasured else self.cost
+
     def of(self, name: LimitName) -> float:
         """What was used of this."""
         spent: float = getattr(self, name)
@@ -94,7 +99,8 @@ class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
     def words(self) -> str:
         """The limit in words."""
         if self.is_unmeasured:
-            return f"the limit of {self.limit:g} {_WORDS[self.name]} cannot be held: the provider does not tell"
+            why = "the cost so far is not known" if self.name == "cost" else "the provider does not tell"
+            return f"the limit of {self.limit:g} {_WORDS[self.name]} cannot be held: {why}"
         return f"the limit of {self.limit:g} {_WORDS[self.name]} is reached"
 
 

@@ -5,6 +5,8 @@ from typing import Final
 
 import msgspec
 
+from sightline.dialects.tool_names import as_function_arguments
+from sightline.loop.approval import DeniedBy
 from sightline.loop.limits import Reached
 from sightline.loop.output import Cap, Outcome, capped, said
 from sightline.loop.rounds import CallRecord, Fate
@@ -14,7 +16,13 @@ from sightline.model.parts import ToolCall
 from sightline.wire.jsontext import encode
 
 CANCELLED: Final = "The user cancelled the tool call."
-DENIED: Final = "The user does not allow this call."
+DENIED: Final[dict[DeniedBy, str]] = {
+    "user": "The user does not allow this call.",
+    "hook": "A hook of this run does not allow this call.",
+    "rule": "A rule of this run does not allow this call.",
+    "nobody": "This call was not run, because no one is there to approve it.",
+}
+"""What the model is told. It may reason with a user, try another way around a rule, and wait for no one in vain."""
 
 
 @dataclass(slots=True)
@@ -28,6 +36,7 @@ class Pending:
     fate: Fate | None = None
     outcome: Outcome | None = None
     is_edited: bool = False
+    denied_by: DeniedBy | None = None
 
     def settle(self, fate: Fate, outcome: Outcome, cap: Cap) -> None:
         """This is what came of it."""
@@ -45,9 +54,10 @@ class Pending:
         """It was not run, or not to its end, because the time was up."""
         self.settle("limit", said(f"This call was not run to its end: {reached.words}.", is_error=True), cap)
 
-    def deny(self, reason: str, cap: Cap) -> None:
+    def deny(self, reason: str, cap: Cap, by: DeniedBy = "user") -> None:
         """It is not run because somebody does not want it."""
-        self.settle("denied", said(f"{DENIED} {reason}".strip(), is_error=True), cap)
+        self.denied_by = by
+        self.settle("denied", said(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
 
     def edit(self, arguments: JsonObject | str) -> None:
         """Somebody wrote other arguments: these run, and these are what the model will see that it asked for."""
@@ -61,7 +71,10 @@ class Pending:
         call = msgspec.structs.replace(self.call, id=self.sent_id)
         if not self.is_edited or self.ready is None:
             return call
-        return msgspec.structs.replace(call, arguments=_written(self.ready.arguments))
+        written = _written(self.ready.arguments)
+        if isinstance(self.ready.arguments, str) and call.kind == "function":  # it stood for a tool for free text
+            written = as_function_arguments(msgspec.structs.replace(call, arguments=written, kind="custom"))
+        return msgspec.structs.replace(call, arguments=written)
 
     @property
     def meaning(self) -> Json:
@@ -83,6 +96,7 @@ class Pending:
             ran=ready.arguments if ready is not None and self.fate == "ran" else None,
             sent_id=self.sent_id if self.sent_id != self.call.id else None,
             is_edited=self.is_edited,
+            denied_by=self.denied_by,
             repairs=() if ready is None else ready.repairs,
         )
 

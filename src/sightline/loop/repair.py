@@ -15,6 +15,7 @@ from sightline.wire import pointer
 from sightline.wire.jsontext import decode
 
 MOST_REPAIRS = 100
+_MOST_STEPS = 20
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?")
 _WORDS: dict[str, Json] = {"true": True, "false": False}
@@ -123,3 +124,49 @@ def _with(value: Json, place: str, meant: Json) -> Json:
         assert isinstance(holder, dict)  # the place was found, so something holds it
         holder[last] = meant
     return changed
+
+
+def without_nulls(value: Json, schema: JsonObject) -> tuple[Json, tuple[Repair, ...]]:
+    """The value without each null that the schema does not take and that may be left out: to a strict schema every
+    property is required, so that a model writes null for one that it leaves out."""
+    repairs: list[Repair] = []
+    return _stripped(value, schema, schema, "", repairs), tuple(repairs)
+
+
+def _stripped(value: Json, schema: Json, root: JsonObject, at: str, repairs: list[Repair]) -> Json:
+    schema = _followed(schema, root)
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [_stripped(each, items, root, f"{at}/{n}", repairs) for n, each in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    properties, required = schema.get("properties"), schema.get("required")
+    known = properties if isinstance(properties, dict) else {}
+    needed = required if isinstance(required, list) else []
+    kept: JsonObject = {}
+    for name, each in value.items():
+        inner, place = known.get(name, {}), pointer.join(at, name)
+        if each is None and name in known and name not in needed and not _takes_null(inner, root):
+            repairs.append(Repair(place, "null was read as left out"))
+        else:
+            kept[name] = _stripped(each, inner, root, place, repairs)
+    return kept
+
+
+def _followed(schema: Json, root: JsonObject) -> JsonObject:
+    """The schema that is meant, where it refers to a definition of the same document."""
+    for _ in range(_MOST_STEPS):
+        if not isinstance(schema, dict):
+            return {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        try:
+            schema = pointer.resolve(root, reference[1:])
+        except Fault:
+            return {}
+    return {}
+
+
+def _takes_null(schema: Json, root: JsonObject) -> bool:
+    return judged({**_followed(schema, root), "$defs": root.get("$defs", {})}, None).count == 0

@@ -4,7 +4,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from sightline.errors import CancelReason
 from sightline.loop.amendment import Amendment
+from sightline.loop.approval import DeniedBy
 from sightline.loop.limits import Reached, Spent
 from sightline.loop.output import Outcome
 from sightline.loop.repair import Repair
@@ -21,7 +23,8 @@ Why: TypeAlias = Literal["answered", "length", "content_filter", "refusal", "lim
 class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One call and its result. `arguments` are as the model wrote them, `ran` what the tool was given, if it ran.
 
-    `id` is the model's, `sent_id` the one that goes back where a provider would not take the model's own.
+    `id` is the model's, `sent_id` the one that goes back where a provider would not take the model's own. `denied_by`
+    says who did not allow it.
     """
 
     key: str
@@ -33,6 +36,7 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     ran: dict[str, Json] | str | None = None
     sent_id: str | None = None
     is_edited: bool = False
+    denied_by: DeniedBy | None = None
     repairs: tuple[Repair, ...] = ()
 
 
@@ -78,7 +82,8 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How a run ended. `request` holds the whole conversation and can be gone on with."""
+    """How a run ended. `request` holds the whole conversation and can be gone on with. `reason` is why it was
+    cancelled."""
 
     why: Why
     request: Request
@@ -86,6 +91,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     spent: Spent = Spent()
     reached: Reached | None = None
     amendments: tuple[Amendment, ...] = ()
+    reason: CancelReason | None = None
 
     @property
     def reply(self) -> Reply | None:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.loop import reading as replies
 from sightline.loop.account import Repeats, charged, usage_of
 from sightline.loop.arguments import Refused
@@ -68,6 +68,7 @@ class Run:
         self._rounds: list[Round] = []
         self._reached: Reached | None = None
         self._complete: Mapping[str, Outcome] = {}
+        self._reason: CancelReason = "user"
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -100,6 +101,7 @@ class Run:
             rounds=tuple(self._rounds),
             spent=self._spent,
             reached=self._reached if why == "limit" else None,
+            reason=self._reason if why == "cancelled" else None,
             amendments=(*first, *(each for done in self._rounds for each in done.amendments), *last),
         )
 
@@ -125,26 +127,33 @@ class Run:
         if reading.then == "pause":
             return None
         if reading.why == "cancelled":
-            return self._stop()
-        goes_on = reading.why == "answered" and self._plan.is_hooked and (yield from self._urged(number))
-        return None if goes_on else reading.why
+            return self._stop(None if answer.reply.fault is None else answer.reply.fault.reason)
+        if reading.why == "answered" and self._plan.is_hooked:
+            return (yield from self._rest(number))
+        return reading.why
 
-    def _urged(self, number: int) -> Generator[Step, Answer, bool]:
-        """Whether somebody does not let the run end, and tells the model to go on."""
+    def _rest(self, number: int) -> Generator[Step, Answer, Why | None]:
+        """Ask whether the run may end; None where the model is told to go on."""
         step = Rest(number)
         answer = self._heard((yield step))
         if not isinstance(answer, Rested):
             raise unfit(step, answer)
         if answer.words.strip():
             self._history.add_words(answer.words)
-        return bool(answer.words.strip())
+            return None
+        if not answer.failure:
+            return "answered"
+        fault = Fault(Code.PERMISSION, answer.failure, hint="Look at the hooks of this run.")
+        last = self._rounds[-1]
+        self._rounds[-1] = msgspec.structs.replace(last, reply=msgspec.structs.replace(last.reply, fault=fault))
+        return "failed"
 
     def _heard(self, answer: Answer) -> Answer:
         """An answer, with the time that it brings."""
         self._spent = msgspec.structs.replace(self._spent, seconds=max(self._spent.seconds, answer.elapsed))
         if isinstance(answer, Stopped):
             self._complete = answer.outcomes
-            raise Fault(Code.CANCELLED, "the run was stopped")
+            raise Fault(Code.CANCELLED, "the run was stopped", reason=answer.reason)
         return answer
 
     # --- limits ---------------------------------------------------------------------------------------
@@ -182,10 +191,11 @@ class Run:
     def _cut_off(self, fault: Fault) -> Why:
         if fault.code is not Code.CANCELLED:
             raise fault
-        return self._stop()
+        return self._stop(fault.reason)
 
-    def _stop(self) -> Why:
+    def _stop(self, reason: CancelReason | None) -> Why:
         """Why something was cut off: whoever drives the run does so too when its time is up."""
+        self._reason = reason or self._reason
         late = self._late()
         if late is None:
             return "cancelled"

@@ -1,6 +1,7 @@
 """A tool's definition from a Python function: its hints become the schema, its docstring the descriptions.
 
-Only the signature is looked at; nothing is called.
+Only the signature is looked at; nothing is called. Two attributes of a function say more: `strict = True` holds the
+model to the schema, and `freeform = True`, or `{"syntax", "definition"}` of a grammar, makes it a tool for free text.
 """
 
 import inspect
@@ -14,6 +15,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.loop.tool import Definition
 from sightline.model.json import Json, JsonObject
+from sightline.model.tools import Grammar
 
 _SECTION = re.compile(r"^(args|arguments|parameters|params)\s*:?\s*$", re.IGNORECASE)
 _OTHER_SECTION = re.compile(r"^(returns?|raises?|yields?|examples?|notes?|see also|warns?)\s*:?\s*$", re.IGNORECASE)
@@ -39,6 +41,8 @@ def definition_of(function: Callable[..., object], *, is_parallel: bool = False)
         raise _unusable(name or "this value", "it has no name", "Define it with `def` under the name of the tool.")
     parameters = _parameters(function, name)
     hints = _hints(function, name)
+    if freeform := getattr(function, "freeform", False):
+        return _freeform(function, name, list(parameters), hints, freeform)
     doc = _read_doc(inspect.getdoc(function) or "")
     schemas, definitions = _schemas({each: hints.get(each, Any) for each in parameters}, name)
     properties: JsonObject = {}
@@ -53,7 +57,25 @@ def definition_of(function: Callable[..., object], *, is_parallel: bool = False)
     if definitions:
         schema["$defs"] = definitions
     description = "\n".join(doc.summary).strip()
-    return Definition(name=name, description=description, schema=schema, is_parallel=is_parallel)
+    strict = True if getattr(function, "strict", False) else None
+    return Definition(name=name, description=description, schema=schema, is_parallel=is_parallel, strict=strict)
+
+
+def _freeform(
+    function: Callable[..., object], name: str, parameters: list[str], hints: Mapping[str, Any], freeform: object
+) -> Definition:
+    """A tool that takes one text, as the model writes it."""
+    if len(parameters) != 1 or hints.get(parameters[0], str) is not str:
+        raise _unusable(name, "a tool for free text takes one text", "Give it one parameter, a str.")
+    grammar = None
+    if freeform is not True:
+        try:
+            grammar = msgspec.convert(freeform, Grammar)
+        except msgspec.ValidationError as error:
+            hint = 'Write freeform = True, or freeform = {"syntax": "lark", "definition": "…"}.'
+            raise _unusable(name, f"its grammar cannot be read: {error}", hint) from None
+    description = "\n".join(_read_doc(inspect.getdoc(function) or "").summary).strip()
+    return Definition(name=name, description=description, kind="custom", grammar=grammar)
 
 
 def _parameters(function: Callable[..., object], name: str) -> dict[str, inspect.Parameter]:

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.loop.approval import Decision
 from sightline.loop.limits import Reached
 from sightline.loop.output import Outcome
@@ -108,17 +108,20 @@ class Confirmed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind
 
 
 class Rested(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="rested"):
-    """The run may end; with `words` it may not, and the model is told them."""
+    """The run may end; with `words` it may not, and the model is told them. With `failure` it ends as a failure,
+    because what had to agree to its end could not be asked."""
 
     words: str = ""
     elapsed: float = 0.0
+    failure: str = ""
 
 
 class Stopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="stopped"):
-    """A person ends the run. It can answer any step; `outcomes` are those of the calls that were complete by then."""
+    """Somebody ends the run. It can answer any step; `outcomes` are those of the calls that were complete by then."""
 
     elapsed: float = 0.0
     outcomes: dict[str, Outcome] = {}
+    reason: CancelReason = "user"
 
 
 Answer: TypeAlias = Replied | Decided | Used | Confirmed | Rested | Stopped

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 import msgspec
 
+from sightline.catalog.hosted_tools import HostedTool, hosted_kind, hosted_tool
 from sightline.errors import Code, Fault
 from sightline.loop.schema import schema_problems
 from sightline.model.json import Json
@@ -19,7 +20,8 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One tool. Without a schema any JSON object is taken; a `custom` tool takes free text instead.
 
     With `is_parallel` it may run beside others. A tool that is not `is_enabled` is not offered, and a call of it is
-    answered with that.
+    answered with that. `hosted` is one that the model's API has by itself. With `strict` the model is held to the
+    schema.
     """
 
     name: str
@@ -29,6 +31,13 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     grammar: Grammar | None = None
     is_parallel: bool = False
     is_enabled: bool = True
+    hosted: HostedTool | None = None
+    strict: bool | None = None
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the provider runs it, so that no call of it comes here."""
+        return self.hosted == "web_search"
 
 
 class Toolbox(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,7 +58,7 @@ class Toolbox(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def offered(self, tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
         """The tools for a request that has these already: a tool that stands there stays as it is written there."""
-        there = {tool.name for tool in tools if not isinstance(tool, OpaqueTool)}
+        there = {hosted_kind(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
         fresh = (each for each in self.definitions if each.is_enabled and each.name not in there)
         return (*tools, *(_told(each) for each in fresh))
 
@@ -76,8 +85,10 @@ def definition_problems(definition: Definition) -> list[str]:
 
 
 def _told(definition: Definition) -> Tool:
+    if definition.hosted is not None:
+        return hosted_tool(definition.hosted)
     description = definition.description or None
     if definition.kind == "custom":
         return CustomTool(definition.name, description, definition.grammar)
     schema: dict[str, Json] = {"type": "object", "properties": {}} if definition.schema is None else definition.schema
-    return FunctionTool(definition.name, description, schema)
+    return FunctionTool(definition.name, description, schema, definition.strict)

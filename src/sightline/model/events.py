@@ -17,12 +17,17 @@ from sightline.model.usage import Usage
 
 
 class Started(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="started"):
-    """The answer has begun. A later one completes what an earlier one left out; `places` is where each stood."""
+    """The answer has begun. A later one completes what an earlier one left out; `places` is where each stood.
+
+    `marker` is the name under which the provider keeps the conversation up to here, so that a next request can begin
+    behind it; None where it keeps nothing.
+    """
 
     id: str | None = None
     model: str | None = None
     created: int | None = None
     places: dict[str, str] = {}
+    marker: str | None = None
 
 
 class TextReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="text"):

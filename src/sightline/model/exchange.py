@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
+from sightline.errors import CancelReason
 from sightline.model.json import Json
 from sightline.model.report import Addition, Loss
 from sightline.model.usage import Usage
@@ -138,7 +139,9 @@ class ExchangeFailed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"
 
 
 class ExchangeCancelled(msgspec.Struct, frozen=True, tag_field="kind", tag="cancelled"):
-    """Whoever asked has gone."""
+    """Nobody waits for it any more, for this reason."""
+
+    reason: CancelReason = "client_gone"
 
 
 Fact: TypeAlias = (

@@ -141,6 +141,7 @@ class Fold:
             fault=self._fault,
             dialect=self._dialect,
             unmodelled=tuple(self._unmodelled),
+            marker=self._started.marker,
         )
 
     def _choice(self, index: int) -> _ChoiceDraft:
@@ -208,4 +209,5 @@ def _completed(started: Started, newer: Started) -> Started:
         model=started.model or newer.model,
         created=started.created if started.created is not None else newer.created,
         places=newer.places | started.places,
+        marker=newer.marker or started.marker,
     )

@@ -50,7 +50,8 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A whole reply: usually one choice, sometimes several, or a fault with what had arrived by then.
 
-    `places` is where `id`, `model` and `created` stood.
+    `places` is where `id`, `model` and `created` stood. `marker` is the name under which the provider keeps the
+    conversation up to here.
     """
 
     choices: tuple[Choice, ...] = (Choice(),)
@@ -62,6 +63,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     fault: Fault | None = None
     dialect: str = ""
     unmodelled: tuple[Unmodelled, ...] = ()
+    marker: str | None = None
 
     @property
     def choice(self) -> Choice:
@@ -76,6 +78,7 @@ def folded(reply: Reply) -> JsonObject:
         "role": "assistant",
         "parts": [_shown_part(part) for part in choice.parts],
         "finish": choice.finish,
+        "reason": None if reply.fault is None else reply.fault.reason,
         "usage": None if reply.usage is None else _shown_usage(reply.usage),
         "model": reply.model,
         "id": reply.id,

@@ -92,8 +92,8 @@ def _step(summary: Summary, noted: Noted, sent: str, prices: PriceList) -> Summa
                 first_byte=fact.first_byte or None, elapsed=fact.elapsed or None,
             )  # fmt: skip
             return _counted(ended, fact.usage, (sent,), prices)
-        case ExchangeCancelled():
-            return msgspec.structs.replace(summary, state="cancelled")
+        case ExchangeCancelled() as fact:
+            return msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
         case Edited() | Budgeted() | FrameArrived():
             return summary
         case unreachable:

@@ -22,5 +22,5 @@ class Unfinished(NamedTuple):
 
 def interruptions(unfinished: Iterable[Unfinished], at: float) -> list[Noted]:
     """A hold is cancelled; whatever else was under way has failed."""
-    cancelled, failed = ExchangeCancelled(), ExchangeFailed(CODE, _MESSAGE, _HINT)
+    cancelled, failed = ExchangeCancelled("interrupted"), ExchangeFailed(CODE, _MESSAGE, _HINT)
     return [Noted(exchange, n, at, cancelled if state == "held" else failed) for exchange, n, state in unfinished]

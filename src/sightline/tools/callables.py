@@ -57,7 +57,7 @@ class Callables:
     async def use(self, call: Call, progress: Progress) -> Outcome:
         """Call one of them."""
         function = self._functions.get(call.name)
-        if function is None or isinstance(call.arguments, str):
+        if function is None:
             return unknown(call.name, self._definitions)
         limit = asyncio.timeout(self._timeout)
         try:

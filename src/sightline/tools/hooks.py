@@ -1,8 +1,9 @@
 """Hooks: commands and functions that are asked at five moments of a run, and what they said, as one verdict.
 
 A command reads one JSON object from its standard input. Exit code 0 is consent, with a JSON object or words on standard
-output; 2 is a refusal, whose reason is on standard error; any other is a warning for a person. What goes wrong with a
-hook is told in the verdict and never raised. A hook before a tool that could not be asked leaves the call to a person.
+output; 2 is a refusal, whose reason is on standard error; any other is a failure. What goes wrong with a hook is
+reported in the verdict and never raised. A hook that fails has judged nothing, so what waits for its consent does not
+happen: the call is denied, the request or reply refused.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.tools.callables import called
-from sightline.tools.commands import Commands, Finished
+from sightline.tools.commands import Commands
 from sightline.tools.hook import Event, Hook
 from sightline.wire.jsontext import MISFIT, decode, encode
 
@@ -29,14 +30,20 @@ Ruling: TypeAlias = Literal["", "allow", "ask", "deny"]
 
 _REFUSED = 2
 _STRICTNESS: tuple[Ruling, ...] = ("", "allow", "ask", "deny")
-_NEEDS_REASON: tuple[Event, ...] = ("after_tool", "stop")
+_GATES: tuple[Event, ...] = ("before_request", "after_reply", "before_tool")
+"""The moments at which something happens only with the consent of the hooks."""
+
+UNJUDGED = "A check of this run could not be made."
+"""Why a hook that failed denies. Its own complaints are for a person: they may say more than the model is to know."""
+
 _LONGEST_WORDS = 2000
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the hooks of one moment said together; the strictest ruling holds, and of several changes the last.
 
-    `context` is told to the model, `warnings` to a person. With `stop`, also an empty one, the run ends.
+    `context` is told to the model, `warnings` to a person. With `stop`, also an empty one, the run ends. `has_failed`:
+    one of them could not judge.
     """
 
     decision: Ruling = ""
@@ -45,6 +52,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     context: str = ""
     stop: str | None = None
     warnings: tuple[str, ...] = ()
+    has_failed: bool = False
 
 
 class _Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,7 +143,7 @@ class Hooks:
         words = (finished.complaints.strip() or finished.output.strip())[:_LONGEST_WORDS]
         if finished.code == _REFUSED:
             return _ruled(hook, _Said("deny", words))
-        return _troubled(hook, finished, words)
+        return _failed(hook, ": ".join(filter(None, (finished.in_words, words))))
 
 
 def _from_output(hook: Hook, output: str) -> Verdict:
@@ -161,7 +169,7 @@ def _understood(hook: Hook, said: object) -> Verdict:
 def _ruled(hook: Hook, said: _Said) -> Verdict:
     decision: Ruling = "deny" if said.decision == "block" else said.decision
     warnings: list[str] = []
-    if decision == "deny" and not said.reason and hook.event in _NEEDS_REASON:
+    if decision == "deny" and not said.reason and hook.event == "after_tool":
         warnings.append(f"{hook.name} refuses and gives no reason, which has no effect here")
         decision = ""
     arguments = said.arguments
@@ -171,17 +179,11 @@ def _ruled(hook: Hook, said: _Said) -> Verdict:
     return Verdict(decision, said.reason, arguments, said.context, said.stop, tuple(warnings))
 
 
-def _troubled(hook: Hook, finished: Finished, words: str) -> Verdict:
-    """The verdict of a command that ended in another way than those that mean something."""
-    why = ": ".join(filter(None, (finished.in_words, words)))
-    if finished.code is None or finished.code < 0:
-        return _failed(hook, why)
-    return Verdict(warnings=(f"{hook.name}: {why}",))
-
-
 def _failed(hook: Hook, why: str) -> Verdict:
-    """The verdict of a hook that could not say anything: about a call a person has to."""
-    return Verdict("ask" if hook.event == "before_tool" else "", warnings=(f"{hook.name}: {why}",))
+    """The verdict of a hook that could not judge: nothing passes that needs its consent."""
+    is_gate = hook.event in _GATES
+    warnings = (f"{hook.name}: {why}",)
+    return Verdict("deny" if is_gate else "", UNJUDGED if is_gate else "", warnings=warnings, has_failed=True)
 
 
 def _collapsed(verdicts: Sequence[Verdict]) -> Verdict:
@@ -195,6 +197,7 @@ def _collapsed(verdicts: Sequence[Verdict]) -> Verdict:
         "\n".join(each.context for each in verdicts if each.context),
         next((each.stop for each in verdicts if each.stop is not None), None),
         tuple(words for each in verdicts for words in each.warnings),
+        any(each.has_failed for each in verdicts),
     )
 
 

@@ -19,7 +19,7 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     """Call a function of it."""
 
     name: str
-    arguments: dict[str, Json]
+    arguments: dict[str, Json] | str
 
 
 class Loaded(msgspec.Struct, frozen=True, tag="loaded"):

@@ -64,7 +64,7 @@ class PythonFile:
 
     async def use(self, call: Call, progress: Progress) -> Outcome:
         """Call a function. When it takes too long or nobody waits any more, its process is ended."""
-        if all(each.name != call.name for each in self._definitions) or isinstance(call.arguments, str):
+        if all(each.name != call.name for each in self._definitions):
             return unknown(call.name, self._definitions)
         async with self._seats:
             try:

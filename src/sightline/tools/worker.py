@@ -65,7 +65,7 @@ class Bench:
         self._tools = loaded
         return Loaded(tuple(tool.definition for tool in loaded.values()))
 
-    def _called(self, tool: Tool, arguments: JsonObject) -> Outcome:
+    def _called(self, tool: Tool, arguments: JsonObject | str) -> Outcome:
         try:
             value = tool.function(**typed(tool.function, arguments))
             if inspect.isawaitable(value):

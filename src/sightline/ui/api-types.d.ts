@@ -43,6 +43,7 @@ export interface AnswerShown {
   text: string;
   citations: CitationShown[];
   finish: string;
+  reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user" | null;
   is_partial: boolean;
   model: string;
   usage: Usage | null;
@@ -164,6 +165,7 @@ export interface CallShown {
   fate: "answered" | "cancelled" | "cut" | "denied" | "limit" | "ran" | "refused" | null;
   result: CallResult | null;
   is_edited: boolean;
+  denied_by: "hook" | "nobody" | "rule" | "user" | null;
   is_running: boolean;
   progress: string;
   repairs: Repair[];
@@ -502,9 +504,10 @@ export interface EvalShown {
   graders: GraderFigures[];
 }
 
-/** Whoever asked has gone. */
+/** Nobody waits for it any more, for this reason. */
 export interface ExchangeCancelledFact {
   kind: "cancelled";
+  reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
 }
 
 /** It ended in a fault; the rest as in `ExchangeFinished`, as far as an answer had come. */
@@ -662,6 +665,7 @@ export interface ImportShown {
 /** What holds in the topic of the next question. */
 export interface InheritedShown {
   system_prompt: string;
+  instructions: string;
   model: string;
   style_directives: string[];
   parameters: TopicParameters;
@@ -1123,7 +1127,7 @@ export interface RunPaused {
   can_go_at: number;
 }
 
-/** All of a run. `version` grows with each fact; `notes` are for a person, such as that a hook failed. */
+/** All of a run. `reason` is why it was cancelled; `version` grows with each fact; `notes` are for a person, such as that a hook failed. */
 export interface RunShown {
   id: string;
   version: number;
@@ -1131,6 +1135,7 @@ export interface RunShown {
   title: string;
   state: "ended" | "interrupted" | "running" | "waiting";
   why: string;
+  reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user" | null;
   provider: string;
   model: string;
   spent: SpentShown;
@@ -1278,12 +1283,12 @@ export interface Side {
   pointer: string;
 }
 
-/** What a run has used. `unmeasured` are the counts that a provider did not tell. */
+/** What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0. */
 export interface SpentShown {
   requests: number;
   tool_calls: number;
   tokens: number;
-  cost: number;
+  cost: number | null;
   seconds: number;
   unmeasured: ("cost" | "mistakes" | "repeats" | "requests" | "seconds" | "tokens" | "tool_calls")[];
 }
@@ -1417,7 +1422,7 @@ export interface TokensShown {
   categories?: CategoryTokens[];
 }
 
-/** What a view has beyond that: all that happened, and what hangs together with it. */
+/** What a view has beyond that: all that happened, and what hangs together with it. `reason` is why it was cancelled. */
 export interface Told {
   losses?: Loss[];
   additions?: Addition[];
@@ -1426,6 +1431,7 @@ export interface Told {
   replays?: string[];
   thread?: Thread;
   fault?: FaultShown;
+  reason?: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
 }
 
 /** How models are asked in a topic; None is as above it. */
@@ -1443,6 +1449,7 @@ export interface TopicShown {
   name: string;
   parent: string;
   system_prompt: string | null;
+  instructions: string | null;
   model: string | null;
   style_directives: string[] | null;
   parameters: TopicParameters;
@@ -1495,6 +1502,7 @@ export interface TroubleShown {
   label: string;
   hint: string;
   line: string;
+  reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user" | null;
 }
 
 /** One turn of a conversation that was held live: what was sent in it, what was said, and what graders say. */

@@ -208,3 +208,9 @@ def test_any_change_of_a_reply_is_read_or_refused(data):
     holder[key] = data.draw(anything)
     with suppress(Fault):
         fold(read_reply(document))
+
+
+def test_what_the_provider_keeps_has_a_marker():
+    assert reply(message(text("a")), store=True).marker == "resp_1"
+    assert reply(message(text("a")), store=False).marker is None
+    assert reply(message(text("a"))).marker is None

@@ -73,14 +73,41 @@ def test_plain_words_look_as_an_editor_gets_them():
     data, _ = write(Started("i", "m"), TextReceived(0, "a"), TextReceived(0, "b"), *STOP)
     assert data == (
         b'data: {"id":"i","model":"m"}\n\n'
-        b'data: {"index":0,"delta":{"text":"a"}}\n\n'
-        b'data: {"index":0,"delta":{"text":"b"}}\n\n'
+        b'data: {"text":"a","index":0,"delta":{"text":"a"}}\n\n'
+        b'data: {"text":"ab","index":0,"delta":{"text":"b"}}\n\n'
         b'data: {"index":0,"finishReason":"stop"}\n\n'
         b"data: [DONE]\n\n"
     )
 
 
-def test_a_call_is_announced_and_delivered_once():
+def test_the_whole_text_so_far_stands_beside_every_delta():
+    written = frames(
+        TextReceived(0, "I'll make "),
+        TextReceived(0, "two changes", choice=1),
+        TextReceived(0, "one change: "),
+        ToolCallBegun(1, "a", "edit_file"),
+        ArgumentsReceived(1, "{}"),
+        Finished("tool_calls"),
+        Finished("stop", choice=1),
+        Ended(),
+    )
+    deltas = [(frame["index"], frame["text"]) for frame in written if "delta" in frame]
+    whole = "I'll make one change: "
+    assert deltas == [(0, "I'll make "), (1, "two changes"), (0, whole), (0, whole), (0, whole), (0, whole)]
+
+
+def test_what_the_provider_keeps_is_told_at_the_end():
+    events = (Started("resp_1", "m", marker="resp_1"), TextReceived(0, "a"), *STOP)
+    written = frames(*events)
+    assert written[-2] == {"text": "a", "index": 0, "delta": {"text": "", "statefulMarker": "resp_1"}}
+    assert fold(read(write(*events)[0])).marker == "resp_1"
+    whole = write_reply(fold(events), Client(), Report())
+    assert whole["statefulMarker"] == "resp_1"
+    assert fold(read_reply(whole)).marker == "resp_1"
+    assert_same(*events)
+
+
+def test_a_call_is_announced_shown_as_it_grows_and_delivered_once():
     written = frames(
         ToolCallBegun(4, "a", "f", item="i"),
         ArgumentsReceived(4, '{"x"'),
@@ -93,9 +120,14 @@ def test_a_call_is_announced_and_delivered_once():
         Finished("tool_calls"),
         Ended(),
     )
-    assert [list(frame["delta"])[1] for frame in written[:-1]] == ["beginToolCalls"] * 3 + ["copilotToolCalls"]
+    begun, grown = "beginToolCalls", "copilotToolCallStreamUpdates"
+    kinds = [list(frame["delta"])[1] for frame in written[:-1]]
+    assert kinds == [begun, grown, grown, begun, grown, begun, "copilotToolCalls"]
+    updates = [frame["delta"][grown][0] for frame in written if grown in frame.get("delta", {})]
+    assert [each["arguments"] for each in updates] == ['{"x"', '{"x":1}', '{"input":"free"}']
+    assert updates[0] == {"name": "f", "arguments": '{"x"', "id": "a", "part": 4}
     assert written[0]["delta"]["beginToolCalls"] == [{"name": "f", "id": "a", "part": 4, "sightline": {"item": "i"}}]
-    assert written[3]["delta"]["copilotToolCalls"] == [
+    assert written[6]["delta"]["copilotToolCalls"] == [
         {
             "name": "f",
             "arguments": '{"x":1}',

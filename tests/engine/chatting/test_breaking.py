@@ -19,10 +19,10 @@ def test_what_is_done_brings_what_it_brings_and_what_is_broken_off_does_not() ->
         assert await breaking.done(asyncio.sleep(0, "done")) == "done"
         doing = asyncio.ensure_future(breaking.done(work()))
         await begun.wait()
-        breaking.break_off()
+        breaking.break_off("shutdown")
         with pytest.raises(BrokenOff):
             await doing
-        assert breaking.is_broken
+        assert (breaking.is_broken, breaking.reason) == (True, "shutdown")
         with pytest.raises(BrokenOff):
             await breaking.done(work())
 

@@ -9,7 +9,7 @@ from sightline.chat.facts import PairsStarred
 from sightline.chat.pair import MessagePair
 from sightline.engine.chatting.preferences import Preferences
 from sightline.errors import Fault
-from sightline.model.exchange import AttemptStarted, Budgeted, Received
+from sightline.model.exchange import AttemptStarted, Budgeted, ExchangeCancelled, Received
 from sightline.model.parts import Text
 from tests.chat.stage import answered
 from tests.engine.chatting.chat_stage import (
@@ -148,7 +148,8 @@ def test_5_3_broken_off_mid_stream_what_came_stays_and_is_marked(tmp_path: Path)
         pair = stage.pair(name)
         assert (pair.state, pair.assistant_text) == ("complete", "only this")
         assert pair.answer is not None
-        assert (pair.answer.finish, pair.answer.is_partial) == ("cancelled", True)
+        assert (pair.answer.finish, pair.answer.reason, pair.answer.is_partial) == ("cancelled", "user", True)
+        assert ExchangeCancelled("user") in stage.relays.facts()
         assert stage.relays.kinds()[-2:] == ["cancelled", "budgeted"]
         assert stage.service.sends.so_far(name) is None
         with pytest.raises(Fault, match="nothing is being sent"):
@@ -166,7 +167,7 @@ def test_5_3_broken_off_before_anything_came_it_is_an_error_that_can_be_asked_ag
         await stage.service.sends.cancel()
         trouble = stage.pair(name).trouble
         assert trouble is not None
-        assert trouble.code == "cancelled"
+        assert (trouble.code, trouble.reason) == ("cancelled", "user")
 
     play(story, tmp_path)
 

@@ -7,6 +7,7 @@ from sightline.engine.recording.recorded import recorded, resolved
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, TextReceived
 from sightline.model.exchange import AttemptStarted, Edited, ExchangeCancelled, Fact, Received, Released, Translated
+from sightline.model.reply import folded
 from sightline.model.report import Addition, Loss
 from sightline.store.entries import Kept
 from tests.recordings import exchange, failed, one, store_with
@@ -63,11 +64,15 @@ def test_an_exchange_that_failed_ends_in_its_fault_and_a_cut_one_in_a_cut(tmp_pa
     assert told.fault == Fault(Code.OVERLOADED, "busy", hint="Wait.", status=200)
     assert [type(event) for event in told.events()][-3:] == [TextReceived, Failed, Ended]
     gone = asyncio.run(one(tmp_path / "b", exchange("x_1", BODY, chat_stream("Hel")[:1], end=ExchangeCancelled())))
-    assert gone.reply().fault is not None
+    assert gone.reply().fault == gone.fault
+    assert gone.fault is not None
+    assert (gone.fault.code, gone.fault.reason) == (Code.CANCELLED, "client_gone")
+    shown = folded(gone.reply())
+    assert (shown["finish"], shown["reason"]) == ("cancelled", "client_gone")
     unknown = asyncio.run(one(tmp_path / "c", exchange("x_1", BODY, end=failed(0, "interrupted"))))
     assert (unknown.fault or Fault(Code.USAGE, "")).code is Code.UPSTREAM_ERROR
     nothing = asyncio.run(one(tmp_path / "d", exchange("x_1", BODY, end=ExchangeCancelled())))
-    assert "ended before" in str(nothing.reply().fault)
+    assert "the client has gone" in str(nothing.reply().fault)
 
 
 def test_the_beginning_of_an_id_is_enough_if_there_is_only_one(tmp_path: Path) -> None:

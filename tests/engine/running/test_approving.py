@@ -51,7 +51,7 @@ def test_hooks_deny_allow_and_ask_before_any_person() -> None:
     at = desk(verdicts, {"1.3": Allowed(rule=Rule("count", "allow"))})
     decided = at.approve(Approve(1, CALLS, {}, ("1.3",)))
     assert decided == {
-        "1.1": Denied("Not here."),
+        "1.1": Denied("Not here.", by="hook"),
         "1.2": Allowed(),
         "1.3": Allowed(rule=Rule("count", "allow")),
     }
@@ -85,7 +85,7 @@ def test_arguments_of_a_hook_that_the_tool_does_not_take_are_nobodys_to_correct(
     assert first == {"1.1": Allowed({"n": "x"})}
     again = at.approve(Approve(1, CALLS[:2], {"1.1": "n is no integer", "1.2": "neither"}))
     assert again == {
-        "1.1": Denied("A hook changed its arguments to some that cannot be used: n is no integer"),
+        "1.1": Denied("It changed the arguments to some that cannot be used: n is no integer", by="hook"),
         "1.2": Allowed(),
     }
     assert at.shown[-1].objections == {"1.2": "neither"}

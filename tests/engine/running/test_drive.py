@@ -8,12 +8,13 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.loop.approval import Allowed, Denied, Policy
-from sightline.loop.facts import Replied, ToolFinished, ToolStarted
+from sightline.loop.facts import Replied, RunEnded, ToolFinished, ToolStarted
 from sightline.loop.limits import Limits
 from sightline.loop.output import Outcome, said
 from sightline.loop.pending import CANCELLED
 from sightline.loop.steps import Call
 from sightline.model.events import TextReceived
+from sightline.model.exchange import ExchangeCancelled
 from sightline.model.parts import Text, ToolCall
 from sightline.tools.tools import Progress
 from tests.loop_stage import calls, count, limited, plan, reply, says
@@ -157,6 +158,8 @@ def test_time_stops_a_model_that_does_not_come_to_an_end(tmp_path: Path) -> None
         await clock.forward(5)
         ended = await running
         assert (ended.why, ended.spent.seconds, len(upstream.seen)) == ("limit", 5, 1)
+        await stage.store.settle()
+        assert (await stage.store.facts("x_001"))[-1].fact == ExchangeCancelled("timeout")
 
     play(story, tmp_path, clock=clock)
 
@@ -246,8 +249,11 @@ def test_to_stop_at_once_while_the_model_speaks_keeps_what_it_said(tmp_path: Pat
         await upstream.gone()
         (replied,) = [fact for fact in await stage.facts() if isinstance(fact, Replied)]
         assert replied.reply.fault is not None
+        assert (replied.reply.fault.reason, ended.reason) == ("user", "user")
+        assert (await stage.facts())[-1] == RunEnded("cancelled", "user")
+        assert (await stage.runner.shown("r_1")).reason == "user"
         await stage.store.settle()
-        assert type((await stage.store.facts("x_001"))[-1].fact).__name__ == "ExchangeCancelled"
+        assert (await stage.store.facts("x_001"))[-1].fact == ExchangeCancelled("user")
 
     play(story, tmp_path)
 

@@ -38,7 +38,7 @@ def test_what_a_function_says_is_what_is_decided(said: Said, decision: Decision)
 
 def test_yes_is_yes_and_nobody_is_no() -> None:
     assert decided("yes") == Allowed()
-    assert decided(nobody) == Denied("Nobody is there to approve it.")
+    assert decided(nobody) == Denied(by="nobody")
 
 
 def test_arguments_that_cannot_be_used_are_not_asked_for_twice() -> None:

@@ -5,6 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from sightline.engine.running.judging import Judging
 from sightline.errors import Code
 from sightline.loop.approval import Policy
 from sightline.loop.rounds import Ended
@@ -111,10 +114,11 @@ def test_a_hook_can_end_the_run_before_anything_is_sent(tmp_path: Path) -> None:
     assert (ended.why, sent, kept[4].notes) == ("cancelled", [], ("a hook ended the run",))
 
 
-def test_a_hook_that_fails_is_reported_and_its_call_goes_to_a_person(tmp_path: Path) -> None:
-    _, _, _, kept = run(tmp_path, "before_tool", {"unheard": "of"})
-    assert len(kept[3].person.asked) == 1
-    assert "not understood" in kept[4].notes[0]
+def test_a_hook_whose_answer_is_not_understood_denies_and_no_one_is_asked(tmp_path: Path) -> None:
+    ended, _, _, kept = run(tmp_path, "before_tool", {"unheard": "of"})
+    assert (kept[3].person.asked, kept[3].tools.used) == ([], [])
+    assert ended.rounds[0].calls[0].denied_by == "hook"
+    assert "its answer is not understood" in kept[4].notes[0]
 
 
 def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> None:
@@ -131,3 +135,66 @@ def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> None:
         assert (ended.why, len(stage.tools.used), len(stage.person.asked)) == ("answered", 1, 1)
 
     play(story, tmp_path)
+
+
+# --- hooks that fail ------------------------------------------------------------------------------
+
+
+def _broken(
+    folder: Path, event: Event, command: str, *, timeout: float = 30.0
+) -> tuple[Ended, list[Any], RunStage, Any]:
+    """A run of two rounds that allows every call, with a hook that fails; what was sent, and how it is shown."""
+    kept: list[Any] = []
+
+    async def story(stage: RunStage, upstream: Upstream) -> None:
+        upstream.script = [plays(calls(count(1))), plays(says("Done."))]
+        asked = Hooks([Hook(event, command, timeout=timeout)], folder=folder, environment={})
+        ended = await stage.run(plan(policy=Policy(otherwise="allow")), approver=Judging("yes"), hooks=asked)
+        sent = [seen.json()["messages"] for seen in upstream.seen]
+        kept.extend([ended, sent, stage, await stage.runner.shown("r_1")])
+
+    play(story, folder)
+    return kept[0], kept[1], kept[2], kept[3]
+
+
+@pytest.mark.parametrize(
+    ("command", "timeout"), [("exit 1", 30.0), ("kill -9 $$", 30.0), ("sleep 60", 0.05), ("echo {", 30.0)]
+)
+def test_a_failing_hook_before_a_tool_denies_the_call_though_every_call_is_approved(
+    tmp_path: Path, command: str, timeout: float
+) -> None:
+    ended, sent, stage, shown = _broken(tmp_path, "before_tool", command, timeout=timeout)
+    assert stage.tools.used == []
+    assert (ended.rounds[0].calls[0].fate, ended.rounds[0].calls[0].denied_by) == ("denied", "hook")
+    assert sent[1][-1]["content"].endswith(
+        "A hook of this run does not allow this call. A check of this run could not be made."
+    )
+    assert shown.rounds[0].calls[0].denied_by == "hook"
+    assert "before_tool hook" in shown.notes[0]
+
+
+@pytest.mark.parametrize("event", ["before_request", "after_reply"])
+def test_a_failing_hook_around_a_request_ends_the_run_as_a_failure(tmp_path: Path, event: Event) -> None:
+    ended, sent, stage, _ = _broken(tmp_path, event, "exit 1")
+    assert (ended.why, len(sent), stage.tools.used) == ("failed", int(event == "after_reply"), [])
+    assert ended.reply is not None
+    assert ended.reply.fault is not None
+    assert "could not judge" in ended.reply.fault.message
+
+
+def test_a_failing_hook_at_the_end_makes_the_run_a_failure_that_keeps_its_words(tmp_path: Path) -> None:
+    ended, sent, _, shown = _broken(tmp_path, "stop", "exit 1")
+    assert (ended.why, ended.rounds[-1].text, len(sent)) == ("failed", "Done.", 2)
+    assert shown.rounds[-1].fault is not None
+    assert "could not judge the end of the run" in shown.rounds[-1].fault.message
+
+
+def test_a_failing_hook_after_a_tool_is_reported_and_the_result_stands(tmp_path: Path) -> None:
+    ended, _, stage, shown = _broken(tmp_path, "after_tool", "exit 1")
+    assert (ended.why, len(stage.tools.used), "after_tool hook" in shown.notes[0]) == ("answered", 1, True)
+
+
+def test_the_model_is_told_that_a_hook_denied_the_call_and_not_the_user(tmp_path: Path) -> None:
+    ended, _, sent, _ = run(tmp_path, "before_tool", {"decision": "deny", "reason": "Not on Mondays."})
+    assert sent[1][-1]["content"].endswith("A hook of this run does not allow this call. Not on Mondays.")
+    assert ended.rounds[0].calls[0].denied_by == "hook"

@@ -7,17 +7,18 @@ import pytest
 from sightline.catalog.compose import Prompt
 from sightline.catalog.route import Route
 from sightline.engine.preparing import composed
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.loop.approval import Policy
 from sightline.loop.facts import RunBegan
 from sightline.loop.limits import Limits
 from sightline.loop.plan import Plan
+from sightline.model.exchange import ExchangeCancelled
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.tools import FunctionTool
 from tests.loop_stage import calls, count, plan, says
 from tests.running_stage import FakeTools, RunStage, play, plays
-from tests.upstream import Upstream
+from tests.upstream import Upstream, stall
 
 
 def test_a_plan_that_says_nothing_gets_what_the_choice_and_the_tools_say(tmp_path: Path) -> None:
@@ -128,5 +129,23 @@ def test_a_process_that_ends_leaves_its_runs_to_the_next(tmp_path: Path) -> None
         assert task.cancelled()
         assert (await stage.runner.shown("r_1")).state == "interrupted"
         await stage.runner.leave_all()
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize("how", ["shutdown", "interrupted"])
+def test_an_exchange_under_way_says_why_it_was_cancelled(tmp_path: Path, how: CancelReason) -> None:
+    async def story(stage: RunStage, upstream: Upstream) -> None:
+        upstream.script = [stall()]
+        task = asyncio.ensure_future(stage.run())
+        await upstream.arrived(1)
+        if how == "shutdown":
+            await stage.runner.leave_all()
+        else:
+            stage.runner.cancel_because("r_1", how)
+            task.cancel()
+        await asyncio.wait({task})
+        await stage.store.settle()
+        assert (await stage.store.facts("x_001"))[-1].fact == ExchangeCancelled(how)
 
     play(story, tmp_path)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from sightline.catalog.facts import Model
 from sightline.engine.running.shapes import ApprovePending, ConfirmPending, MidFlightPending, RunShown
 from sightline.loop.approval import Allowed, Policy, Rule
 from sightline.loop.output import Outcome, said
@@ -147,5 +148,18 @@ def test_a_limit_that_waits_to_be_raised_is_told_in_words(tmp_path: Path) -> Non
         await task
         ended = await stage.runner.shown("r_1")
         assert (ended.why, ended.reached is not None) == ("limit", True)
+
+    play(story, tmp_path)
+
+
+def test_a_cost_that_is_not_known_is_null_and_not_nothing(tmp_path: Path) -> None:
+    async def story(stage: RunStage, upstream: Upstream) -> None:
+        stage.catalog.models["m"] = Model(providers=("acme",), tools=True)
+        upstream.script = [plays(says("Done."))]
+        await stage.run()
+        shown = await stage.runner.shown("r_1")
+        assert (shown.spent.cost, shown.spent.unmeasured, shown.spent.tokens) == (None, ("cost",), 15)
+        (line,) = await stage.runner.listed(10)
+        assert line.spent.cost is None
 
     play(story, tmp_path)

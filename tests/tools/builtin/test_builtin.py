@@ -7,6 +7,7 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.loop.steps import Call
 from sightline.loop.tool import Toolbox
+from sightline.model.tools import OpaqueTool
 from sightline.tools.builtin import builtin
 from sightline.tools.builtin.builtin import NAMES, READING, Builtin
 from tests.tools.builtin.rooms import refused, text
@@ -30,6 +31,8 @@ def test_every_tool_says_what_it_does_and_what_it_takes(tmp_path: Path) -> None:
     Toolbox(tools.definitions).check()
     for each in tools.definitions:
         assert each.description
+        if each.is_remote:
+            continue
         assert each.schema is not None
         properties = each.schema["properties"]
         assert isinstance(properties, dict)
@@ -71,4 +74,15 @@ def test_a_folder_that_keeps_nobody_waiting_for_ever(tmp_path: Path, monkeypatch
     outcome = asyncio.run(tools.use(Call(key="1", id="a", name="list_files", arguments={}), print))
     stuck.set()
     assert text(outcome) == "list_files was stopped: it took longer than 0.01 s."
+    asyncio.run(tools.close())
+
+
+def test_what_the_model_s_api_has_by_itself_is_offered_so(tmp_path: Path) -> None:
+    tools = opened(tmp_path, "local_shell", "web_search")
+    assert Toolbox(tools.definitions).offered() == (
+        OpaqueTool("openai-responses", {"type": "local_shell"}),
+        OpaqueTool("openai-responses", {"type": "web_search"}),
+    )
+    outcome = asyncio.run(tools.use(Call(key="1", id="a", name="web_search", arguments={}), print))
+    assert "does not exist" in text(outcome)
     asyncio.run(tools.close())

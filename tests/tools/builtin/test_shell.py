@@ -107,3 +107,44 @@ def test_what_it_leaves_in_the_background_ends_with_it(tmp_path: Path, monkeypat
     monkeypatch.setattr(child, "PATIENCE", 0.1)
     assert said(tmp_path, "run_command", command=ENDLESS) == "ready\n[exit code 0]"
     assert all(map(is_gone, pids_in(tmp_path / "pids")))
+
+
+# --- local_shell ----------------------------------------------------------------------------------
+
+
+def test_an_action_of_the_local_shell_runs_as_it_says(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    shown = said(
+        tmp_path,
+        "local_shell",
+        type="exec",
+        command=["sh", "-c", 'pwd; echo "$WORD $1"', "sh", "a b"],
+        env={"WORD": "so"},
+        working_directory="sub",
+        timeout_ms=5000,
+        user=None,
+    )
+    assert shown == f"{(tmp_path / 'sub').resolve()}\nso a b\n[exit code 0]"
+    inside = said(tmp_path, "local_shell", command=["pwd"], env=None, working_directory=str(tmp_path))
+    assert inside == f"{tmp_path.resolve()}\n[exit code 0]"
+    assert refused(tmp_path, "local_shell", command=["sh", "-c", "exit 4"]) == "[exit code 4]"
+
+
+def test_an_action_keeps_to_its_own_time_and_never_to_more_than_ours(tmp_path: Path) -> None:
+    assert "took too long" in refused(tmp_path, "local_shell", command=["sleep", "60"], timeout_ms=50)
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ({"command": []}, "no command to run"),
+        ({"command": ["true"], "user": "root"}, "as no other"),
+        ({"command": ["true"], "working_directory": ".."}, "no folder '..'"),
+        ({"command": ["true"], "working_directory": "/etc"}, "no folder '/etc'"),
+        ({"command": ["true"], "working_directory": "missing"}, "no folder 'missing'"),
+        ({"command": ["a\0b"]}, "no command line can"),
+        ({"command": ["no_such_command_at_all"]}, "No such file or directory"),
+    ],
+)
+def test_what_an_action_cannot_be(tmp_path: Path, action: dict[str, object], words: str) -> None:
+    assert words in refused(tmp_path, "local_shell", **action)

@@ -28,5 +28,7 @@ def started(response: JsonObject, at: str) -> list[StreamEvent]:
             opt_str(response, "model", at),
             int(created) if isinstance(created, (int, float)) else None,
             {name: f"{at}/{key}" for name, key in keys.items() if response.get(key) is not None},
+            # A server that says nothing of it may keep nothing, whatever OpenAI's own default is.
+            opt_str(response, "id", at) if response.get("store") is True else None,
         )
     ]

@@ -55,6 +55,8 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     choice = write_tool_choice(request, brought.spaces, report, same=same)
     if choice is not None:
         document["tool_choice"] = choice
+    if target.states_tools and not tools and not same:
+        document |= {"tools": [], "tool_choice": "auto"}
     if request.parallel_tool_calls is not None:
         document["parallel_tool_calls"] = request.parallel_tool_calls
     write_all(request.options, document, report, same=same)

@@ -27,3 +27,6 @@ FIRST_CALL = 1 << 20
 
 MOST_CHOICES = 1024
 """A choice's number is below this, so that a broken one cannot ask for endless empty choices."""
+
+MARKER = "statefulMarker"
+"""Names what the provider keeps of the conversation, in a reply and in a delta."""

@@ -7,7 +7,7 @@ from sightline.dialects.raw.carrier import built_in_kind
 from sightline.dialects.raw.content_read import read_calls, read_content
 from sightline.dialects.raw.errors import read_error
 from sightline.dialects.raw.finishes import FIELDS, read_finish
-from sightline.dialects.raw.names import FIRST_CALL, MOST_CHOICES, ROLE_NUMBERS
+from sightline.dialects.raw.names import FIRST_CALL, MARKER, MOST_CHOICES, ROLE_NUMBERS
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.events import (
     ArgumentsReceived,
@@ -32,7 +32,7 @@ from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall
 from sightline.model.value import Value
 from sightline.wire.pointer import join
 
-IDENTITY = frozenset({"id", "model", "created"})
+IDENTITY = frozenset({"id", "model", "created", MARKER})
 _CHOICE = FIELDS | {"role", "content", "toolCalls", "logprobs"}
 _BODY = _CHOICE | IDENTITY | {"usage", "others", "error"}
 
@@ -61,7 +61,10 @@ def read_reply(document: Json) -> list[StreamEvent]:
 def read_started(body: JsonObject, at: str) -> Started:
     """Who answers."""
     places = {key: f"{at}/{key}" for key in ("id", "model", "created") if body.get(key)}
-    return Started(opt_str(body, "id", at), opt_str(body, "model", at), opt_int(body, "created", at), places)
+    if body.get(MARKER):
+        places["marker"] = f"{at}/{MARKER}"
+    named, model, created = opt_str(body, "id", at), opt_str(body, "model", at), opt_int(body, "created", at)
+    return Started(named, model, created, places, opt_str(body, MARKER, at) or None)
 
 
 def _until_failed(events: list[StreamEvent]) -> list[StreamEvent]:

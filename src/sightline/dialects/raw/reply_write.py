@@ -8,7 +8,7 @@ from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.raw.content_write import ContentWriter
 from sightline.dialects.raw.errors import error_object
 from sightline.dialects.raw.finishes import write_finish
-from sightline.dialects.raw.names import NAME, ROLE_NUMBERS
+from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Opaque, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob
@@ -25,6 +25,7 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
             "model": reply.model or client.model or None,
             "id": reply.id or client.id or None,
             "created": reply.created or client.created or None,
+            MARKER: reply.marker,
         }
     )
     if others:

@@ -12,7 +12,7 @@ from sightline.dialects.raw.carrier import read_beside
 from sightline.dialects.raw.content_read import placed, read_part
 from sightline.dialects.raw.errors import read_error
 from sightline.dialects.raw.finishes import FIELDS, read_finish
-from sightline.dialects.raw.names import FIRST_CALL, MOST_CHOICES, NAME, SIGHTLINE
+from sightline.dialects.raw.names import FIRST_CALL, MARKER, MOST_CHOICES, NAME, SIGHTLINE
 from sightline.dialects.raw.reply_read import IDENTITY, read_started
 from sightline.dialects.raw.thinking import read_seal
 from sightline.dialects.streaming import StreamReader
@@ -25,6 +25,7 @@ from sightline.model.events import (
     PartReceived,
     RefusalReceived,
     SignatureReceived,
+    Started,
     StreamEvent,
     TextReceived,
     ThinkingReceived,
@@ -47,6 +48,7 @@ _DELTA = frozenset(
         "copilotToolCallStreamUpdates",
         "copilotToolCalls",
         "_deprecatedCopilotFunctionCalls",
+        MARKER,
         SIGHTLINE,
     }
 )
@@ -162,6 +164,8 @@ class RawMachine:
         if choice.has_finished:
             events += self._late(delta, choice, at)
             return
+        if delta.get(MARKER):
+            events.append(Started(marker=opt_str(delta, MARKER, at), places={"marker": f"{at}/{MARKER}"}))
         if self._error is None and delta.get("copilotErrors"):
             self._error = as_list(delta["copilotErrors"], f"{at}/copilotErrors")[0]
         events += _fields(delta, self._delta_keys, at)

@@ -1,7 +1,9 @@
 """Writing a raw stream: deltas as the events come, each call announced and then delivered whole, then the end.
 
-A delta names its `part` where the reader could not tell it from the frame before, so that a stream amounts to the same
-message as the whole reply.
+Beside its delta a frame has the whole text of its choice so far, as an editor's callback gets it, and the arguments of
+a call are shown as they grow, each time from their start. Both make a stream grow with the square of its length; it is
+a form for an editor on the same machine, not for a wire. A delta names its `part` where the reader could not tell it
+from the frame before, so that a stream amounts to the same message as the whole reply.
 """
 
 from typing import assert_never
@@ -16,6 +18,7 @@ from sightline.dialects.raw.carrier import Beside, built_in_kind, without_place,
 from sightline.dialects.raw.content_write import ContentWriter
 from sightline.dialects.raw.errors import error_object
 from sightline.dialects.raw.finishes import write_finish
+from sightline.dialects.raw.names import MARKER
 from sightline.dialects.raw.reply_write import lose_order, note_call_id, write_logprobs
 from sightline.dialects.raw.thinking import write_seal
 from sightline.dialects.sequence import PartEvent
@@ -64,6 +67,7 @@ class _Choice:
         self.calls: dict[int, ToolCall] = {}
         self.fragments: dict[int, list[str]] = {}
         self.finished: Finished | None = None
+        self.text = ""
 
     def place(self, kind: str, part: int) -> JsonObject:
         """The number of the part, where the reader would think of another one."""
@@ -91,7 +95,7 @@ class RawStreamWriter:
             case TextReceived():
                 return self._text(event)
             case ArgumentsReceived(part, fragment, choice):
-                self._choice(choice).fragments[part].append(fragment)
+                return self._grow(part, fragment, choice)
             case ThinkingReceived(text=text):
                 thinking: JsonObject = {"text": text, "summary": event.summary or None, "piece": event.piece or None}
                 return self._delta(event, "thinking", {"thinking": compact(thinking)}, event.at)
@@ -104,7 +108,7 @@ class RawStreamWriter:
             case CitationReceived(citation=citation):
                 return self._beside(event, Beside(citations=without_place((citation,))))
             case LogprobsReceived(tokens, choice):
-                return _frame({"index": choice, "delta": {"text": "", "logprobs": write_logprobs(tokens)}})
+                return self._frame(choice, {"logprobs": write_logprobs(tokens)})
             case PartReceived(value=value):
                 written: list[Json] = [self._content.part(value)]
                 kind = "thinking" if isinstance(value, Thinking) else _WHOLE
@@ -116,11 +120,10 @@ class RawStreamWriter:
                 self._usage = usage if self._usage is None else updated(self._usage, usage)
             case Finished(choice=choice):
                 self._choice(choice).finished = event
-                return self._calls(choice, "copilotToolCalls")
+                return self._calls(choice)
             case Failed(fault):
                 self._has_failed = True
-                shown = [self._calls(choice, "copilotToolCallStreamUpdates") for choice in self._choices]
-                return b"".join([*shown, _frame({"error": error_object(fault)})])
+                return _frame({"error": error_object(fault)})
             case Ended():
                 return b"" if self._has_failed else self._end()
             case ToolCallCompleted() | FieldReceived() | FrameBroken():
@@ -142,23 +145,28 @@ class RawStreamWriter:
             for key in ("id", "model", "created")
             if (value := getattr(event, key)) and not getattr(self._started, key)
         }
-        self._started = msgspec.structs.replace(self._started, **new)
+        self._started = msgspec.structs.replace(self._started, **new, marker=event.marker or self._started.marker)
         return _frame(new) if new else b""
 
+    def _frame(self, index: int, fields: JsonObject) -> bytes:
+        """A delta of one choice, behind its whole text."""
+        return _frame({"text": self._choice(index).text, "index": index, "delta": {"text": "", **fields}})
+
     def _text(self, event: TextReceived) -> bytes:
-        if event.text:
-            return self._delta(event, "text", {"text": event.text}, event.at)
         choice = self._choice(event.choice)
+        if event.text:
+            choice.text += event.text
+            return self._delta(event, "text", {"text": event.text}, event.at)
         if event.part in choice.kinds:
             return b""
         self._note_order(event, event.at)
         choice.place("text", event.part)  # a part without words is told by its number alone
-        return _frame({"index": event.choice, "delta": {"text": "", "part": event.part}})
+        return self._frame(event.choice, {"part": event.part})
 
     def _delta(self, event: PartEvent, kind: str, fields: JsonObject, at: str) -> bytes:
         self._note_order(event, at)
         place = self._choice(event.choice).place(kind, event.part)
-        return _frame({"index": event.choice, "delta": {"text": "", **fields, **place}})
+        return self._frame(event.choice, {**fields, **place})
 
     def _note_order(self, event: PartEvent, at: str) -> None:
         choice = self._choice(event.choice)
@@ -170,7 +178,7 @@ class RawStreamWriter:
         choice = self._choice(event.choice)
         place: JsonObject = {} if event.part == choice.current else {"part": event.part}
         choice.current = event.part
-        return _frame({"index": event.choice, "delta": {"text": "", **write_beside(beside), **place}})
+        return self._frame(event.choice, {**write_beside(beside), **place})
 
     def _sign(self, event: SignatureReceived) -> bytes:
         choice = self._choice(event.choice)
@@ -199,22 +207,32 @@ class RawStreamWriter:
         choice.fragments[event.part] = []
         entry: JsonObject = {"name": flat_name(event.name, event.namespace), "id": call_id, "part": event.part}
         entry |= write_beside(Beside(item=event.item, kind=built_in_kind(event.kind)))
-        return _frame({"index": event.choice, "delta": {"text": "", "beginToolCalls": [entry]}})
+        return self._frame(event.choice, {"beginToolCalls": [entry]})
 
-    def _calls(self, index: int, key: str) -> bytes:
-        """All calls of a choice at once, in their order: delivered at its end, or as far as they came."""
+    def _grow(self, part: int, fragment: str, index: int) -> bytes:
+        """The arguments of a call so far."""
+        self._choice(index).fragments[part].append(fragment)
+        updates: list[Json] = [self._call(index, part)]
+        return self._frame(index, {"copilotToolCallStreamUpdates": updates}) if fragment else b""
+
+    def _calls(self, index: int) -> bytes:
+        """All calls of a choice at once, in their order, delivered at its end."""
         choice = self._choice(index)
         entries: list[Json] = []
         for part in sorted(choice.calls):
-            call = msgspec.structs.replace(choice.calls[part], arguments="".join(choice.fragments[part]))
-            entry: JsonObject = {
-                "name": flat_name(call.name, call.namespace),
-                "arguments": as_function_arguments(call) or "{}",
-                "id": call.id,
-                "part": part,
-            }
-            entries.append(entry | write_beside(Beside(call.signature, call.signed_by)))
-        return _frame({"index": index, "delta": {"text": "", key: entries}}) if entries else b""
+            call = choice.calls[part]
+            entries.append(self._call(index, part) | write_beside(Beside(call.signature, call.signed_by)))
+        return self._frame(index, {"copilotToolCalls": entries}) if entries else b""
+
+    def _call(self, index: int, part: int) -> JsonObject:
+        choice = self._choice(index)
+        call = msgspec.structs.replace(choice.calls[part], arguments="".join(choice.fragments[part]))
+        return {
+            "name": flat_name(call.name, call.namespace),
+            "arguments": as_function_arguments(call) or "{}",
+            "id": call.id,
+            "part": part,
+        }
 
     def _end(self) -> bytes:
         """The end of each choice, the counts and whatever is still unsaid with the last, and `[DONE]`."""
@@ -235,7 +253,9 @@ class RawStreamWriter:
         ):
             if fallback and not known:
                 frames[-1][key] = fallback
-        return b"".join([*map(_frame, frames), _DONE])
+        marker = self._started.marker
+        marked = self._frame(min(self._choices), {MARKER: marker}) if marker else b""
+        return b"".join([marked, *map(_frame, frames), _DONE])
 
 
 def _frame(document: JsonObject) -> bytes:

@@ -7,6 +7,7 @@ from sightline.chat.compaction import INSTRUCTION, Compaction, compacted, compar
 from sightline.chat.facts import CompactionUndone
 from sightline.chat.history import History
 from sightline.chat.pair import MessagePair, answer_of
+from sightline.engine.cancellation import cancellation
 from sightline.engine.chatting.answering import SESSION, conversation_in
 from sightline.engine.chatting.chat import Chat
 from sightline.engine.chatting.views import Views
@@ -43,15 +44,16 @@ class Compacting:
         def noted(noted: Noted) -> None:
             exchanges.append(noted.exchange)
 
-        reply = await self.engine.ask(
-            prepared(prompt, looking.choice),
-            heard=_unheard,
-            tried=_unheard,
-            paused=_unheard,
-            session=SESSION,
-            noted=noted,
-            conversation=conversation_in(looking.view.topic),
-        )
+        with cancellation("user"):
+            reply = await self.engine.ask(
+                prepared(prompt, looking.choice),
+                heard=_unheard,
+                tried=_unheard,
+                paused=_unheard,
+                session=SESSION,
+                noted=noted,
+                conversation=conversation_in(looking.view.topic),
+            )
         if reply.fault is not None:
             raise reply.fault
         text = answer_of(reply).text.strip()

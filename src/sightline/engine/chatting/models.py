@@ -10,6 +10,7 @@ from sightline.budget.calibration import Ratio
 from sightline.budget.room import model_limit
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import Choice, choose, default_choice
+from sightline.catalog.compose import base_instructions
 from sightline.catalog.provider import Provider
 from sightline.chat.settings import ChatSettings
 from sightline.chat.sizing import Sizer
@@ -66,7 +67,15 @@ class Models:
         known = self._sizers.pop(key, None)
         if known is None:
             dialect = choice.dialect
-            sizer = Sizer(choice.facts, dialect=dialect, settings=settings, tools=tools, calibration=lesson)
+            base = base_instructions(choice.family, tools)
+            sizer = Sizer(
+                choice.facts,
+                dialect=dialect,
+                settings=settings,
+                tools=tools,
+                calibration=lesson,
+                base_instructions=base,
+            )
         else:
             sizer = known[1] if known[0] == lesson else known[1].recalibrated(lesson)
         self._sizers[key] = lesson, sizer  # at the end: the one at the front was left alone for longest

@@ -179,7 +179,7 @@ class Sends:
             return
         await asyncio.wait({self._task}, timeout=grace)
         if self._underway is not None:
-            self._underway.cancel()
+            self._underway.cancel("shutdown")
         await self.ended()
 
     # --- how it begins ---

@@ -20,7 +20,7 @@ from sightline.engine.chatting.tracing import Tracing
 from sightline.engine.engine import Engine
 from sightline.engine.held_changes import Changes, held_changes
 from sightline.engine.hub import Hub
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.model.events import Ended, StreamEvent
 from sightline.model.message import Message
 from sightline.store.entries import Noted
@@ -50,9 +50,9 @@ class TakenUp:
         """What has come of the answer, with what an earlier process had of it."""
         return msgspec.structs.replace(self._live.answer, run=self._run)
 
-    def cancel(self) -> None:
+    def cancel(self, reason: CancelReason = "user") -> None:
         """Break it off again."""
-        self._breaking.break_off()
+        self._breaking.break_off(reason)
 
     def resume(self, *, anyway: bool) -> None:
         """It never waits for the account's limits as a question does."""
@@ -80,12 +80,14 @@ class TakenUp:
         try:
             given = await self._breaking.done(self._answering.take_up(taken, self._heard, self._noted))
         except BrokenOff:
-            return PairCancelled(self.pair, self._partial("cancelled"), self._tracing.exchange)
+            partial, reason = self._partial("cancelled"), self._breaking.reason
+            return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
         except Fault as fault:
             if not self._begun.is_set():
                 self.fault = fault
             if fault.code is Code.CANCELLED:
-                return PairCancelled(self.pair, self._partial("cancelled"), self._tracing.exchange)
+                partial, reason = self._partial("cancelled"), fault.reason or "user"
+                return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
             return PairFailed(self.pair, trouble_of(fault), self._partial("error"), self._tracing.exchange)
         fact = ended_by(self.pair, given, self._tracing.exchange, self._engine.clock.now())
         if isinstance(fact, PairAnswered):
@@ -123,7 +125,7 @@ def ended_by(pair: str, given: Given, exchange: str, now: float) -> ChatFact:
     if fault is None:
         return PairAnswered(pair, answer)
     if fault.code is Code.CANCELLED:
-        return PairCancelled(pair, partial_of(answer, "cancelled", exchange, now), exchange)
+        return PairCancelled(pair, partial_of(answer, "cancelled", exchange, now), exchange, fault.reason or "user")
     return PairFailed(pair, trouble_of(fault), partial_of(answer, "error", exchange, now), exchange)
 
 

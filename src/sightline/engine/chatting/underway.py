@@ -27,7 +27,7 @@ from sightline.engine.engine import Engine
 from sightline.engine.held_changes import Changes, held_changes
 from sightline.engine.hub import Hub
 from sightline.engine.preparing import Prepared, prepared
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.model.events import Ended, StreamEvent
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
@@ -85,9 +85,9 @@ class Underway:
         """What has come of the answer."""
         return msgspec.structs.replace(self._live.answer, run=self._run)
 
-    def cancel(self) -> None:
+    def cancel(self, reason: CancelReason = "user") -> None:
         """Break it off."""
-        self._breaking.break_off()
+        self._breaking.break_off(reason)
 
     def resume(self, *, anyway: bool) -> None:
         """Wait no longer; a fault where it does not wait."""
@@ -236,7 +236,8 @@ class Underway:
             trouble, partial = trouble_of(self._final or ending.fault), self._partial("error")
             await self._chat.happen(PairFailed(self.pair, trouble, partial, exchange))
         else:
-            await self._chat.happen(PairCancelled(self.pair, self._partial("cancelled"), exchange))
+            partial, reason = self._partial("cancelled"), self._breaking.reason
+            await self._chat.happen(PairCancelled(self.pair, partial, exchange, reason))
 
     def _answer(self, given: Given, exchange: str) -> Answer:
         clock = self._engine.clock

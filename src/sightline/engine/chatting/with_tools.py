@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from sightline.engine.cancellation import cancel_reason
 from sightline.engine.chatting.answering import SESSION, Asking, Given, Going, TakenRun, Wanted
 from sightline.engine.engine import Engine
 from sightline.engine.heard import Heard
@@ -110,7 +111,7 @@ class WithTools:
             return None
         if ended is not None and ended.rounds:
             return replace(given_of(ended, run), seconds=ended.spent.seconds)
-        fault = Fault(Code.CANCELLED, "the run was broken off", hint="Take it up.")
+        fault = Fault(Code.CANCELLED, "the run was broken off", hint="Take it up.", reason="interrupted")
         return Given(Reply(fault=fault), tuple(messages_of(rounds)), run)
 
     async def _driven(self, run: str, work: Coroutine[object, object, Ended]) -> Ended:
@@ -120,7 +121,7 @@ class WithTools:
             await asyncio.wait({running})
         except asyncio.CancelledError:
             try:
-                self.runner.leave(run, now=True)
+                self.runner.leave(run, now=True, reason=cancel_reason())
             except Fault:  # it has not begun, or has just ended
                 running.cancel()
         return await running
@@ -217,7 +218,9 @@ def _explained(reply: Reply, ended: Ended) -> Reply:
     if reply.fault is not None or ended.why not in ("cancelled", "limit"):
         return reply
     if ended.why == "cancelled":
-        return msgspec.structs.replace(reply, fault=Fault(Code.CANCELLED, "the run was stopped", hint="Ask again."))
+        return msgspec.structs.replace(
+            reply, fault=Fault(Code.CANCELLED, "the run was stopped", hint="Ask again.", reason=ended.reason)
+        )
     reached = "one of its limits is reached" if ended.reached is None else ended.reached.words
     hint = "Look at the run, and ask again; what it has done stands above."
     return msgspec.structs.replace(reply, fault=Fault(Code.USAGE, f"the run has no answer: {reached}", hint=hint))

@@ -45,13 +45,12 @@ def observed_run(ended: Ended, run: str, choice: Choice, seconds: dict[str, floa
     given = given_of(ended, run)
     last = observed(given.reply, choice)
     usages = [each.usage for each in ended.rounds]
-    is_known = "cost" not in ended.spent.unmeasured
     return msgspec.structs.replace(
         last,
         messages=(*given.rounds, *last.messages),
         tools=tuple(_use(call, seconds) for each in ended.rounds for call in each.calls),
         usage=_total(usages),
-        cost=ended.spent.cost if is_known else None,
+        cost=ended.spent.known_cost,
         seconds=ended.spent.seconds,
         requests=len(ended.rounds),
         run=run,

@@ -18,13 +18,13 @@ from sightline.engine.running.judging import Judging, Said
 from sightline.engine.running.runner import Runner
 from sightline.errors import Fault
 from sightline.evals.target import TargetSpec
-from sightline.loop.approval import Policy
+from sightline.loop.approval import Denied, Policy
 from sightline.loop.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
 from sightline.loop.limits import Limits
 from sightline.loop.plan import Plan
 from sightline.loop.steps import Call
 
-DENIED = "Nobody is there to approve it: this tool is not allowed in evals."
+DENIED = "This tool is not allowed in evals."
 
 
 @dataclass(slots=True)
@@ -118,4 +118,4 @@ class ToolsTarget:
 
 
 def _denied(_call: Call) -> Said:
-    return DENIED
+    return Denied(DENIED, by="nobody")

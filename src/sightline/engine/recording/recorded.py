@@ -9,13 +9,14 @@ import msgspec
 from sightline.dialects.hearing import Hearing
 from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import cut
-from sightline.errors import Code, Fault
+from sightline.errors import CANCEL_WORDS, Code, Fault
 from sightline.filter.expression import Named
 from sightline.filter.pattern import literal
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import (
     AttemptStarted,
     Edited,
+    ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
     FrameArrived,
@@ -120,7 +121,12 @@ class Recorded:
 
     @property
     def fault(self) -> Fault | None:
-        """What it failed with."""
+        """What it failed with, or was cancelled for."""
+        for noted in self.facts:
+            if isinstance(noted.fact, ExchangeCancelled):
+                reason = noted.fact.reason
+                message = f"the request was cancelled: {CANCEL_WORDS[reason]}"
+                return Fault(Code.CANCELLED, message, hint="Send it again if it is still wanted.", reason=reason)
         if not isinstance(self.end, ExchangeFailed):
             return None
         code = _CODES.get(self.end.code, Code.UPSTREAM_ERROR)

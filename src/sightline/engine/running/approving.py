@@ -51,7 +51,7 @@ class Approving:
         """Arguments of a hook that cannot be used are nobody's to correct; a person's are asked about again."""
         if self.by_hook.pop(key, None) is None:
             return None
-        return Denied(f"A hook changed its arguments to some that cannot be used: {objection}")
+        return Denied(f"It changed the arguments to some that cannot be used: {objection}", by="hook")
 
     async def _looked(self, step: Approve, call: Call) -> Decision | None:
         """What the hooks and the rules decide; None where a person has to."""
@@ -61,7 +61,7 @@ class Approving:
             return Allowed() if is_allowed else None
         self.contexts[call.key] = verdict.context
         if verdict.decision == "deny":
-            return Denied(verdict.reason)
+            return Denied(verdict.reason, by="hook")
         if verdict.arguments is not None:
             self.by_hook[call.key] = verdict.arguments
             # A rule that allows the arguments as they were says nothing of others.

@@ -13,7 +13,7 @@ from sightline.engine.heard import Heard
 from sightline.engine.overheard import Telling
 from sightline.engine.preparing import Prepared, written
 from sightline.engine.recording.recorded import read_request
-from sightline.errors import Code, Fault
+from sightline.errors import CANCEL_WORDS, CancelReason, Code, Fault
 from sightline.loop.account import usage_of
 from sightline.loop.steps import Replied
 from sightline.model.events import StreamEvent
@@ -115,11 +115,12 @@ class Asking:
             self.paused(None)
         return Replied(reply, sent=way.sent, estimate=self._estimate(prepared, reply))
 
-    def so_far(self) -> Reply | None:
-        """What had come when it was cut off; None if that was nothing."""
+    def so_far(self, reason: CancelReason) -> Reply | None:
+        """What had come when it was cut off for this reason; None if that was nothing."""
         if not self._events:
             return None
-        fault = Fault(Code.CANCELLED, "the run was stopped", hint="Start another to go on.")
+        hint = "Start another to go on."
+        fault = Fault(Code.CANCELLED, f"the run was stopped: {CANCEL_WORDS[reason]}", hint=hint, reason=reason)
         return msgspec.structs.replace(fold(self._events, self.choice.dialect), fault=fault)
 
     def _hear(self, event: StreamEvent) -> None:
@@ -161,7 +162,7 @@ class _Way:
                 self._release(sha256)
             case Dropped(reason=reason):
                 hint = "Start another run to go on from here."
-                self.dropped = Fault(Code.CANCELLED, f"the request was dropped: {reason}", hint=hint)
+                self.dropped = Fault(Code.CANCELLED, f"the request was dropped: {reason}", hint=hint, reason="user")
             case _:
                 pass
 

@@ -11,12 +11,14 @@ import msgspec
 from sightline.budget.ledger import Wait
 from sightline.catalog.choose import Choice
 from sightline.chat.quota import line_of
+from sightline.engine.cancellation import Cancellation, cancel_reason, cancellation
 from sightline.engine.engine import Engine
 from sightline.engine.heard import Heard
 from sightline.engine.overheard import Telling
 from sightline.engine.running.approving import Approving
 from sightline.engine.running.asking import Asking, Gate, Opening
 from sightline.engine.running.brake import Brake
+from sightline.engine.running.markers import behind_marker, is_forgotten
 from sightline.engine.running.moments import Moments, refused
 from sightline.engine.running.offered import Offered
 from sightline.engine.running.people import Approver, Watcher
@@ -24,7 +26,7 @@ from sightline.engine.running.recall import recalled
 from sightline.engine.running.run_log import RunLog, conversation_of
 from sightline.engine.running.shapes import RunPaused
 from sightline.engine.running.using import Using
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.loop.approval import Decision
 from sightline.loop.facts import NOBODY, Remarked, RequestStarted, RunBegan, RunEnded, RunTaken
 from sightline.loop.output import Outcome
@@ -115,6 +117,7 @@ class Drive:
 
     def __post_init__(self) -> None:
         engine, plan, company = self.means.engine, self.began.plan, self.company
+        self._cancellation: Cancellation | None = None
         is_stream = bool(self.began.request.options.stream)
         self._started = engine.clock.elapsed()
         self._progress_told = self._started - _OFTEN
@@ -140,12 +143,18 @@ class Drive:
 
     async def through(self) -> Ended:
         """Drive it to its end. A run that somebody leaves raises a fault of that, and has no end yet."""
-        timer = asyncio.get_running_loop().create_task(self._run_out())
-        try:
-            return await self._through()
-        finally:
-            timer.cancel()
-            await asyncio.wait({timer})
+        with cancellation("user") as self._cancellation:
+            timer = asyncio.get_running_loop().create_task(self._run_out())
+            try:
+                return await self._through()
+            finally:
+                timer.cancel()
+                await asyncio.wait({timer})
+
+    def cancel_because(self, reason: CancelReason) -> None:
+        """What is under way will be cancelled, for this reason."""
+        if self._cancellation is not None:
+            self._cancellation.reason = reason
 
     async def _run_out(self) -> None:
         """Stop what is under way when the time is up. A limit that a person may raise is asked about between steps."""
@@ -154,6 +163,7 @@ class Drive:
             return
         while (left := limits.seconds - self._elapsed()) > 0:
             await self.means.engine.clock.sleep(left)
+        self.cancel_because("timeout")
         self.brake.pull(now=True)
 
     async def _through(self) -> Ended:
@@ -167,7 +177,7 @@ class Drive:
             await self.log.note(answer)
             self.standing.answer(answer)
         assert self.standing.ended is not None  # there is either a step or an end
-        await self.log.note(RunEnded(self.standing.ended.why))
+        await self.log.note(RunEnded(self.standing.ended.why, self.standing.ended.reason))
         return self.standing.ended
 
     async def _answered(self, step: Step) -> Answer:
@@ -183,8 +193,8 @@ class Drive:
                 goes_on = await self._asked(step, lambda: self.company.approver.confirm(self.log.run, step))
                 return self._stopped() if goes_on is None else Confirmed(goes_on=goes_on, elapsed=self._elapsed())
             case Rest():
-                words = await self.brake.unless_soon(self._urged(step))
-                return self._stopped() if words is None else Rested(words, self._elapsed())
+                rested = await self.brake.unless_soon(self._rested(step))
+                return self._stopped() if rested is None else rested
             case unreachable:
                 assert_never(unreachable)
 
@@ -192,14 +202,15 @@ class Drive:
         return self.before + self.means.engine.clock.elapsed() - self._started
 
     def _stopped(self, outcomes: Mapping[str, Outcome] | None = None) -> Stopped:
-        return Stopped(self._elapsed(), dict(outcomes or {}))
+        reason = "user" if self._cancellation is None else self._cancellation.reason
+        return Stopped(self._elapsed(), dict(outcomes or {}), reason)
 
     # --- requests ---
 
     async def _replied(self, step: Ask) -> Answer:
         asked = await self.brake.unless_now(self._reply(step))
         if asked is None and not self.brake.is_leaving:  # who takes it up asks again
-            partial = self._asking.so_far()
+            partial = self._asking.so_far(cancel_reason())
             asked = None if partial is None else Replied(partial)
         return self._stopped() if asked is None else msgspec.structs.replace(asked, elapsed=self._elapsed())
 
@@ -231,14 +242,22 @@ class Drive:
             return Replied(Reply(fault=refused("a request", verdict), dialect=self.choice.dialect))
         if verdict is not None and verdict.context.strip():
             request = _with_words(request, verdict.context)
-        exchange = self.means.make_exchange()
-        await self.log.note(RequestStarted(step.round, exchange))
         opening, self.opening = self.opening, Opening()
         opening = replace(opening, hold=opening.hold or self.is_stepping)
-        replied = await self._asking.ask(request, exchange, opening)
+        # Who looks at a request before it goes sees all of it.
+        rounds = self.standing.run.rounds
+        shorter = None if opening.hold or not rounds else behind_marker(request, rounds[-1])
+        replied = await self._ask(step, shorter or request, opening)
+        if shorter is not None and is_forgotten(replied.reply.fault):
+            replied = await self._ask(step, request, opening)
         if replied.sent is None and request is not step.request:
             return msgspec.structs.replace(replied, sent=request)
         return replied
+
+    async def _ask(self, step: Ask, request: Request, opening: Opening) -> Replied:
+        exchange = self.means.make_exchange()
+        await self.log.note(RequestStarted(step.round, exchange))
+        return await self._asking.ask(request, exchange, opening)
 
     def _hold(self, exchange: str) -> None:
         if exchange != self.held:
@@ -312,13 +331,18 @@ class Drive:
         finally:
             self.waits_for = None
 
-    async def _urged(self, step: Rest) -> str:
-        """What the model is told if it may not end."""
+    async def _rested(self, step: Rest) -> Rested:
+        """Whether the run may end. A hook that could not judge makes it a failure: nobody knows what it would have
+        said, and to let the model go on would ask the same hook again and again."""
         is_active = any(isinstance(fact, Rested) and fact.words for fact in self.log.facts)
         verdict = await self._moments.stop(step.round, self.standing.run.rounds[-1].reply, is_active=is_active)
-        if verdict is None or verdict.decision != "deny" or verdict.stop is not None:
-            return ""
-        return f"You were about to end, and a hook does not let you: {verdict.reason or 'it gave no reason'}"
+        words = failure = ""
+        if verdict is not None and verdict.stop is None:
+            if verdict.decision == "deny":
+                words = f"You were about to end, and a hook does not let you: {verdict.reason or 'it gave no reason'}"
+            elif verdict.has_failed:
+                failure = refused("the end of the run", verdict).message
+        return Rested(words, self._elapsed(), failure)
 
 
 def _left(run: str) -> Fault:

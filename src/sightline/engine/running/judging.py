@@ -47,7 +47,7 @@ class Judging:
 
 def nobody(_call: Call) -> Said:
     """Decides where there is nobody who could: a hook may want a person even for what a rule allows."""
-    return "Nobody is there to approve it."
+    return Denied(by="nobody")
 
 
 def _decision(said: Said) -> Decision:

@@ -67,5 +67,7 @@ class Moments:
 
 def refused(what: str, verdict: Verdict) -> Fault:
     """The fault of a run that a hook does not let go on."""
-    reason = verdict.reason or "it gave no reason"
-    return Fault(Code.PERMISSION, f"a hook refused {what}: {reason}", hint="Look at the hooks of this run.")
+    hint = "Look at the hooks of this run."
+    if verdict.has_failed:
+        return Fault(Code.PERMISSION, f"a hook could not judge {what}: {'; '.join(verdict.warnings)}", hint=hint)
+    return Fault(Code.PERMISSION, f"a hook refused {what}: {verdict.reason or 'it gave no reason'}", hint=hint)

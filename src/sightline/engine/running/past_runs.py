@@ -84,7 +84,7 @@ def beginning(told: Sequence[Told]) -> RunBegan:
 
 
 def _unreadable(run: str, at: float, fault: Fault) -> RunBrief:
-    nothing = SpentShown(requests=0, tool_calls=0, tokens=0, cost=0.0, seconds=0.0, unmeasured=())
+    nothing = SpentShown(requests=0, tool_calls=0, tokens=0, cost=None, seconds=0.0, unmeasured=("cost",))
     return RunBrief(
         id=run, at=at, title=fault.message, model="", state="interrupted", why="", rounds=0, spent=nothing, origin={}
     )

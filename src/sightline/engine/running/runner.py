@@ -26,7 +26,7 @@ from sightline.engine.running.run_log import Telling as FactTelling
 from sightline.engine.running.shapes import RunBrief, RunShown, State
 from sightline.engine.running.showing import Looked, shown
 from sightline.engine.running.so_far import so_far
-from sightline.errors import Code, Fault
+from sightline.errors import CancelReason, Code, Fault
 from sightline.loop.facts import RunBegan, RunTaken
 from sightline.loop.plan import Plan
 from sightline.loop.rounds import Ended, Round
@@ -172,6 +172,8 @@ class Runner:
     async def leave_all(self) -> None:
         """Let go of every run as it stands, because the process ends: what runs is cut off, and can be taken up."""
         tasks = list(self._tasks)
+        for drive in self._drives.values():
+            drive.cancel_because("shutdown")
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -180,10 +182,16 @@ class Runner:
         """End a run that is driven here, once what is under way has ended, or at once."""
         self._drive(run).brake.pull(now=now)
 
-    def leave(self, run: str, *, now: bool = False) -> None:
+    def leave(self, run: str, *, now: bool = False, reason: CancelReason = "user") -> None:
         """Leave a run that is driven here so that it can be taken up again: once what is under way has ended, or at
         once."""
-        self._drive(run).brake.leave(now=now)
+        drive = self._drive(run)
+        drive.cancel_because(reason)
+        drive.brake.leave(now=now)
+
+    def cancel_because(self, run: str, reason: CancelReason) -> None:
+        """Whoever drives this run is about to cancel it, for this reason."""
+        self._drive(run).cancel_because(reason)
 
     def step(self, run: str, *, is_on: bool) -> None:
         """Hold each request of a run from now on, or none any more."""

@@ -4,7 +4,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from sightline.errors import CancelReason
 from sightline.loop.amendment import Amendment
+from sightline.loop.approval import DeniedBy
 from sightline.loop.limits import Behaviour, LimitName, Reached
 from sightline.loop.repair import Repair
 from sightline.loop.rounds import Fate
@@ -15,12 +17,12 @@ State: TypeAlias = Literal["running", "waiting", "ended", "interrupted"]
 
 
 class SpentShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run has used. `unmeasured` are the counts that a provider did not tell."""
+    """What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0."""
 
     requests: int
     tool_calls: int
     tokens: int
-    cost: float
+    cost: float | None
     seconds: float
     unmeasured: tuple[LimitName, ...]
 
@@ -73,6 +75,7 @@ class CallShown(msgspec.Struct, frozen=True, kw_only=True):
     fate: Fate | None = None
     result: CallResult | None = None
     is_edited: bool = False
+    denied_by: DeniedBy | None = None
     is_running: bool = False
     progress: str = ""
     repairs: tuple[Repair, ...] = ()
@@ -150,7 +153,8 @@ class RunPaused(msgspec.Struct, frozen=True):
 
 
 class RunShown(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a run. `version` grows with each fact; `notes` are for a person, such as that a hook failed."""
+    """All of a run. `reason` is why it was cancelled; `version` grows with each fact; `notes` are for a person, such as
+    that a hook failed."""
 
     id: str
     version: int
@@ -158,6 +162,7 @@ class RunShown(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     state: State
     why: str
+    reason: CancelReason | None
     provider: str
     model: str
     spent: SpentShown

@@ -80,6 +80,7 @@ def shown(run: str, told: Sequence[Told], standing: Standing, looked: Looked) ->
         title=_title(began),
         state=looked.state,
         why="" if ended is None else ended.why,
+        reason=None if ended is None else ended.reason,
         provider=began.provider,
         model=began.request.model,
         spent=_spent(standing),
@@ -119,7 +120,8 @@ def _began(told: Sequence[Told]) -> RunBegan:
 
 def _spent(standing: Standing) -> SpentShown:
     spent = standing.run.spent
-    return SpentShown(**{name: getattr(spent, name) for name in SpentShown.__struct_fields__})
+    told = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
+    return SpentShown(**told | {"cost": spent.known_cost})
 
 
 def _title(began: RunBegan) -> str:
@@ -190,6 +192,7 @@ def _call(record: CallRecord, times: _Times) -> CallShown:
         fate=record.fate,
         result=_result(record.outcome),
         is_edited=record.is_edited,
+        denied_by=record.denied_by,
         repairs=record.repairs,
         seconds=times.calls.get(record.key),
     )
@@ -225,6 +228,7 @@ def _open_call(pending: PendingOfLoop, times: _Times, looked: Looked) -> CallSho
         fate="ran" if outcome is not None else pending.fate,
         result=_result(outcome or pending.outcome),
         is_edited=pending.is_edited,
+        denied_by=pending.denied_by,
         is_running=key in times.running and looked.state in ("running", "waiting"),
         progress=looked.progress.get(key, ""),
         repairs=() if ready is None else ready.repairs,

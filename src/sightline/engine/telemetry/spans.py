@@ -138,8 +138,8 @@ def _outcome(end: Fact) -> dict[str, Json]:
             told |= {"gen_ai.response.model": model, "gen_ai.response.finish_reasons": [finish]}
         case ExchangeFailed(code=code):
             told["error.type"] = code
-        case ExchangeCancelled():
-            told["error.type"] = "cancelled"
+        case ExchangeCancelled(reason=reason):
+            told |= {"error.type": "cancelled", "sightline.cancel_reason": reason}
         case Dropped():
             told["error.type"] = "dropped"
         case _:

@@ -10,6 +10,7 @@ from sightline.edit.cost import EditCost
 from sightline.edit.masks import Outcome
 from sightline.edit.section import Section
 from sightline.edit.validity import Validity
+from sightline.errors import CancelReason
 from sightline.intercept.interception import Mode
 from sightline.intercept.rules import OnTimeout, Phase
 from sightline.model.exchange import State
@@ -94,7 +95,8 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a view has beyond that: all that happened, and what hangs together with it."""
+    """What a view has beyond that: all that happened, and what hangs together with it. `reason` is why it was
+    cancelled."""
 
     losses: tuple[Loss, ...] | None = None
     additions: tuple[Addition, ...] | None = None
@@ -103,6 +105,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replays: tuple[str, ...] | None = None
     thread: Thread | None = None
     fault: FaultShown | None = None
+    reason: CancelReason | None = None
 
 
 class ReplyShown(msgspec.Struct, frozen=True):

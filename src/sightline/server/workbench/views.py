@@ -10,6 +10,7 @@ from sightline.model.exchange import (
     AttemptStarted,
     Edited,
     Exchange,
+    ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
     Fact,
@@ -51,6 +52,7 @@ def view(summary: Summary, facts: list[Noted], *, has_frames: bool = True) -> Js
         facts=tuple(told(noted, has_data=has_frames) for noted in facts),
         thread=Thread(summary.previous, summary.title, summary.is_side),
         fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
+        reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
     )
     shown: JsonObject = line(summary) | {
         "state": Exchange(summary.id, tuple(happened)).state,

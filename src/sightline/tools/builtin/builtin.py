@@ -5,11 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
+from sightline.catalog.hosted_tools import HostedTool
 from sightline.errors import Code, Fault
 from sightline.loop.output import Outcome, said
 from sightline.loop.signature import definition_of
 from sightline.loop.steps import Call
 from sightline.loop.tool import Definition
+from sightline.model.json import JsonObject
 from sightline.tools.builtin.folder import Folder
 from sightline.tools.builtin.listing import Listing
 from sightline.tools.builtin.reading import Reading
@@ -25,7 +29,9 @@ from sightline.tools.python_file import TIMEOUT
 from sightline.tools.tools import Progress, unknown
 
 READING = ("read_file", "list_files", "search_files")
-NAMES = (*READING, "write_file", "edit_file", "run_command")
+HOSTED: tuple[HostedTool, ...] = ("local_shell", "web_search")
+NAMES = (*READING, "write_file", "edit_file", "run_command", *HOSTED)
+_ACTION = ("command", "env", "timeout_ms", "working_directory", "user")
 _GRACE = 10.0
 """Seconds beyond the limit that a tool with a process of its own has to end that process and tell what it got."""
 
@@ -50,7 +56,7 @@ class Builtin:
         self._timeout = timeout
         self._names = tuple(dict.fromkeys(names))
         functions = self._functions(lambda words: None)
-        self._definitions = tuple(definition_of(functions[name], is_parallel=name in READING) for name in self._names)
+        self._definitions = tuple(_definition(name, functions.get(name)) for name in self._names)
 
     def __str__(self) -> str:
         return f"the built-in tools of {self._shown}"
@@ -62,12 +68,13 @@ class Builtin:
 
     async def use(self, call: Call, progress: Progress) -> Outcome:
         """Use one. What goes wrong is told to the model in words that help it on."""
-        if call.name not in self._names or isinstance(call.arguments, str):
+        function = self._functions(progress).get(call.name) if call.name in self._names else None
+        if function is None or isinstance(call.arguments, str):
             return unknown(call.name, self._definitions)
-        function = self._functions(progress)[call.name]
+        arguments = _action(call.arguments) if call.name == "local_shell" else call.arguments
         try:
             async with asyncio.timeout(self._timeout + _GRACE):
-                return outcome_of(await called(partial(function, **typed(function, call.arguments))))
+                return outcome_of(await called(partial(function, **typed(function, arguments))))
         except Fault as fault:
             return said(". ".join(filter(None, (fault.message, fault.hint))), is_error=True)
         except TimeoutError:
@@ -81,12 +88,28 @@ class Builtin:
         self._folder.close()
 
     def _functions(self, progress: Progress) -> dict[str, Callable[..., object]]:
-        writing = Writing(self._folder)
+        writing, shell = Writing(self._folder), Shell(self._folder, self._commands, self._timeout, progress)
         return {
             "read_file": Reading(self._folder).read_file,
             "list_files": Listing(self._folder).list_files,
             "search_files": Searching(self._folder, self._commands, self._timeout).search_files,
             "write_file": writing.write_file,
             "edit_file": writing.edit_file,
-            "run_command": Shell(self._folder, self._commands, self._timeout, progress).run_command,
+            "run_command": shell.run_command,
+            "local_shell": shell.local_shell,
         }
+
+
+def _definition(name: str, function: Callable[..., object] | None) -> Definition:
+    hosted = next((each for each in HOSTED if each == name), None)
+    if function is None:  # the provider runs it
+        return Definition(name=name, description="Search the web; the provider does it.", hosted=hosted)
+    found = definition_of(function, is_parallel=name in READING)
+    # The API says what arguments it has; further ones of a later version are no reason to refuse a call.
+    schema = {**(found.schema or {}), "additionalProperties": True} if hosted else found.schema
+    return msgspec.structs.replace(found, hosted=hosted, schema=schema)
+
+
+def _action(arguments: JsonObject) -> JsonObject:
+    """What a `local_shell` call wants done, without the word for the kind of action and what is not known here."""
+    return {name: value for name, value in arguments.items() if name in _ACTION}

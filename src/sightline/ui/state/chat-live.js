@@ -5,7 +5,7 @@
 /** `offset` is how many letters of the block came before. @typedef {{ pair: string, block: number, type: "text" | "thinking" | "call" | "refusal", offset: number, text: string, name?: string, id?: string }} Delta */
 
 /** @type {AnswerShown} */
-export const NOTHING = { blocks: [], text: "", citations: [], finish: "", is_partial: false, model: "", usage: null, predicted: null, cost: null, seconds: null, exchange: "", at: 0, run: "" };
+export const NOTHING = { blocks: [], text: "", citations: [], finish: "", reason: null, is_partial: false, model: "", usage: null, predicted: null, cost: null, seconds: null, exchange: "", at: 0, run: "" };
 
 /**
  * With one more piece; null where it does not go on from what is known, so that the whole must be asked for.

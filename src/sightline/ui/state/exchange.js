@@ -83,6 +83,7 @@
  * @property {{ received?: string | null, sent?: string | null, reply?: string | null }} [hashes]
  * @property {Fact[]} [facts]
  * @property {FaultTold | string | null} [fault]
+ * @property {"client_gone" | "shutdown" | "interrupted" | "user" | "timeout" | null} [reason] why it was cancelled
  * @property {string} [origin]
  * @property {string[]} [replays]
  * @property {string} [previous]

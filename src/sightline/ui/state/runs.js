@@ -93,7 +93,7 @@ const LIMITS = /** @type {Record<string, string>} */ ({ requests: "model request
 /** A limit that was reached, as a sentence. @param {Reached} reached */
 export function reachedWords(reached) {
   const what = LIMITS[reached.name] ?? reached.name;
-  if (reached.is_unmeasured) return `The limit of ${amount(reached.name, reached.limit)} ${what} cannot be held: the provider does not tell.`;
+  if (reached.is_unmeasured) return `The limit of ${amount(reached.name, reached.limit)} ${what} cannot be held: ${reached.name === "cost" ? "the cost so far is not known" : "the provider does not tell"}.`;
   return `The limit of ${amount(reached.name, reached.limit)} ${what} is reached.`;
 }
 
@@ -108,11 +108,12 @@ export function spendings(run) {
   const shown = /** @type {["requests" | "tool_calls" | "tokens" | "cost" | "seconds", string][]} */ ([["requests", "requests"], ["tool_calls", "tool calls"], ["tokens", "tokens"], ["cost", "cost"], ["seconds", "time"]]);
   return shown
     .map(([name, label]) => {
-      const spent = run.spent[name] ?? 0;
+      const known = run.spent[name];
+      const spent = known ?? 0;
       const limit = run.limits?.[name];
-      return { name, label, spent: amount(name, spent), limit: limit == null ? "" : amount(name, limit), share: limit ? Math.min(spent / limit, 1) : null };
+      return { name, label, spent: known === null ? "unknown" : amount(name, spent), limit: limit == null ? "" : amount(name, limit), share: limit ? Math.min(spent / limit, 1) : null };
     })
-    .filter(({ name }) => name !== "cost" || run.spent.cost || run.limits?.cost != null);
+    .filter(({ name }) => name !== "cost" || run.spent.cost || run.spent.cost === null || run.limits?.cost != null);
 }
 
 const WHYS = /** @type {Record<string, string>} */ ({ answered: "answered", length: "the reply was cut at its limit", content_filter: "stopped by the provider's filter", refusal: "the model refused", limit: "stopped at a limit", cancelled: "stopped by hand", failed: "failed" });
@@ -130,13 +131,14 @@ export function toneOf(run) {
 }
 
 const FATES = /** @type {Record<string, string>} */ ({ ran: "done", refused: "not valid", denied: "denied", answered: "answered by hand", cancelled: "cancelled", limit: "not run: limit", cut: "not run: cut off" });
+const DENIED = /** @type {Record<string, string>} */ ({ hook: "denied by a hook", rule: "denied by a rule", nobody: "denied: no one to approve it" });
 
 /** @param {RunCall} call @returns {{ state: "running" | "failed" | "done" | "open", words: string }} */
 export function fateOf(call) {
   if (!call.fate && !call.result) return call.is_running ? { state: "running", words: call.progress || "running…" } : { state: "open", words: "waits" };
   if (call.fate === "ran" || call.fate === "answered") return call.result?.is_error ? { state: "failed", words: call.fate === "ran" ? "error" : FATES.answered } : { state: "done", words: FATES[call.fate] };
   const fate = call.fate ?? "";
-  return { state: ["cancelled", "limit", "cut"].includes(fate) ? "open" : "failed", words: FATES[fate] ?? fate };
+  return { state: ["cancelled", "limit", "cut"].includes(fate) ? "open" : "failed", words: DENIED[call.denied_by ?? ""] ?? FATES[fate] ?? fate };
 }
 
 /** Where rounds lie on the time of the whole run: in percent of it, the model's part and the tools'. @typedef {{ number: number, start: number, model: number, tools: number, seconds: number }} Span */

@@ -4,7 +4,7 @@
 /** @typedef {Partial<import("../api-types.d.ts").TopicParameters>} Parameters */
 /** Of what can be inherited, null is as above it; an empty text is none. @typedef {Pick<import("../api-types.d.ts").TopicShown, "id" | "name" | "parent"> & Partial<import("../api-types.d.ts").TopicShown>} Topic */
 /** @typedef {{ topic: Topic, depth: number, path: string }} Row */
-/** @typedef {{ system_prompt: string, model: string, style_directives: readonly string[], parameters: Parameters, toolsets: readonly string[] }} Inherited */
+/** @typedef {{ system_prompt: string, instructions: string, model: string, style_directives: readonly string[], parameters: Parameters, toolsets: readonly string[] }} Inherited */
 
 export const BETWEEN = " › ";
 const ROOT = "";
@@ -81,10 +81,11 @@ export function inheritedFrom(topics, parent) {
   const above = [];
   for (let at = known.get(parent); at && above.length < 64; at = at.id === ROOT ? undefined : known.get(at.parent ?? ROOT)) above.unshift(at);
   /** @type {Inherited} */
-  let told = { system_prompt: "", model: "", style_directives: [], parameters: {}, toolsets: [] };
+  let told = { system_prompt: "", instructions: "", model: "", style_directives: [], parameters: {}, toolsets: [] };
   for (const topic of above) {
     told = {
       system_prompt: topic.system_prompt ?? told.system_prompt,
+      instructions: topic.instructions ?? told.instructions,
       model: topic.model ?? told.model,
       style_directives: topic.style_directives ?? told.style_directives,
       parameters: { ...told.parameters, ...present(topic.parameters ?? {}) },
@@ -113,7 +114,7 @@ export function whyKept(topics, topic) {
   return "";
 }
 
-/** A topic as its form has it: texts, and what is inherited as null. @typedef {{ name: string, parent: string, system_prompt: string | null, model: string | null, directives: string | null, toolsets: readonly string[] | null, temperature: string, top_p: string, max_tokens: string, effort: string, verbosity: string }} Form */
+/** A topic as its form has it: texts, and what is inherited as null. @typedef {{ name: string, parent: string, system_prompt: string | null, instructions: string | null, model: string | null, directives: string | null, toolsets: readonly string[] | null, temperature: string, top_p: string, max_tokens: string, effort: string, verbosity: string }} Form */
 
 /** @param {Partial<Topic> | null} topic @param {string} [parent] @returns {Form} */
 export function formOf(topic, parent = ROOT) {
@@ -122,6 +123,7 @@ export function formOf(topic, parent = ROOT) {
     name: topic?.name ?? "",
     parent: topic?.parent ?? parent,
     system_prompt: topic?.system_prompt ?? null,
+    instructions: topic?.instructions ?? null,
     model: topic?.model ?? null,
     directives: topic?.style_directives?.join("\n") ?? null,
     toolsets: topic?.toolsets ?? null,
@@ -164,6 +166,7 @@ export function bodyOf(form) {
     name: form.name.trim(),
     parent: form.parent,
     system_prompt: form.system_prompt,
+    instructions: form.instructions,
     model: form.model,
     style_directives: form.directives === null ? null : form.directives.split("\n").map((line) => line.trim()).filter(Boolean),
     toolsets: form.toolsets,

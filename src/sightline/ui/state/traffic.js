@@ -75,7 +75,7 @@ export function stepped(line, fact) {
     case "failed":
       return { ...line, state: "failed", fault: fact.code ?? line.fault, message: fact.message ?? line.message };
     case "cancelled":
-      return { ...line, state: "cancelled" };
+      return { ...line, state: "cancelled", message: fact.reason ?? line.message };
     case "translated":
       return { ...line, losses: fact.losses ?? line.losses };
     default:

@@ -65,6 +65,7 @@ class PairShowing:
             text=answer.text,
             citations=tuple(CitationShown(each.title, each.url, each.cited_text) for each in answer.citations),
             finish=answer.finish,
+            reason=answer.reason,
             is_partial=answer.is_partial,
             model=answer.model,
             usage=answer.usage,
@@ -120,7 +121,9 @@ def band(estimate: Estimate) -> TokenBand:
 
 def trouble(told: Trouble | None) -> TroubleShown | None:
     """What stands in the place of an answer."""
-    return None if told is None else TroubleShown(told.code, told.message, told.label, told.hint, told.line)
+    return (
+        None if told is None else TroubleShown(told.code, told.message, told.label, told.hint, told.line, told.reason)
+    )
 
 
 def _attachment(n: int, part: Part) -> AttachmentShown:

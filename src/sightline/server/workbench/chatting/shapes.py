@@ -11,6 +11,7 @@ from sightline.chat.settings import ChatSettings
 from sightline.chat.telemetry import Telemetry
 from sightline.chat.topics import Parameters
 from sightline.engine.chatting.blocks import Block
+from sightline.errors import CancelReason
 from sightline.model.report import Addition, Loss
 from sightline.model.usage import Usage
 from sightline.server.workbench.shapes import FaultShown
@@ -53,6 +54,7 @@ class AnswerShown(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     citations: tuple[CitationShown, ...]
     finish: str
+    reason: CancelReason | None
     is_partial: bool
     model: str
     usage: Usage | None
@@ -72,6 +74,7 @@ class TroubleShown(msgspec.Struct, frozen=True):
     label: str
     hint: str
     line: str
+    reason: CancelReason | None = None
 
 
 class PairShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +134,7 @@ class InheritedShown(msgspec.Struct, frozen=True, kw_only=True):
     """What holds in the topic of the next question."""
 
     system_prompt: str
+    instructions: str
     model: str
     style_directives: tuple[str, ...]
     parameters: Parameters
@@ -287,6 +291,7 @@ class TopicShown(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     parent: str
     system_prompt: str | None
+    instructions: str | None
     model: str | None
     style_directives: tuple[str, ...] | None
     parameters: Parameters

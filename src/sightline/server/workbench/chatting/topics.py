@@ -81,6 +81,7 @@ def _shown(history: History, topic: Topic, direct: "Counter[str]") -> TopicShown
         name=topic.name,
         parent=topic.parent,
         system_prompt=topic.system_prompt,
+        instructions=topic.instructions,
         model=topic.model,
         style_directives=topic.style_directives,
         parameters=topic.parameters,

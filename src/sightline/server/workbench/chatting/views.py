@@ -97,6 +97,7 @@ class ViewCalls:
             topic_path=history.topics.path(view.topic),
             inherited=InheritedShown(
                 system_prompt=inherited.system_prompt,
+                instructions=inherited.instructions,
                 model=inherited.model,
                 style_directives=inherited.style_directives,
                 parameters=inherited.parameters,

@@ -139,6 +139,7 @@ class TopicWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     name: str
     parent: str = ROOT
     system_prompt: str | None = None
+    instructions: str | None = None
     model: str | None = None
     style_directives: tuple[str, ...] | None = None
     parameters: Parameters = Parameters()
@@ -151,6 +152,7 @@ class TopicChangeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     name: str | UnsetType = UNSET
     parent: str | UnsetType = UNSET
     system_prompt: str | UnsetType | None = UNSET
+    instructions: str | UnsetType | None = UNSET
     model: str | UnsetType | None = UNSET
     style_directives: tuple[str, ...] | UnsetType | None = UNSET
     parameters: Parameters | UnsetType = UNSET

@@ -73,6 +73,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
             ${h(Line, { label: "Below", children: html`<select class="field" aria-label="Below" value=${form.parent} onChange=${(/** @type {Event} */ event) => onChange({ parent: valueOf(event) })}><option value="">(the top)</option>${parentsFor(rows, topic?.id ?? "new").map((row) => html`<option key=${row.topic.id} value=${row.topic.id} selected=${row.topic.id === form.parent}>${row.path}</option>`)}</select>` })}
           </div>`}
       ${h(Text, { ...fields, name: "system_prompt", label: "System prompt", lines: 6, above: inherited.system_prompt, nothing: "No system prompt" })}
+      ${h(Text, { ...fields, name: "instructions", label: "Instructions", lines: 3, above: inherited.instructions, nothing: "Said after the system prompt, or after what the model's family is told by default" })}
       ${h(Text, { ...fields, name: "directives", label: "Style directives", lines: 3, above: inherited.style_directives.join("\n"), nothing: "One for each line, for instance: Answer in short sentences." })}
       ${h(Line, { label: "Model", children: html`<input class="field mono" list="topic-models" aria-label="Model" placeholder=${inherited.model ? `${inherited.model} (from above)` : "the one that is chosen in the chat"} value=${form.model ?? ""} onInput=${(/** @type {Event} */ event) => onChange({ model: valueOf(event).trim() || null })} /><datalist id="topic-models">${about.value.models.map((model) => html`<option key=${model.id} value=${model.id}></option>`)}</datalist>` })}
       ${h(Toolsets, fields)}
@@ -95,7 +96,7 @@ function Line({ label, problem, children, aside }) {
   return html`<div class="form-line"><span class="form-label">${label}${aside ?? null}</span>${children}${problem ? html`<span class="field-problem" role="alert">${problem}</span>` : null}</div>`;
 }
 
-/** A text that can be as above, or the topic's own, even if that is none. @param {Fields & { name: "system_prompt" | "directives", label: string, lines: number, above: string, nothing: string }} props */
+/** A text that can be as above, or the topic's own, even if that is none. @param {Fields & { name: "system_prompt" | "instructions" | "directives", label: string, lines: number, above: string, nothing: string }} props */
 function Text({ form, onChange, name, label, lines, above, nothing }) {
   const value = form[name];
   const aside = value === null ? html`<span class="faint">${above ? "from above" : ""}</span>` : html`<button type="button" class="link" onClick=${() => onChange({ [name]: null })}>${above ? "As above" : "Clear"}</button>`;

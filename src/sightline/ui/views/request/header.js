@@ -77,6 +77,9 @@ function Queue({ view }) {
   </span>`;
 }
 
+/** Why nobody waits for it any more. */
+const CANCELLED = { client_gone: "the client left", shutdown: "Sightline was stopped", interrupted: "Sightline or its command was interrupted", user: "it was stopped by hand", timeout: "its time was up" };
+
 const SCOPES = /** @type {const} */ ([
   ["", "This request only"],
   ["session", "Keep for this session"],
@@ -168,7 +171,7 @@ function AfterActions({ desk, view, panel, onPanel }) {
     ${isMaking ? h(MakeCase, { exchanges: [view.id], onClose: () => setMaking(false) }) : null}
     ${view.origin ? html`<a class="button quiet" href=${`#/x/${encodeURIComponent(view.origin)}`}>${h(Icon, { name: "link" })}Replay of ${view.origin.slice(-6)}</a>` : null}
     ${(view.replays ?? []).length ? html`<span class="soft">${view.replays?.length} ${view.replays?.length === 1 ? "replay" : "replays"}</span>` : null}
-    ${view.state === "cancelled" && !faultOf(view) ? html`<span class="soft" role="status">Nobody waits for it any more: the client left, or Sightline was stopped.</span>` : null}
+    ${view.state === "cancelled" && !faultOf(view) ? html`<span class="soft" role="status">Cancelled: ${CANCELLED[view.reason ?? "client_gone"]}.</span>` : null}
     ${view.state === "sending" ? html`<span class="soft pulse" role="status">${desk.frames.value.length ? "The reply is arriving…" : "Waiting for the provider…"}</span>` : null}`;
 }
 

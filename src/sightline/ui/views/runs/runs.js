@@ -60,7 +60,7 @@ function Line({ run, isHere, isChosen, onToggle }) {
     <td class="wide-cell soft cut">${run.model}</td>
     <td class="wide-cell number">${run.rounds}</td>
     <td class="wide-cell number" title=${run.spent?.tool_calls != null ? counted(run.spent.tool_calls, "tool call") : null}>${short(run.spent?.tokens)}</td>
-    <td class="wide-cell number">${run.spent?.cost ? money(run.spent.cost) : ""}</td>
+    <td class="wide-cell number">${run.spent?.cost ? money(run.spent.cost) : run.spent?.cost === null ? "unknown" : ""}</td>
     <td class="wide-cell number">${run.spent?.seconds ? duration(run.spent.seconds) : ""}</td>
     <td class="number soft" title=${stamp(run.at)}>${when(run.at, Date.now() / 1000)}</td>
   </tr>`;
