@@ -11,6 +11,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.checks import check
 from sightline.catalog.environment import settings_in
 from sightline.catalog.overlay import Overlay
+from sightline.catalog.pricing import moved_providers, without_prices
 from sightline.catalog.problem import Mistake, Problem, fault_of, nearest, problem_at, quoted, shown
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.catalog.reading import fields_of, found, read, type_of
@@ -44,7 +45,7 @@ def load(
 ) -> Loaded[T]:
     """The documents laid over each other in their order, and the environment over them. `mistakes_in` tells what is
     wrong with settings whose values have the right types."""
-    overlay, problems = _laid(documents)
+    overlay, problems, addresses = _laid(documents)
     schema = {**_kinds(Catalog), **_kinds(settings_type)}
     settings, unknown = settings_in(environment, schema, overlay.tree)
     for setting in settings:
@@ -57,6 +58,8 @@ def load(
     chosen, more = read(_part(tree, settings_type), settings_type, overlay.place)
     # A struct whose keys are known and optional can always be made; both are.
     catalog, chosen = _detected(cast(Catalog, catalog), overlay), cast(T, chosen)
+    moved = moved_providers(addresses, catalog.providers)
+    catalog = without_prices(catalog, moved, lambda model: overlay.is_users(("models", model, "prices")))
     named = set(variables_of(catalog))
     problems += [problem for problem in unknown if problem.path not in named]
     problems += [*mistakes, *more, *check(catalog, tree, overlay.place)]
@@ -75,9 +78,11 @@ def variables_of(catalog: Catalog) -> Iterator[str]:
             yield from LEADING_VARIABLE.findall(url)
 
 
-def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem]]:
+def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem], dict[str, str]]:
+    """The documents over each other, what is wrong with them, and where Sightline's own tables say providers are."""
     overlay = Overlay()
     problems: list[Problem] = []
+    addresses: dict[str, str] = {}
     for source in documents:
         document = parse_toml(source)
         if isinstance(document, Problem):
@@ -92,7 +97,20 @@ def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem]]:
                 message = f"{shown((name,))} must be a table, not {found(value)}"
                 problems.append(problem_at(document.place((name,)), (name,), message))
         overlay.lay(tree, document)
-    return overlay, problems
+        if source.builtin:
+            addresses |= _addresses(tree)
+    return overlay, problems, addresses
+
+
+def _addresses(tree: JsonObject) -> dict[str, str]:
+    """The base URL of each provider in this tree that has one."""
+    tables = tree.get("providers")
+    found = {
+        name: table.get("base_url")
+        for name, table in (tables.items() if isinstance(tables, dict) else ())
+        if isinstance(table, dict)
+    }
+    return {name: url for name, url in found.items() if isinstance(url, str)}
 
 
 def _kinds(struct: type) -> dict[str, inspect.Type]:

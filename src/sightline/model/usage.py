@@ -10,13 +10,15 @@ MOST_TOKENS = 10**12
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part
-    of `output_tokens`. `extras` are the provider's finer counts, `at` their place."""
+    of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour, which
+    cost more. `extras` are the provider's finer counts, `at` their place."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
     at: str = ""
     extras: dict[str, Json] = {}
 
@@ -29,4 +31,11 @@ def possible(usage: Usage | None) -> Usage | None:
     return msgspec.structs.replace(usage, extras={}, **dict.fromkeys(wrong)) if wrong else usage
 
 
-_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "cache_write_1h_tokens",
+)

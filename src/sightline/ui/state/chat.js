@@ -94,7 +94,7 @@ export function taken(answer) {
   } else if (answer.predicted != null) found.push({ text: `~${whole(answer.predicted)} predicted`, help: "Tokens of the prompt; the provider has not reported any" });
   else if (told != null) found.push({ text: `${whole(told)} in`, help: "Tokens of the prompt, as the provider reports" });
   if (usage?.output_tokens != null) found.push({ text: `${whole(usage.output_tokens)} out`, help: "Tokens of the answer, as the provider reports" });
-  if (answer.cost) found.push({ text: money(answer.cost), help: "By the catalogue's prices" });
+  if (answer.cost != null) found.push({ text: answer.cost ? money(answer.cost) : "free", help: "By the provider's prices in the catalogue" });
   if (answer.seconds != null) found.push({ text: duration(answer.seconds), help: "From the question to the end of the answer" });
   return found;
 }
