@@ -64,9 +64,7 @@ def test_a_count_that_nobody_can_mean_has_no_price() -> None:
 
 def test_what_the_cache_keeps_for_an_hour_has_a_price_of_its_own() -> None:
     prices = Prices(input=4.0, output=20.0, cached=0.4, cache_write=5.0, cache_write_1h=8.0)
-    usage = Usage(
-        input_tokens=1_000_000, output_tokens=0, cache_write_tokens=500_000, cache_write_1h_tokens=300_000
-    )
+    usage = Usage(input_tokens=1_000_000, output_tokens=0, cache_write_tokens=500_000, cache_write_1h_tokens=300_000)
     assert dollars(usage, prices) == pytest.approx(0.5 * 4.0 + 0.2 * 5.0 + 0.3 * 8.0)
     long = Prices(input=4.0, output=20.0, cache_write=5.0, long=LongPrices(above=10, cache_write_1h=16.0))
     assert dollars(usage, long) == pytest.approx(0.5 * 4.0 + 0.2 * 5.0 + 0.3 * 16.0)

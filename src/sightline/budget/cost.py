@@ -27,8 +27,8 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
     Cached and cache-written tokens are parts of the input and have prices of their own; cached ones without one cost no
     more than the rest of the input. A long prompt is charged at its own prices, as far as it has some.
     """
-    if prices is None or usage.input_tokens is None or usage.output_tokens is None:
-        return None
+    if prices is None or not usage.input_tokens or usage.output_tokens is None:
+        return None  # a prompt of 0 tokens is one that was not counted
     long = prices.long if prices.long is not None and usage.input_tokens > prices.long.above else None
     fresh, said = _price(prices, long, "input"), _price(prices, long, "output")
     if fresh is None or said is None:

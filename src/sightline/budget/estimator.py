@@ -76,6 +76,14 @@ class Estimator:
         """Everything that is in the prompt, as the provider's past counts suggest."""
         return self.corrected(self.uncorrected(request))
 
+    def continued(self, request: Request, counted: int, tokens: int) -> Estimate:
+        """The same where the provider has counted so many `tokens` for a request with the first `counted` messages of
+        this one: its number, and an estimate of what is new."""
+        new = summed(map(self.message, request.messages[counted:]))
+        if self._calibration is not None and not self._texts.is_exact:
+            new = self._calibration.scaled(new)
+        return exactly(tokens, "counted") + new if new.tokens else exactly(tokens, "counted by the provider")
+
     def corrected(self, raw: Estimate) -> Estimate:
         """What the rules alone say of a whole request, as the provider's past counts suggest."""
         if self._calibration is None:

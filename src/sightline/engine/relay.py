@@ -129,6 +129,7 @@ class Relay:
         for journey in list(self._active):
             journey.cut(_closing())
         await self._emptied(_LAST_WORDS)
+        await self._home.learning.close()
 
     async def _emptied(self, seconds: float) -> None:
         try:
@@ -248,6 +249,7 @@ class Relay:
     async def _sent(self, journey: Journey, live: Live, outbound: Outbound, digest: str) -> Answer:
         choice, asked = journey.chosen, journey.asked
         provider = choice.provider
+        journey.sent = outbound.body
         outgoing = Outgoing(
             request=outbound.request,
             provider=choice.provider_name,

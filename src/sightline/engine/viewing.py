@@ -21,6 +21,7 @@ from sightline.edit.draft import Draft
 from sightline.edit.review import Review, Reviewed
 from sightline.edit.section import Section, Tokens
 from sightline.edit.validity import Validity
+from sightline.engine.counting import has_media
 from sightline.engine.hold import Hold
 from sightline.engine.holds import Holds
 from sightline.engine.memory import Memory
@@ -166,7 +167,8 @@ class Viewing:
 
         def calibrate(request: Request | None) -> None:
             has_tools = request is not None and bool(request.tools)
-            estimator.calibrate(self.memory.ratio(name, model, tools=has_tools))
+            media = request is not None and has_media(request)
+            estimator.calibrate(self.memory.ratio(name, model, tools=has_tools, media=media))
 
         return Desk(Review(estimator, choice.facts, before), calibrate, follows=before is not None)
 

@@ -121,11 +121,13 @@ export function brokenOff(answer) {
 }
 
 /**
- * Whether a new answer takes the focus: only of somebody who waits at an empty input for more than fits on the screen.
- * @param {{ mode: Mode, isEmpty: boolean, height: number, viewport: number }} now
+ * Whether a new answer takes the focus: only of somebody who waits at an empty input, and by default for more than fits
+ * on the screen. `focus` and `threshold` are the person's own settings.
+ * @param {{ mode: Mode, isEmpty: boolean, height: number, viewport: number, focus?: "tall" | "always" | "never", threshold?: number }} now
  */
-export function takesFocus({ mode, isEmpty, height, viewport }) {
-  return mode === "input" && isEmpty && height > viewport;
+export function takesFocus({ mode, isEmpty, height, viewport, focus = "tall", threshold = 1 }) {
+  if (mode !== "input" || !isEmpty || focus === "never") return false;
+  return focus === "always" || height > viewport * threshold;
 }
 
 /** The next of none, one, two, three stars. @param {number} star */
