@@ -3,7 +3,7 @@ import pytest
 from sightline.budget import estimator as module
 from sightline.budget import text_count
 from sightline.budget.calibration import Ratio
-from sightline.budget.estimate import NOTHING
+from sightline.budget.estimate import NOTHING, exactly, summed
 from sightline.budget.estimator import Estimator
 from sightline.catalog.facts import Facts
 from sightline.model.message import Message
@@ -163,3 +163,22 @@ def test_what_is_remembered_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPat
     assert estimator.message(large) is not estimator.message(large)
     small = user("a")
     assert estimator.message(small) is estimator.message(small)
+
+
+def test_what_the_provider_counted_leads_and_only_what_is_new_is_estimated() -> None:
+    estimator = Estimator(Facts(chars_per_token=4.0), dialect="openai-chat", calibration=Ratio(1.5, 900.0, 1.0, 1000))
+    messages = (
+        Message("user", (Text("some words " * 50),)),
+        Message("assistant", (Text("short"),)),
+        Message("user", (Text("more words"),)),
+    )
+    request = Request(messages=messages)
+    assert estimator.continued(request, 3, 777) == exactly(777, "counted by the provider")
+    continued = estimator.continued(request, 1, 777)
+    new = summed(map(estimator.message, messages[1:]))
+    assert continued.low >= 777
+    assert continued.tokens == pytest.approx(777 + new.tokens * 1.5, abs=2)
+    by_vocabulary = Estimator(Facts(tokenizer="o200k_base"), dialect="openai-chat", calibration=Ratio(1.5, 9.0, 1.0, 9))
+    assert (
+        by_vocabulary.continued(request, 1, 777).tokens == 777 + summed(map(by_vocabulary.message, messages[1:])).tokens
+    )

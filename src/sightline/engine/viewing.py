@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from sightline.budget.counted_prefix import digest_chain
+from sightline.budget.estimator import CountedRequest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import Choice
 from sightline.catalog.lookup import facts_of, family_of
@@ -164,8 +166,14 @@ class Viewing:
     def _made(self, choice: Choice, before: Request | None) -> Desk:
         estimator = self.holds.estimator(choice)
         name, model = choice.provider_name, choice.model
+        counted: list[CountedRequest | None] = []
 
         def calibrate(request: Request | None) -> None:
+            if not counted and request is not None:  # once: every draft is of the same conversation
+                known = self.memory.longest_counted(digest_chain(name, model, request))
+                begun = None if known is None else CountedRequest(request.messages[: known[0]], request.tools, known[1])
+                counted.append(begun)
+            estimator.continue_from(counted[0] if counted else None)
             has_tools = request is not None and bool(request.tools)
             media = request is not None and has_media(request)
             estimator.calibrate(self.memory.ratio(name, model, tools=has_tools, media=media))
