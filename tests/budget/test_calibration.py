@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.budget import calibration as module
-from sightline.budget.calibration import Calibration, Lesson, Observation, Ratio, learned
+from sightline.budget.calibration import Calibration, Lesson, Observation, Ratio, is_credible, learned
 from sightline.budget.estimate import Estimate, exactly
 from sightline.errors import Code, Fault
 
@@ -259,3 +259,12 @@ def test_what_was_learned_can_be_seen_and_forgotten() -> None:
     calibration.observe(KEY, guess(100), 150)
     assert calibration.forget() == [KEY]
     assert calibration.lessons() == []
+
+
+def test_a_count_that_leads_must_be_credible() -> None:
+    assert is_credible(guess(1000), 1100)
+    assert is_credible(guess(1000), 1100, window=1100)
+    assert not is_credible(guess(1000), 1100, window=1099)
+    assert not is_credible(guess(1000), 0)
+    assert not is_credible(guess(1000), -5)
+    assert not is_credible(guess(1000), 51_890)

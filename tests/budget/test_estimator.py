@@ -4,7 +4,7 @@ from sightline.budget import estimator as module
 from sightline.budget import text_count
 from sightline.budget.calibration import Ratio
 from sightline.budget.estimate import NOTHING, exactly, summed
-from sightline.budget.estimator import Estimator
+from sightline.budget.estimator import CountedRequest, Estimator
 from sightline.catalog.facts import Facts
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
@@ -182,3 +182,20 @@ def test_what_the_provider_counted_leads_and_only_what_is_new_is_estimated() -> 
     assert (
         by_vocabulary.continued(request, 1, 777).tokens == 777 + summed(map(by_vocabulary.message, messages[1:])).tokens
     )
+
+
+def test_a_request_that_goes_on_from_a_counted_one_starts_there() -> None:
+    estimator = Estimator(UNKNOWN, dialect="openai-chat")
+    request = ask(FOX, FOX)
+    raw = estimator.uncorrected(request)
+    assert estimator.whole(request, raw) == (raw, False)
+    estimator.continue_from(CountedRequest(request.messages[:1], (), 400))
+    whole, is_counted = estimator.whole(request, raw)
+    assert is_counted
+    assert whole == estimator.continued(request, 1, 400)
+    other = ask("something else", FOX)
+    assert estimator.whole(other, raw) == (raw, False)
+    tools = Request(messages=request.messages, tools=(FunctionTool("f", schema={}),))
+    assert estimator.whole(tools, raw) == (raw, False)
+    estimator.continue_from(None)
+    assert estimator.whole(request, raw) == (raw, False)
