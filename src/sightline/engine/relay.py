@@ -111,6 +111,10 @@ class Relay:
             if not journey.is_passing:
                 self._forget(journey)
 
+    async def learned(self) -> None:
+        """Wait until all that providers have counted so far has been learned from."""
+        await self._home.learning.settled()
+
     @property
     def secrets(self) -> tuple[str, ...]:
         """The configured keys, which nothing that is kept may repeat."""

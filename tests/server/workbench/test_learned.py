@@ -1,7 +1,7 @@
 """What the gateway's traffic teaches, seen and forgotten through the whole program."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -55,17 +55,25 @@ def lessons(stage: DeskStage) -> dict[str, Any]:
     return {f"{each['model']} {each['kind']}": each for each in stage.person.get("/api/learned")["lessons"]}
 
 
+def eventually(stage: DeskStage, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The lessons once it is so. A client may have all of a streamed answer a moment before we know that it ended."""
+    for _ in range(1000):
+        if is_so(told := lessons(stage)):
+            return told
+    raise AssertionError(told)
+
+
 def test_counts_for_clients_teach_whole_and_streamed_and_can_be_forgotten(stage: DeskStage) -> None:
     person, key = stage.person, "acme/claude-opus-5 text"
     replies(stage, {"input_tokens": 12, "output_tokens": 5})
     assert stage.ask(request("some words of a prompt")).result().status == 200
-    person.until(lambda: lessons(stage), lambda told: told.get(key, {}).get("seen") == 1)
+    eventually(stage, lambda told: told.get(key, {}).get("seen") == 1)
     streams_reply(stage, {"input_tokens": 14})
     assert stage.ask(request("some other words of it", stream=True)).result().status == 200
-    person.until(lambda: lessons(stage), lambda told: told[key]["seen"] == 2)
+    eventually(stage, lambda told: told[key]["seen"] == 2)
     replies(stage, {"input_tokens": 51_890, "output_tokens": 5})
     assert stage.ask(request("what an odd count")).result().status == 200
-    told = person.until(lambda: lessons(stage), lambda told: told[key]["set_aside"] == 1)
+    told = eventually(stage, lambda told: told[key]["set_aside"] == 1)
     assert (told[key]["seen"], told[key]["added"]) == (2, 0)
     assert person.ask("POST", "/api/learned/forget", {"model": "nobody"}) == (200, {"forgotten": []})
     forgotten = person.ask("POST", "/api/learned/forget", {"model": "claude-opus-5"})

@@ -76,7 +76,7 @@ def assembled(parts: Parts) -> Workbench:
         deciding=None if relay is None else Deciding(holds, records, viewing, showing),
         interceptions=None if relay is None else Interceptions(holds),
         further={
-            **learned_calls(parts.memory),
+            **learned_calls(parts.memory, None if relay is None else relay.learned),
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),

@@ -1,5 +1,7 @@
 """What providers' counts have taught about the estimates of each model: looked at, and forgotten."""
 
+from collections.abc import Awaitable, Callable
+
 import msgspec
 
 from sightline.budget.calibration import Lesson
@@ -26,14 +28,18 @@ class ForgottenShown(msgspec.Struct, frozen=True):
     forgotten: tuple[str, ...]
 
 
-def learned_calls(memory: Memory) -> Calls:
-    """The two calls."""
+def learned_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | None = None) -> Calls:
+    """The two calls. `settled` waits for lessons that are still being learned: they are shown, and forgotten, too."""
 
     async def lessons() -> LearnedShown:
+        if settled is not None:
+            await settled()
         return LearnedShown(tuple(memory.lessons()))
 
     async def forget(call: Call) -> ForgottenShown:
         told = await wanted(call.receive, ForgetWanted)
+        if settled is not None:
+            await settled()
         return ForgottenShown(tuple(memory.forget(told.model)))
 
     return {"learned": {"GET": lambda _call: lessons()}, "learned/forget": {"POST": forget}}
