@@ -87,6 +87,8 @@ class Chat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     preflight_trimming: bool = True
     estimation: Literal["model", "characters"] = "model"
     style_directives: tuple[str, ...] = ()
+    reply_focus: Literal["tall", "always", "never"] = "tall"
+    partial_height_threshold: Annotated[float, msgspec.Meta(ge=0.1, le=10)] = 1.0
 
 
 class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

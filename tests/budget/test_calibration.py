@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.budget import calibration as module
-from sightline.budget.calibration import Calibration, Observation, Ratio, learned
+from sightline.budget.calibration import Calibration, Lesson, Observation, Ratio, is_credible, learned
 from sightline.budget.estimate import Estimate, exactly
 from sightline.errors import Code, Fault
 
@@ -177,7 +177,7 @@ def test_observations_of_the_same_size_do_not_divide_by_nothing() -> None:
 def test_a_count_that_nobody_can_mean_teaches_nothing(absurd: int) -> None:
     calibration = taught((1000, absurd))
     assert calibration.ratio(KEY) is None
-    calibration.observe(KEY, guess(1000), 1_000_000)
+    calibration.observe(KEY, guess(1000), 1_100)
     assert ratio(calibration).seen == 1
 
 
@@ -199,3 +199,72 @@ def test_what_was_seen_apart_is_put_together() -> None:
     assert kept.ratio("other") is not None
     assert not Calibration().has_seen
     assert kept.has_seen
+
+
+def test_one_count_that_nothing_explains_teaches_nothing() -> None:
+    """A small prompt with a picture, for which a provider reported 51,890 tokens."""
+    calibration = taught((1200, 51_890))
+    assert calibration.ratio(KEY) is None
+    calibration.observe(KEY, guess(1000), 51_890)
+    assert calibration.ratio(KEY) is None
+    calibration.observe(KEY, guess(1000), 1100)
+    assert ratio(calibration).seen == 1
+    assert ratio(calibration).added == 0
+
+
+def test_what_nothing_explains_is_believed_once_several_say_it_and_are_the_most() -> None:
+    calibration = taught(*[(1000 + step, 20_000 + step) for step in range(3)])
+    assert ratio(calibration).added == pytest.approx(19_000)
+    assert taught(*[(1000, 20_000)] * 3, *[(1000, 1100)] * 3).ratio(KEY) == taught(*[(1000, 1100)] * 3).ratio(KEY)
+
+
+def test_far_too_little_is_as_odd_as_far_too_much() -> None:
+    assert taught((10_000, 12)).ratio(KEY) is None
+    assert taught((100, 40)).ratio(KEY) is not None
+
+
+@pytest.mark.parametrize("absurd", [-3, 0, 200_001])
+def test_a_count_below_nothing_or_above_the_window_is_set_aside(absurd: int) -> None:
+    calibration = Calibration()
+    calibration.observe(KEY, guess(150_000), absurd, window=200_000)
+    assert not calibration.has_seen
+    calibration.observe(KEY, guess(150_000), 160_000, window=200_000)
+    assert calibration.has_seen
+
+
+def test_a_piece_of_a_request_is_scaled_without_what_is_added_once() -> None:
+    lesson = Ratio(1.5, 400.0, 1.0, 1000)
+    assert lesson.scaled(exactly(10)) == exactly(10)
+    assert lesson.scaled(guess(100)).tokens == pytest.approx(150, abs=1)
+
+
+def test_pictures_are_learned_apart() -> None:
+    assert len({Calibration.key("a", "m", tools=t, media=m) for t in (False, True) for m in (False, True)}) == 4
+
+
+def test_what_was_learned_can_be_seen_and_forgotten() -> None:
+    calibration = taught((1000, 1200), (1000, 90_000))
+    calibration.observe(Calibration.key("acme", "large", tools=True, media=True), guess(100), 150)
+    calibration.observe(Calibration.key("other", "odd", tools=True), guess(100), 90_000)
+    assert calibration.lessons() == [
+        Lesson(model="acme/large", kind="text", factor=1.2, added=0, seen=1, set_aside=1),
+        Lesson(model="acme/large", kind="tools and media", factor=1.5, added=0, seen=1, set_aside=0),
+        Lesson(model="other/odd", kind="tools", factor=1.0, added=0, seen=0, set_aside=1),
+    ]
+    calibration.ratio(KEY)
+    assert calibration.forget("large") == ["acme/large", "acme/large+tools+media"]
+    assert calibration.ratio(KEY) is None
+    assert calibration.forget("nobody/else") == []
+    assert calibration.forget("other/odd") == ["other/odd+tools"]
+    calibration.observe(KEY, guess(100), 150)
+    assert calibration.forget() == [KEY]
+    assert calibration.lessons() == []
+
+
+def test_a_count_that_leads_must_be_credible() -> None:
+    assert is_credible(guess(1000), 1100)
+    assert is_credible(guess(1000), 1100, window=1100)
+    assert not is_credible(guess(1000), 1100, window=1099)
+    assert not is_credible(guess(1000), 0)
+    assert not is_credible(guess(1000), -5)
+    assert not is_credible(guess(1000), 51_890)

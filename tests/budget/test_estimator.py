@@ -3,8 +3,8 @@ import pytest
 from sightline.budget import estimator as module
 from sightline.budget import text_count
 from sightline.budget.calibration import Ratio
-from sightline.budget.estimate import NOTHING
-from sightline.budget.estimator import Estimator
+from sightline.budget.estimate import NOTHING, exactly, summed
+from sightline.budget.estimator import CountedRequest, Estimator
 from sightline.catalog.facts import Facts
 from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning, SchemaFormat
@@ -163,3 +163,39 @@ def test_what_is_remembered_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPat
     assert estimator.message(large) is not estimator.message(large)
     small = user("a")
     assert estimator.message(small) is estimator.message(small)
+
+
+def test_what_the_provider_counted_leads_and_only_what_is_new_is_estimated() -> None:
+    estimator = Estimator(Facts(chars_per_token=4.0), dialect="openai-chat", calibration=Ratio(1.5, 900.0, 1.0, 1000))
+    messages = (
+        Message("user", (Text("some words " * 50),)),
+        Message("assistant", (Text("short"),)),
+        Message("user", (Text("more words"),)),
+    )
+    request = Request(messages=messages)
+    assert estimator.continued(request, 3, 777) == exactly(777, "counted by the provider")
+    continued = estimator.continued(request, 1, 777)
+    new = summed(map(estimator.message, messages[1:]))
+    assert continued.low >= 777
+    assert continued.tokens == pytest.approx(777 + new.tokens * 1.5, abs=2)
+    by_vocabulary = Estimator(Facts(tokenizer="o200k_base"), dialect="openai-chat", calibration=Ratio(1.5, 9.0, 1.0, 9))
+    assert (
+        by_vocabulary.continued(request, 1, 777).tokens == 777 + summed(map(by_vocabulary.message, messages[1:])).tokens
+    )
+
+
+def test_a_request_that_goes_on_from_a_counted_one_starts_there() -> None:
+    estimator = Estimator(UNKNOWN, dialect="openai-chat")
+    request = ask(FOX, FOX)
+    raw = estimator.uncorrected(request)
+    assert estimator.whole(request, raw) == (raw, False)
+    estimator.continue_from(CountedRequest(request.messages[:1], (), 400))
+    whole, is_counted = estimator.whole(request, raw)
+    assert is_counted
+    assert whole == estimator.continued(request, 1, 400)
+    other = ask("something else", FOX)
+    assert estimator.whole(other, raw) == (raw, False)
+    tools = Request(messages=request.messages, tools=(FunctionTool("f", schema={}),))
+    assert estimator.whole(tools, raw) == (raw, False)
+    estimator.continue_from(None)
+    assert estimator.whole(request, raw) == (raw, False)

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.budget.account import Limits
-from sightline.budget.room import UNKNOWN_WINDOW, Room, model_limit, reply_reserve
+from sightline.budget.room import UNKNOWN_WINDOW, Room, learned_reserve, model_limit, reply_reserve
 from sightline.catalog.facts import Facts
 
 
@@ -48,3 +48,12 @@ def test_a_prompt_must_fit_beside_what_is_always_there() -> None:
     room = Room(1_000, system=100, tools=50, reply=400)
     assert room.can_ever_hold(850)
     assert not room.can_ever_hold(851)
+
+
+def test_what_was_only_learned_is_a_small_reserve_and_refuses_nothing() -> None:
+    assert learned_reserve(90_000, 8000) == 1000
+    assert learned_reserve(12, 8000) == 12
+    room = Room(1000, system=1100, learned=1050)
+    assert room.can_ever_hold(900)
+    assert not room.can_ever_hold(951)
+    assert room.usable == -100

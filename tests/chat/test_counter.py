@@ -1,5 +1,5 @@
 from sightline.chat.counter import counter_of, trim_summary
-from sightline.chat.facts import PairsHandled
+from sightline.chat.facts import PairsDeleted, PairsHandled
 from sightline.chat.sending import Delivered, Refused
 from sightline.errors import Code, Fault
 from tests.chat.stage import answered, driven, history_of, planned, view_of
@@ -23,6 +23,22 @@ def test_after_a_send_that_left_pairs_out_it_is_in_brackets() -> None:
     assert dict(counter_of(view, trimmed).breakdown)["Sent"] == 3
     _, whole = driven(planned(view), [Delivered()])
     assert counter_of(view, whole).text == "4 / 5"
+
+
+def test_the_counter_never_has_more_chosen_than_visible_after_deletions() -> None:
+    view = view_of(history_of(*map(answered, "abcdefghi")), limit=200)
+    _, trimmed = driven(planned(view), [OVERFLOW, OVERFLOW, OVERFLOW, Delivered()])
+    assert counter_of(view, trimmed).text == "[9-3]/9"
+    view.heard(view.history.apply(PairsDeleted(tuple("fghi"))))
+    assert counter_of(view, trimmed).text == "5 / 5"
+    assert dict(counter_of(view, trimmed).breakdown)["Trimmed"] == 0
+
+
+def test_what_is_left_out_by_hand_or_shown_anew_is_another_choice() -> None:
+    view = view_of(history_of(*map(answered, "abcde")))
+    _, trimmed = driven(planned(view), [OVERFLOW, Delivered()])
+    view.heard(view.history.apply(PairsHandled(("e",), "out")))
+    assert counter_of(view, trimmed).text == "4 / 4"
 
 
 def test_what_was_left_out_is_said_in_words() -> None:

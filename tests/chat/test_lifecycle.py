@@ -46,7 +46,7 @@ def test_an_answer_completes_it() -> None:
 def test_a_failure_is_an_error_with_what_had_come() -> None:
     assert (FAILED.state, FAILED.answer, FAILED.exchange) == ("error", None, "x_1")
     assert FAILED.trouble is not None
-    assert FAILED.trouble.line == "[error: network] no connection"
+    assert FAILED.trouble.line == "[error: unknown] no connection"
     cut = after(WAITING, PairFailed("a", Trouble("network", "cut"), partial=text_answer("so f")))
     assert (cut.state, cut.assistant_text) == ("error", "so f")
 

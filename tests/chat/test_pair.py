@@ -1,6 +1,10 @@
 import msgspec
+import pytest
 
+from sightline.chat.lifecycle import CANCELLED, INTERRUPTED
 from sightline.chat.pair import Answer, MessagePair, Trouble, answer_of, text_answer
+from sightline.chat.trouble import trouble_of
+from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Citation, Image, Link, Text, Thinking, ToolCall, ToolResult
 from sightline.model.reply import Choice, Reply
@@ -62,7 +66,30 @@ def test_a_reply_of_nothing_is_an_answer_of_nothing() -> None:
 
 
 def test_trouble_is_shown_as_one_line() -> None:
-    assert Trouble("auth", "no such key").line == "[error: auth] no such key"
+    assert Trouble("permission", "no such key", "auth").line == "[error: auth] no such key"
+
+
+@pytest.mark.parametrize(
+    ("code", "word"),
+    [
+        (Code.AUTH, "auth"),
+        (Code.PERMISSION, "auth"),
+        (Code.RATE_LIMITED, "quota"),
+        (Code.QUOTA, "quota"),
+        (Code.CONTEXT_OVERFLOW, "quota"),
+        (Code.NETWORK, "net"),
+        (Code.TIMEOUT_IDLE, "net"),
+        (Code.MODEL_UNKNOWN, "model"),
+        (Code.UPSTREAM_PROTOCOL, "unknown"),
+    ],
+)
+def test_a_failed_send_is_shown_by_one_of_five_words(code: Code, word: str) -> None:
+    assert trouble_of(Fault(code, "so")).line == f"[error: {word}] so"
+
+
+def test_what_no_provider_is_to_blame_for_is_called_what_it_is() -> None:
+    assert CANCELLED.line.startswith("[error: cancelled] ")
+    assert INTERRUPTED.line.startswith("[error: interrupted] ")
 
 
 def test_a_pair_can_be_kept_and_read_again() -> None:

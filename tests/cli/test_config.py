@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from sightline.budget.estimate import Estimate
 from sightline.cli.program import main
+from sightline.engine.memory import Memory
+from sightline.model.usage import Usage
 
 Captured = pytest.CaptureFixture[str]
 
@@ -153,3 +156,24 @@ def test_a_path_in_another_encoding_is_printed_as_it_is(
 ) -> None:
     assert main(["config", "path", "--config", os.fsdecode(b"x\xff.toml")]) == 0
     assert capfdbinary.readouterr().out == b"x\xff.toml\n"
+
+
+def test_what_was_learned_is_listed_by_the_doctor_and_can_be_forgotten(tmp_path: Path, capsys: Captured) -> None:
+    memory = Memory(tmp_path / "data", lambda: 0.0)
+    for reported in (120, 90_000):
+        memory.learn("acme", "large", Estimate(100, 80, 150), Usage(input_tokens=reported), tools=True)
+    memory.learn("acme", "small", Estimate(100, 80, 150), Usage(input_tokens=120), tools=False)
+    memory.save()
+    data = ["--data", str(tmp_path / "data")]
+    main(["doctor", *data])
+    told = capsys.readouterr().out
+    assert "acme/large (tools): estimates x 1.2 + 0, from 1 counts; 1 odd counts set aside" in told
+    assert "To forget it: sightline config forget-learned acme/large" in told
+    assert main(["config", "forget-learned", "large", *data]) == 0
+    assert capsys.readouterr().out == "acme/large+tools\n"
+    assert main(["config", "forget-learned", "large", *data]) == 1
+    captured = capsys.readouterr()
+    assert (captured.out, "nothing was learned about large" in captured.err) == ("", True)
+    assert main(["config", "forget-learned", *data]) == 0
+    assert capsys.readouterr().out == "acme/small\n"
+    assert main(["config", "forget-learned", *data]) == 0

@@ -256,10 +256,12 @@ def test_a_limit_that_is_far_off_is_left_to_the_provider(tmp_path: Path) -> None
 def test_the_providers_count_teaches_the_estimate_and_settles_the_ledger(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [streams(*HELLO)]
-        ready = stage.ready("some words " * 30)
-        before = stage.engine.estimate(ready)
+        ready = stage.ready("some words " * 3)
         await stage.ask(ready)
-        assert stage.engine.estimate(ready) != before
+        counted = stage.engine.estimate(ready)
+        assert (counted.tokens, counted.is_exact, counted.how) == (9, True, "counted by the provider")
+        longer = stage.engine.estimate(stage.ready("some words " * 4))
+        assert longer.how.endswith("learned")
         assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 11
 
     play(story, tmp_path)

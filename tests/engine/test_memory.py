@@ -7,6 +7,7 @@ import pytest
 
 from sightline.budget.estimate import Estimate
 from sightline.engine.memory import FILE_NAME, Memory, writable
+from sightline.errors import Code, Fault
 from sightline.model.usage import Usage
 
 NOW = 1_760_000_000.0
@@ -190,3 +191,54 @@ def test_an_absurd_count_leaves_no_trace(tmp_path: Path, absurd: int) -> None:
     assert (learning.trouble, again.trouble) == ("", "")
     assert again.ratio("acme", "m", tools=False) is None
     assert again.ledger.used("acme", "m", NOW).tpd == 5
+
+
+def test_what_was_learned_can_be_forgotten_here_and_in_the_folder(tmp_path: Path) -> None:
+    learning = taught(tmp_path, "m", times=3)
+    taught(tmp_path, "other")
+    assert [lesson.model for lesson in learning.lessons()] == ["acme/m", "acme/other"]
+    assert learning.forget("m") == ["acme/m"]
+    assert [lesson.model for lesson in memory(tmp_path).lessons()] == ["acme/other"]
+    assert learning.forget("unheard-of") == []
+    assert learning.forget() == ["acme/other"]
+    assert memory(tmp_path).lessons() == []
+
+
+def test_a_program_that_runs_forgets_what_another_one_forgot(tmp_path: Path) -> None:
+    serving = taught(tmp_path, "m", times=3)
+    serving.learn("acme", "m", Estimate(100, 80, 150), Usage(input_tokens=140), tools=False)
+    serving.note_count(["d"], 140)
+    memory(tmp_path).forget("acme/m")
+    assert serving.ratio("acme", "m", tools=False) is None
+    assert serving.longest_counted(["", "d"]) is None
+    serving.save()
+    assert memory(tmp_path).ratio("acme", "m", tools=False) is None
+
+
+def test_a_program_that_runs_learns_what_another_one_learned(tmp_path: Path) -> None:
+    serving = memory(tmp_path)
+    taught(tmp_path, "m")
+    assert serving.ratio("acme", "m", tools=False) is not None
+
+
+def test_what_cannot_be_forgotten_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Fault) as caught:
+        memory(tmp_path / "file").forget()
+    assert caught.value.code is Code.CONFIG
+    assert "--data" in caught.value.hint
+
+
+def test_what_was_counted_survives_a_restart(tmp_path: Path) -> None:
+    first = taught(tmp_path, "m")
+    first.note_count(["a", "b"], 130)
+    first.learn("acme", "m", Estimate(100, 80, 150), Usage(input_tokens=130), tools=False)
+    first.save()
+    assert memory(tmp_path).longest_counted(["a", "b", "c"]) == (1, 130)
+
+
+def test_requests_with_pictures_are_taken_as_others_until_something_is_learned_of_them(tmp_path: Path) -> None:
+    learning = taught(tmp_path, "m", times=3)
+    assert learning.ratio("acme", "m", tools=False, media=True) == learning.ratio("acme", "m", tools=False)
+    learning.learn("acme", "m", Estimate(100, 80, 150), Usage(input_tokens=90), tools=False, media=True)
+    assert learning.ratio("acme", "m", tools=False, media=True) != learning.ratio("acme", "m", tools=False)

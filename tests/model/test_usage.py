@@ -12,3 +12,4 @@ def test_counts_that_cannot_be_are_left_out() -> None:
     assert possible(usage) == Usage(output_tokens=5)
     assert possible(Usage(input_tokens=3)) == Usage(input_tokens=3)
     assert possible(None) is None
+    assert possible(Usage(input_tokens=0, output_tokens=5)) == Usage(output_tokens=5)

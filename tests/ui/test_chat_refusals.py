@@ -78,7 +78,7 @@ def test_an_error_is_a_line_with_what_can_be_done(stage: Stage, tmp_path: Path) 
         desk.upstream.script = [refuses(404, "model_not_found", "The model does not exist.")]
         chat.write("And this?")
         chat.press("Enter")
-        expect(chat.pair("And this?").get_by_role("group", name="Error")).to_contain_text("[error: model_unknown] ")
+        expect(chat.pair("And this?").get_by_role("group", name="Error")).to_contain_text("[error: model] ")
         chat.pair("And this?").get_by_role("button", name="Delete").click()
         expect(chat.pair("And this?")).to_have_count(0)
 
@@ -92,7 +92,7 @@ def test_a_rate_limit_leaves_nothing_out(stage: Stage) -> None:
         chat.write("Two.")
         chat.press("Enter")
         pair = chat.pair("Two.")
-        expect(pair.get_by_role("group", name="Error")).to_contain_text("[error: rate_limited] ")
+        expect(pair.get_by_role("group", name="Error")).to_contain_text("[error: quota] ")
         expect(pair.locator(".pair-note")).to_have_count(0)
         expect(chat.counter).to_have_text("2 / 2")
         sent = [[each["content"] for each in body["messages"]] for body in desk.sent[1:]]

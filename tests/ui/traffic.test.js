@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { arrived, conversations, folded, heldOf, merged, mostTokens, rowsOf, stateOf, stepped, titleOf, totals } from "../../src/sightline/ui/state/traffic.js";
+import { arrived, conversations, folded, heldOf, merged, mostTokens, rowsOf, stateOf, stepped, titleOf, totals, costWords } from "../../src/sightline/ui/state/traffic.js";
 
 /** @import { Line } from "../../src/sightline/ui/state/traffic.js" */
 
@@ -116,7 +116,11 @@ test("a turn is labelled only where the person said something new", () => {
 
 test("a conversation is summed up, titled by its beginning, and as lively as its liveliest", () => {
   const conversation = { key: "a", at: 2, lines: [line("b", 2, { cost: 0.5, input_tokens: 10, title: "later" }), line("a", 1, { cost: 0.25, title: "first" })], sides: [line("t", 1, { state: "sending", output_tokens: 3 })] };
-  assert.deepEqual(totals(conversation), { input_tokens: 10, output_tokens: 3, cached_tokens: undefined, cost: 0.75, elapsed: undefined, losses: undefined });
+  assert.deepEqual(totals(conversation), { input_tokens: 10, output_tokens: 3, cached_tokens: undefined, cost: 0.75, unpriced: 1, elapsed: undefined, losses: undefined });
+  assert.equal(costWords(totals(conversation)), "$0.750+");
+  assert.equal(costWords({ cost: 0.75, unpriced: 0 }), "$0.750");
+  assert.equal(costWords({ cost: 0, unpriced: 0 }), "$0");
+  assert.equal(costWords({ unpriced: 2 }), "");
   assert.equal(titleOf(conversation), "first");
   assert.equal(titleOf({ key: "", at: 0, lines: [], sides: [] }), "");
   assert.equal(stateOf(conversation), "sending");

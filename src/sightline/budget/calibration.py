@@ -1,8 +1,10 @@
 """What providers' own counts teach about our estimates, for each model: a factor, and a number that is always added.
 
 Medians do the work, so that a strange count (a cache's accounting, a search whose results were billed) moves nothing.
-The factor is told apart from the addition once requests of different sizes were seen. A single observation is
-believed half, and the band keeps what is not believed yet.
+A count that no vocabulary and no hidden prompt explains teaches nothing at all until several others say the same: one
+such count, taken for an addition to every request, would leave no room in the model's window for good. The factor is
+told apart from the addition once requests of different sizes were seen. A single observation is believed half, and the
+band keeps what is not believed yet.
 """
 
 from collections import deque
@@ -26,6 +28,11 @@ _NARROWEST, _WIDEST = 0.15, 2.0
 _SPREADS = 4.0
 _ROUNDING = 2
 _LARGEST = 10**12
+_FAR_BELOW, _FAR_ABOVE = 0.4, 2.0
+_HIDDEN_PROMPT = 2_000
+"""So many tokens a provider may say to the model unseen: templates, guards, instructions for tools."""
+_WITNESSES = 3
+_TOOLS, _MEDIA = "+tools", "+media"
 
 
 class Observation(msgspec.Struct, frozen=True, array_like=True):
@@ -35,6 +42,23 @@ class Observation(msgspec.Struct, frozen=True, array_like=True):
     low: int
     high: int
     reported: int
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether the count is so far from the estimate that one alone is more likely a mistake than a lesson."""
+        return not self.low * _FAR_BELOW <= self.reported <= self.high * _FAR_ABOVE + _HIDDEN_PROMPT
+
+
+class Lesson(msgspec.Struct, frozen=True, kw_only=True):
+    """What was learned of one model, to be looked at. `kind` is what its requests had: `text`, `tools`, `media` or
+    both. `set_aside` are counts that teach nothing, because nothing explains them."""
+
+    model: str
+    kind: str
+    factor: float
+    added: int
+    seen: int
+    set_aside: int
 
 
 class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,13 +92,27 @@ class Ratio:
             low, likely, high = (min(max(value, raw.low), raw.high) for value in (low, likely, high))
         return between(low, likely, high, raw.how and f"{raw.how}, learned")
 
+    def scaled(self, raw: Estimate) -> Estimate:
+        """A piece of a request after the lesson: the factor alone, since what is always added is added once."""
+        return raw if raw.is_exact else Ratio(self.factor, 0.0, self.width, self.seen).corrected(raw)
 
-def learned(observations: Sequence[Observation]) -> Ratio:
-    """What the observations have in common; there is at least one."""
+
+def learned(seen: Sequence[Observation]) -> Ratio | None:
+    """What the observations have in common; None where there is nothing to learn from them."""
+    observations = believable(seen)
+    if not observations:
+        return None
     factor, added = _line([(seen.tokens, seen.reported) for seen in observations])
     misses = [_miss(seen, seen.reported - seen.tokens * factor - added) for seen in observations]
     width = min(_WIDEST, max(_NARROWEST, _SPREADS * median(misses)))
     return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations))
+
+
+def believable(seen: Sequence[Observation]) -> list[Observation]:
+    """The observations to learn from: without the odd ones, unless those are several and the most."""
+    usual = [each for each in seen if not each.is_odd]
+    odd = len(seen) - len(usual)
+    return list(seen) if odd >= _WITNESSES and odd > len(usual) else usual
 
 
 def _miss(seen: Observation, residual: float) -> float:
@@ -95,21 +133,34 @@ def _line(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
     return 1.0, median(reported - tokens for tokens, reported in points)
 
 
+def is_credible(raw: Estimate, reported: int, window: int | None = None) -> bool:
+    """Whether a provider's count can be that of a request of which the rules alone say this much."""
+    if reported <= 0 or (window is not None and reported > window):
+        return False
+    return not Observation(raw.tokens, raw.low, raw.high, reported).is_odd
+
+
 class Calibration:
     """The latest observations for each model, the models in order of their last use."""
 
     def __init__(self) -> None:
         self._models: dict[str, deque[Observation]] = {}
-        self._ratios: dict[str, Ratio] = {}
+        self._ratios: dict[str, Ratio | None] = {}
 
     @staticmethod
-    def key(provider: str, model: str, *, tools: bool) -> str:
-        """Requests with tools are learned apart: what a provider says to the model about tools comes with them."""
-        return f"{provider}/{model}{'+tools' if tools else ''}"
+    def key(provider: str, model: str, *, tools: bool, media: bool = False) -> str:
+        """Requests with tools are learned apart: what a provider says to the model about tools comes with them. So are
+        those with pictures, files or sound, whose count says little about words."""
+        return f"{provider}/{model}{_TOOLS if tools else ''}{_MEDIA if media else ''}"
 
-    def observe(self, key: str, raw: Estimate, reported: int, *, cached: bool = False) -> None:
+    def observe(
+        self, key: str, raw: Estimate, reported: int, *, cached: bool = False, window: int | None = None
+    ) -> None:
         """Take a count of the provider. `cached` says that it reported cached tokens; some then leave them out of the
-        whole, and such a count teaches nothing; nor does one that nobody can mean."""
+        whole, and such a count teaches nothing; nor does one that nobody can mean, or that is more than the model's
+        `window`."""
+        if window is not None and reported > window:
+            return
         if not 0 <= raw.low <= raw.tokens <= raw.high <= _LARGEST or not is_possible(reported, raw.high):
             return
         if not raw.tokens or not reported or (cached and reported < raw.low / 2):
@@ -131,6 +182,34 @@ class Calibration:
         if key not in self._ratios:
             self._ratios[key] = learned(seen)
         return self._ratios[key]
+
+    def lessons(self) -> list[Lesson]:
+        """What was learned of each model, by name."""
+        return [self._lesson(key) for key in sorted(self._models)]
+
+    def _lesson(self, key: str) -> Lesson:
+        found, seen = self.ratio(key) or Ratio(1.0, 0.0, 1.0, 0), self._models[key]
+        model, kinds = key, list[str]()
+        for ending in (_MEDIA, _TOOLS):
+            if model.endswith(ending):
+                model, kinds = model.removesuffix(ending), [ending[1:], *kinds]
+        return Lesson(
+            model=model,
+            kind=" and ".join(kinds) or "text",
+            factor=round(found.factor, 4),
+            added=round(found.added),
+            seen=found.seen,
+            set_aside=len(seen) - len(believable(seen)),
+        )
+
+    def forget(self, model: str = "") -> list[str]:
+        """Unlearn what is known of a model, named as `provider/model` or by its name alone, or of all. What was
+        forgotten."""
+        gone = [key for key in self._models if not model or _is_of(key, model)]
+        for key in gone:
+            del self._models[key]
+            self._ratios.pop(key, None)
+        return gone
 
     @property
     def has_seen(self) -> bool:
@@ -163,6 +242,11 @@ class Calibration:
         for key, observations in stored.models.items():
             calibration._take(key, observations)
         return calibration
+
+
+def _is_of(key: str, model: str) -> bool:
+    name = key.removesuffix(_MEDIA).removesuffix(_TOOLS)
+    return model in (key, name, name.partition("/")[2])
 
 
 def _unreadable(why: str) -> Fault:

@@ -1,6 +1,7 @@
 """What a request will cost in tokens before it is sent, with a band that holds what the provider will report."""
 
 from collections import OrderedDict
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,6 +24,14 @@ _STATEFUL = frozenset({"conversation", "cachedContent", "prompt"})
 _THINKING_OFF = frozenset({"off", "none"})
 
 
+class CountedRequest(NamedTuple):
+    """The beginning of a request for which the provider has counted so many tokens, with these tools."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...]
+    tokens: int
+
+
 class Estimator:
     """Counts for one model in one dialect. It remembers what it counted: by the value itself, then by its texts."""
 
@@ -35,11 +44,18 @@ class Estimator:
         self._tools = ToolCounter(facts, dialect, self._texts, self._messages)
         self._counted: OrderedDict[int, tuple[Message, Estimate, int]] = OrderedDict()
         self._characters = 0
+        self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
     def calibrate(self, calibration: Ratio | None) -> None:
         """Use a newer lesson; nothing is counted again."""
         self._calibration = calibration
+
+    def scaled(self, raw: Estimate) -> Estimate:
+        """A piece of a request, as the provider's past counts suggest, without what they add to every request."""
+        if self._calibration is None or self._texts.is_exact:
+            return raw
+        return self._calibration.scaled(raw)
 
     def text(self, text: str) -> Estimate:
         """Tokens of a text by itself."""
@@ -75,6 +91,25 @@ class Estimator:
     def request(self, request: Request) -> Estimate:
         """Everything that is in the prompt, as the provider's past counts suggest."""
         return self.corrected(self.uncorrected(request))
+
+    def continued(self, request: Request, counted: int, tokens: int) -> Estimate:
+        """The same where the provider has counted so many `tokens` for a request with the first `counted` messages of
+        this one: its number, and an estimate of what is new."""
+        new = self.scaled(summed(map(self.message, request.messages[counted:])))
+        return exactly(tokens, "counted") + new if new.tokens else exactly(tokens, "counted by the provider")
+
+    def continue_from(self, counted: CountedRequest | None) -> None:
+        """What the provider has counted of the requests that are looked at now, if anything."""
+        self._counted_request = counted
+
+    def whole(self, request: Request, raw: Estimate) -> tuple[Estimate, bool]:
+        """A whole request of which the rules alone say `raw`, and whether that rests on the provider's own count."""
+        known = self._counted_request
+        if known is not None and request.tools == known.tools:
+            count = len(known.messages)
+            if request.messages[:count] == known.messages:
+                return self.continued(request, count, known.tokens), True
+        return self.corrected(raw), False
 
     def corrected(self, raw: Estimate) -> Estimate:
         """What the rules alone say of a whole request, as the provider's past counts suggest."""

@@ -9,6 +9,7 @@ UNKNOWN_WINDOW = 8192
 """What is assumed of a model of which nothing is known: most have more, few have less."""
 
 _LARGEST_SHARE_OF_A_REPLY = 4
+_LARGEST_SHARE_LEARNED = 8
 
 
 def model_limit(facts: Facts, limits: Limits | None = None) -> int:
@@ -29,16 +30,24 @@ def reply_reserve(allowance: int, limit: int, max_tokens: int | None) -> int:
     return max_tokens if max_tokens is not None else min(allowance, limit // _LARGEST_SHARE_OF_A_REPLY)
 
 
+def learned_reserve(added: int, limit: int) -> int:
+    """What is held back because the provider's past counts were so much higher: no more than a small part of the
+    whole, since a lesson can be wrong."""
+    return min(added, limit // _LARGEST_SHARE_LEARNED)
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """`limit` is the whole. `system` and `tools` are in every request; `user` and `reply` are held back for the next
-    prompt and for its answer."""
+    prompt and for its answer. `learned` is the part of `system` that nobody has written, and that is held back because
+    past counts of the provider were so much higher."""
 
     limit: int
     system: int = 0
     tools: int = 0
     user: int = 0
     reply: int = 0
+    learned: int = 0
 
     @property
     def usable(self) -> int:
@@ -55,5 +64,6 @@ class Room:
         return max(0, self.usable - prompt)
 
     def can_ever_hold(self, prompt: int) -> bool:
-        """Whether the prompt fits where no history goes along and the reply gets what is left."""
-        return prompt + self.system + self.tools <= self.limit
+        """Whether the prompt fits where no history goes along and the reply gets what is left. What was only learned
+        keeps nothing from being sent: the provider is asked, and says itself what is too much."""
+        return prompt + self.system - self.learned + self.tools <= self.limit

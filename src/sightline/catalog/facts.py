@@ -60,17 +60,24 @@ class LongPrices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     output: Dollars | None = None
     cached: Dollars | None = None
     cache_write: Dollars | None = None
+    cache_write_1h: Dollars | None = None
 
 
 class Prices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """US dollars for a million tokens, and the month in which somebody looked. `long` are those of long prompts."""
+    """US dollars for a million tokens, and the month in which somebody looked. `long` are those of long prompts.
+
+    `cache_write_1h` is what tokens cost that the cache keeps for an hour. `providers` are those whose prices these are;
+    without it, the model's providers.
+    """
 
     input: Dollars | None = None
     output: Dollars | None = None
     cached: Dollars | None = None
     cache_write: Dollars | None = None
+    cache_write_1h: Dollars | None = None
     long: LongPrices | None = None
     as_of: Month = ""
+    providers: tuple[str, ...] = ()
 
 
 class ImageCost(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

@@ -11,12 +11,13 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.checks import check
 from sightline.catalog.environment import settings_in
 from sightline.catalog.overlay import Overlay
+from sightline.catalog.pricing import moved_providers, without_prices
 from sightline.catalog.problem import Mistake, Problem, fault_of, nearest, problem_at, quoted, shown
 from sightline.catalog.provider import LEADING_VARIABLE, DialectName, Provider
 from sightline.catalog.reading import fields_of, found, read, type_of
 from sightline.catalog.synonyms import own_names
 from sightline.catalog.toml import TomlText, parse_toml
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import JsonObject
 
 T = TypeVar("T")
 
@@ -57,7 +58,9 @@ def load(
     chosen, more = read(_part(tree, settings_type), settings_type, overlay.place)
     # A struct whose keys are known and optional can always be made; both are.
     catalog, chosen = _detected(cast(Catalog, catalog), overlay), cast(T, chosen)
-    catalog = _with_other_dialects(catalog, overlay, built_in)
+    moved = moved_providers(_texts(built_in, "base_url"), catalog.providers)
+    catalog = _with_other_dialects(catalog, overlay, _texts(built_in, "dialect"))
+    catalog = without_prices(catalog, moved, lambda model: overlay.is_users(("models", model, "prices")))
     named = set(variables_of(catalog))
     problems += [problem for problem in unknown if problem.path not in named]
     problems += [*mistakes, *more, *check(catalog, tree, overlay.place)]
@@ -82,11 +85,11 @@ def variables_in(provider: Provider) -> Iterator[str]:
         yield from LEADING_VARIABLE.findall(url)
 
 
-def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem], dict[str, Json]]:
-    """The documents over each other, what is wrong with them, and what each built-in provider speaks by itself."""
+def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem], dict[str, JsonObject]]:
+    """The documents over each other, what is wrong with them, and the tables of providers that are built in."""
     overlay = Overlay()
     problems: list[Problem] = []
-    dialects: dict[str, Json] = {}
+    built_in: dict[str, JsonObject] = {}
     for source in documents:
         document = parse_toml(source)
         if isinstance(document, Problem):
@@ -103,8 +106,13 @@ def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem], dict[s
         overlay.lay(tree, document)
         providers = tree.get("providers")
         if source.builtin and isinstance(providers, dict):
-            dialects |= {name: table.get("dialect") for name, table in providers.items() if isinstance(table, dict)}
-    return overlay, problems, dialects
+            built_in |= {name: table for name, table in providers.items() if isinstance(table, dict)}
+    return overlay, problems, built_in
+
+
+def _texts(tables: Mapping[str, JsonObject], key: str) -> dict[str, str]:
+    """What each of these tables says under a key, where that is a text."""
+    return {name: value for name, table in tables.items() if isinstance(value := table.get(key), str)}
 
 
 def _caused_by_the_user(problems: list[Problem], documents: Sequence[TomlText]) -> list[Problem]:
@@ -114,7 +122,7 @@ def _caused_by_the_user(problems: list[Problem], documents: Sequence[TomlText]) 
     return [problem for problem in problems if problem.file not in own] or problems
 
 
-def _with_other_dialects(catalog: Catalog, overlay: Overlay, built_in: Mapping[str, Json]) -> Catalog:
+def _with_other_dialects(catalog: Catalog, overlay: Overlay, built_in: Mapping[str, str]) -> Catalog:
     """The catalogue, where the user may choose another of the dialects that a built-in provider understands: the two
     change places, each with its address."""
     providers = dict(catalog.providers)

@@ -7,6 +7,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Facts, Family, Model
+from sightline.catalog.pricing import prices_at
 
 _VARIANT = re.compile(r":[^:/]+$")
 _LATEST = re.compile(r"-latest$", re.IGNORECASE)
@@ -16,13 +17,19 @@ _UNKNOWN = Family()
 
 
 def facts_of(catalog: Catalog, provider_name: str, model_name: str) -> Facts:
-    """The facts of a model at this provider: those of its family, and over them its entries, the most exact last."""
-    layers: list[Facts] = [family_of(catalog, provider_name, model_name)]
+    """The facts of a model at this provider: those of its family, and over them its entries, the most exact last.
+
+    Everything but the prices holds for the same model elsewhere too.
+    """
+    own = list(_entries(catalog, (f"{provider_name}/{name}" for name in spellings(model_name))))
+    layers: list[Family | Model] = [family_of(catalog, provider_name, model_name)]
     layers += reversed(list(_entries(catalog, _addresses(provider_name, model_name))))
     known: dict[str, object] = {}
     for layer in layers:
-        values = ((name, getattr(layer, name)) for name in Facts.__struct_fields__)
+        values = ((name, getattr(layer, name)) for name in Facts.__struct_fields__ if name != "prices")
         known.update({name: value for name, value in values if value not in (None, "")})
+        is_own = any(layer is each for each in own)
+        known["prices"] = prices_at(layer, provider_name, is_for_provider=is_own) or known.get("prices")
     return msgspec.structs.replace(Facts(), **known)
 
 

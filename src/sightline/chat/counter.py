@@ -27,6 +27,8 @@ class Counter:
 def counter_of(view: View, last: Ending | None = None, prompt: int | None = None) -> Counter:
     """The counter for what is visible now, after the last send of it. `prompt` is what is planned for the draft."""
     room, predicted, visible = view.room, len(view.visible) - view.start, len(view.visible)
+    if last is not None and not _is_of(last, view):
+        last = None
     trimmed = 0 if last is None else len(last.trimmed)
     predicted_then = 0 if last is None else last.predicted
     rows = [
@@ -45,6 +47,14 @@ def counter_of(view: View, last: Ending | None = None, prompt: int | None = None
     if prompt is not None:
         rows.append(("AUT", prompt))
     return Counter(predicted, visible, trimmed, predicted_then, tuple(rows))
+
+
+def _is_of(last: Ending, view: View) -> bool:
+    """Whether everything that the last send chose from is still visible; else its numbers are of another history, and
+    may be larger than this one."""
+    return not last.trimmed or all(
+        view.standing(pair) in ("included", "excluded") for pair in (*last.sent, *last.trimmed)
+    )
 
 
 def trim_summary(ending: Ending) -> str:

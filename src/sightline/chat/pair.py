@@ -16,9 +16,12 @@ Hand: TypeAlias = Literal["", "in", "out"]
 Star: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=3)]
 
 
+_NO_FAILURE = frozenset({"cancelled", "interrupted", "filter_changed"})
+
+
 class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why there is no answer. `code` is shown in brackets, `label` is its coarse class, `hint` what to do
-    next, `reason` why it was cancelled."""
+    """Why there is no answer. `label` is its coarse class, which is shown in brackets; `code` says it exactly, `hint`
+    what to do next, `reason` why it was cancelled."""
 
     code: str
     message: str
@@ -28,8 +31,10 @@ class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def line(self) -> str:
-        """As it stands where the answer would."""
-        return f"[error: {self.code}] {self.message}"
+        """As it stands where the answer would: its class in one of the five words that the workflow has for failed
+        sends, or what became of it where no provider is to blame."""
+        word = self.code if self.code in _NO_FAILURE else self.label
+        return f"[error: {word}] {self.message}"
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -147,7 +147,8 @@ class _Send:
 
     def _wait(self) -> Generator[Step, Outcome, bool]:
         """Whether it may go, after waiting where it must."""
-        while not (wait := self.quota(self._tokens)).is_over:
+        # A lesson alone must not make it too large for the account: it would never be sent, and nothing unlearned.
+        while not (wait := self.quota(self._tokens - self.plan.room.learned)).is_over:
             self._tell("waiting", wait=wait)
             outcome = yield Pause(wait, self._news())
             if not isinstance(outcome, Resumed):

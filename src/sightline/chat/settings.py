@@ -16,6 +16,9 @@ class ChatSettings(
     `estimation` says how tokens are counted: as the `model` does, where CPT serves models whose vocabulary is not
     public, or by `characters` alone. `preflight_trimming` leaves pairs out before the first attempt where the prompt is
     larger than its allowance. `style_directives` are said to every model, after the topic's system prompt.
+
+    `reply_focus` says whether an answer takes the page from INPUT to VIEW mode: where it is `tall`, `always`, or
+    `never`. Tall is more than `partial_height_threshold` times the height of the history.
     """
 
     chars_per_token: Annotated[float, msgspec.Meta(ge=0.5, le=20)] = 3.5
@@ -25,3 +28,5 @@ class ChatSettings(
     preflight_trimming: bool = True
     estimation: Literal["model", "characters"] = "model"
     style_directives: tuple[str, ...] = ()
+    reply_focus: Literal["tall", "always", "never"] = "tall"
+    partial_height_threshold: Annotated[float, msgspec.Meta(ge=0.1, le=10)] = 1.0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, assert_never
 
 from sightline.budget.boundary import Boundary
-from sightline.budget.room import Room, reply_reserve
+from sightline.budget.room import Room, learned_reserve, reply_reserve
 from sightline.chat.history import Change, History
 from sightline.chat.matching import Matching, Test, latest, of_model, of_topic
 from sightline.chat.pair import MessagePair
@@ -128,12 +128,14 @@ class View:
         if self._room is None:
             sizer, settings = self._sizer, self._settings
             max_tokens = self.inherited.parameters.max_tokens
+            learned = learned_reserve(sizer.always_added, self._limit)
             self._room = Room(
                 self._limit,
-                system=sizer.cautious(sizer.prelude(self.prelude)) + sizer.always_added,
+                system=sizer.cautious(sizer.prelude(self.prelude)) + learned,
                 tools=sizer.cautious(sizer.declared()),
                 user=settings.user_request_allowance,
                 reply=reply_reserve(settings.assistant_response_allowance, self._limit, max_tokens),
+                learned=learned,
             )
         return self._room
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`config`, and below it `path`, `check` and `show`."""
+    """`config`, and below it `path`, `check`, `show` and `forget-learned`."""
     command = commands.add_parser(
         "config",
         help="show and check the configuration",
@@ -28,6 +28,14 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         action = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
         add_shared(action)
         action.set_defaults(run=run)
+    forget = actions.add_parser(
+        "forget-learned",
+        help="forget what was learned about token counts",
+        description="Forget what providers' counts have taught about the estimates of a model, or of all models.",
+    )
+    forget.add_argument("model", nargs="?", default="", metavar="MODEL", help="provider/model, or a model's name")
+    add_shared(forget)
+    forget.set_defaults(run=_forget_learned)
 
 
 def _path(arguments: argparse.Namespace) -> int:
@@ -87,3 +95,17 @@ def _show(arguments: argparse.Namespace) -> int:
     document = {**msgspec.to_builtins(loaded.settings), **msgspec.to_builtins(loaded.catalog)}
     write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
     return 0
+
+
+def _forget_learned(arguments: argparse.Namespace) -> int:
+    from sightline.build.opening import counter
+    from sightline.cli.program import EXIT_FAILED
+
+    gone = counter(arguments.data).memory.forget(arguments.model)
+    for name in gone:
+        write(f"{name}\n".encode())
+    if gone or not arguments.model:
+        say(f"forgot what was learned about {len(gone)} kind{'' if len(gone) == 1 else 's'} of requests")
+        return 0
+    say(f"note: nothing was learned about {arguments.model}; `sightline doctor` lists what was")
+    return EXIT_FAILED

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("configuration", _configuration(loaded, arguments.data)),
         ("keys", _keys(loaded)),
         ("network", _network(loaded)),
-        ("tokens", _tokenizer()),
+        ("tokens", [*_tokenizer(), *_lessons(arguments.data)]),
         ("embedded model", _embedded(loaded)),
     ):
         write(f"{title}\n".encode())
@@ -117,6 +117,22 @@ def _tokenizer() -> list["Finding"]:
     except ImportError as error:
         return [Finding("o200k_base", ok=False, detail=str(error), hint="Install Sightline anew: make install.")]
     return [Finding("o200k_base", ok=True, detail="tokens are counted")]
+
+
+def _lessons(data: str | None) -> list["Finding"]:
+    """What providers' counts have taught about the estimates."""
+    from sightline.build.opening import counter
+    from sightline.transport.embedded.diagnosis import Finding
+
+    memory = counter(data).memory
+    found = [Finding("learned", ok=False, detail=memory.trouble)] if memory.trouble else []
+    for each in memory.lessons():
+        aside = f"; {each.set_aside} odd counts set aside" if each.set_aside else ""
+        rule = f"estimates x {each.factor:g} {'-' if each.added < 0 else '+'} {abs(each.added):,}"
+        detail = f"{each.model} ({each.kind}): {rule}, from {each.seen} counts{aside}"
+        hint = f"To forget it: sightline config forget-learned {each.model}" if each.set_aside else ""
+        found.append(Finding("learned", ok=True, detail=detail, hint=hint))
+    return found
 
 
 def _embedded(loaded: "Configuration") -> list["Finding"]:

@@ -47,7 +47,7 @@ class Budget(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> Estimate:
-        """The whole prompt, as checks take it."""
+        """The whole prompt."""
         return Estimate(self.estimate.tokens, self.estimate.low, self.estimate.high, self.estimate.how)
 
 
@@ -79,6 +79,8 @@ class Budgeting:
     def __init__(self, estimator: Estimator, facts: Facts) -> None:
         self._estimator = estimator
         self._facts = facts
+        self.certain = NOTHING
+        """The whole prompt of the latest draft, as checks take it: what was only learned does not raise its low end."""
         self._sections: tuple[Section, ...] | None = None
         self._messages: list[Message] = []
         self._counts: list[_Count] = []
@@ -95,11 +97,14 @@ class Budgeting:
         others = self._estimator.uncorrected(msgspec.structs.replace(request, messages=()))
         rest = _less(others, self._sums["tools"])
         raw = summed((rest, *self._sums.values()))
-        whole = self._estimator.corrected(raw)
+        whole, is_counted = self._estimator.whole(request, raw)
+        # A lesson about other requests may say that this one is too large; it must not be what keeps it from going.
+        self.certain = whole if is_counted else _at_least(whole, raw.low)
         return self._budget(sections, rest, raw, whole, _reserve(request, self._facts))
 
     def _unread(self, draft: Draft) -> Budget:
         whole = self._estimator.text(draft.data.decode("utf-8", "replace"))
+        self.certain = whole
         self._sections, self._counts = None, []
         self._sums = dict.fromkeys(CATEGORIES, NOTHING) | {draft.sections[0].category: whole}
         self._tokens = {draft.sections[0].id: _tokens(whole)}
@@ -198,6 +203,10 @@ def _less(whole: Estimate, share: Estimate) -> Estimate:
 def _plus(total: Estimate, more: Estimate, sign: int) -> Estimate:
     tokens, low, high = more.tokens * sign, more.low * sign, more.high * sign
     return Estimate(total.tokens + tokens, total.low + low, total.high + high, more.how or total.how)
+
+
+def _at_least(whole: Estimate, low: int) -> Estimate:
+    return Estimate(whole.tokens, min(whole.low, low), whole.high, whole.how)
 
 
 def _tokens(estimate: Estimate) -> Tokens:

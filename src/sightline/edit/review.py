@@ -39,7 +39,7 @@ class Review:
     def of(self, draft: Draft) -> Reviewed:
         """All that is to be told of a draft."""
         budget = self._budgeting.of(draft)
-        return Reviewed(self._checks.of(draft, budget.whole), budget, self._cost(draft))
+        return Reviewed(self._checks.of(draft, self._budgeting.certain), budget, self._cost(draft))
 
     def _cost(self, draft: Draft) -> EditCost:
         request, original = draft.request, draft.first.request

@@ -162,10 +162,8 @@ class Engine:
             await self.clock.sleep(wait.seconds)
 
     def _learn(self, prepared: Prepared, reply: Reply) -> None:
-        choice, request = prepared.choice, prepared.request
         if reply.usage is not None:
-            raw = self.counter.uncorrected(choice, request)
-            self.memory.learn(choice.provider_name, choice.model, raw, reply.usage, tools=bool(request.tools))
+            self.counter.learn(prepared.choice, prepared.request, reply.usage)
 
 
 def _attempts(tried: Tried, also: Telling | None = None) -> Telling:

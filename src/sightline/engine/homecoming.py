@@ -11,6 +11,7 @@ from sightline.dialects.translate import ReplyTranslation, translate_reply
 from sightline.engine import answers
 from sightline.engine.counting import Counter, told
 from sightline.engine.journey import Journey
+from sightline.engine.learning import Learning
 from sightline.engine.live import Live
 from sightline.engine.memory import Memory
 from sightline.engine.outbound import Outbound
@@ -22,7 +23,7 @@ from sightline.engine.scattered import FrameMasking
 from sightline.engine.taps import Translating, Verbatim, unreadable
 from sightline.errors import Fault
 from sightline.model.reply import Reply
-from sightline.model.usage import Usage
+from sightline.model.usage import Usage, possible
 from sightline.transport.clock import Clock
 from sightline.transport.http.response import READ_LIMIT, Response
 from sightline.transport.sender import Accepted, RawHeaders, Refused, without
@@ -39,6 +40,7 @@ class Homecoming:
         self._memory = memory
         self._counter = counter
         self._clock = clock
+        self.learning = Learning(memory)
 
     # --- without the provider, and against it ---
 
@@ -89,7 +91,7 @@ class Homecoming:
             reply, relayed = self._verbatim(journey, live, response, came)
         else:
             reply, relayed = self._translated(journey, live, came, outbound)
-        self._settle(accepted.sent, reply)
+        self._settle(journey, accepted.sent, reply)
         return relayed
 
     def _verbatim(self, journey: Journey, live: Live, response: Response, came: "_Came") -> tuple[Reply, Relayed]:
@@ -175,7 +177,7 @@ class Homecoming:
         async def release(reply: Reply, fault: Fault | None) -> None:
             if reply.fault is not None:
                 relayed.fault = without(reply.fault, live.redaction.secrets)
-            self._settle(accepted.sent, reply)
+            self._settle(journey, accepted.sent, reply)
             journey.is_done()
             await _unwound(held, fault)
 
@@ -213,10 +215,13 @@ class Homecoming:
             as_array=journey.asked.wants_array,
         )
 
-    def _settle(self, sent: Sent, reply: Reply) -> None:
-        if (usage := reply.usage) is not None and usage.input_tokens is not None:
-            used = usage.input_tokens + (usage.output_tokens or 0)
-            self._memory.ledger.settled(sent, used, self._clock.now())
+    def _settle(self, journey: Journey, sent: Sent, reply: Reply) -> None:
+        if (usage := possible(reply.usage)) is None or usage.input_tokens is None:
+            return
+        used = usage.input_tokens + (usage.output_tokens or 0)
+        self._memory.ledger.settled(sent, used, self._clock.now())
+        if not journey.asked.tokens and not journey.asked.counts:  # else whoever asked has estimated it, and learns
+            self.learning.note(journey.chosen, journey.sent, usage)
 
 
 async def _unwound(held: AsyncExitStack, fault: Fault | None) -> None:

@@ -37,6 +37,8 @@ class Journey:
         self.choice: Choice | None = None
         self.secrets = secrets
         self.losses = 0
+        self.sent = b""
+        """The body as it went to the provider, after content decoding."""
         self.reason: Fault | None = None
         self.is_stopped = False
         self.task = asyncio.current_task()

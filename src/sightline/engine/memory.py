@@ -12,19 +12,24 @@ from typing import IO
 
 import msgspec
 
-from sightline.budget.calibration import Calibration, Ratio
+from sightline.budget.calibration import Calibration, Lesson, Ratio
+from sightline.budget.counted_prefix import CountedPrefixes
 from sightline.budget.estimate import Estimate
 from sightline.budget.ledger import Ledger
-from sightline.errors import Fault
+from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.usage import Usage
 
 FILE_NAME = "learned.json"
 
 
-class _Learned(msgspec.Struct, forbid_unknown_fields=True):
+class _Learned(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """`counted` are prompts that were counted, `forgotten` when a person had which model forgotten."""
+
     calibration: msgspec.Raw
     ledger: Json
+    counted: dict[str, int] = {}
+    forgotten: dict[str, float] = {}
 
 
 class Memory:
@@ -34,19 +39,69 @@ class Memory:
         self._folder = folder
         self._now = now
         self._fresh = Calibration()
+        self._counted = CountedPrefixes()
+        self._forgotten: dict[str, float] = {}
+        self._file = 0
         self.trouble = ""
         self.calibration, self.ledger = self._read()
 
-    def ratio(self, provider: str, model: str, *, tools: bool) -> Ratio | None:
-        """How this model's counts relate to our estimates, as far as is known."""
-        return self.calibration.ratio(Calibration.key(provider, model, tools=tools))
+    def ratio(self, provider: str, model: str, *, tools: bool, media: bool = False) -> Ratio | None:
+        """How this model's counts relate to our estimates, as far as is known. Requests with pictures or files are
+        taken as those without until something was learned of them."""
+        self._catch_up()
+        found = self.calibration.ratio(Calibration.key(provider, model, tools=tools, media=media))
+        if found is None and media:
+            return self.calibration.ratio(Calibration.key(provider, model, tools=tools))
+        return found
 
-    def learn(self, provider: str, model: str, raw: Estimate, usage: Usage, *, tools: bool) -> None:
-        """The provider has counted what was estimated."""
+    def learn(
+        self,
+        provider: str,
+        model: str,
+        raw: Estimate,
+        usage: Usage,
+        *,
+        tools: bool,
+        media: bool = False,
+        window: int | None = None,
+    ) -> None:
+        """The provider has counted what was estimated. `window` is the most that the model takes."""
         if usage.input_tokens is not None:
-            key = Calibration.key(provider, model, tools=tools)
+            key = Calibration.key(provider, model, tools=tools, media=media)
             for calibration in (self.calibration, self._fresh):
-                calibration.observe(key, raw, usage.input_tokens, cached=bool(usage.cached_tokens))
+                calibration.observe(key, raw, usage.input_tokens, cached=bool(usage.cached_tokens), window=window)
+
+    def note_count(self, chain: list[str], tokens: int) -> None:
+        """The provider has counted the request with this chain of digests."""
+        self._counted.note(chain, tokens)
+
+    def longest_counted(self, chain: list[str]) -> tuple[int, int] | None:
+        """How many of the first messages of the request with this chain were counted, and as how many tokens."""
+        self._catch_up()
+        return self._counted.longest(chain)
+
+    def lessons(self) -> list[Lesson]:
+        """What was learned of each model."""
+        self._catch_up()
+        return self.calibration.lessons()
+
+    def forget(self, model: str = "") -> list[str]:
+        """Unlearn what is known of a model, or of all, here and in the folder. Other programs that use the folder do
+        the same as soon as they look. What was forgotten, by its key; a fault where the folder cannot be written."""
+        gone = dict.fromkeys((*self.calibration.forget(model), *self._fresh.forget(model)))
+        self._counted.clear()
+        try:
+            writable(self._folder)
+            with _locked(self._folder):
+                calibration, ledger = self._read()
+                gone |= dict.fromkeys(calibration.forget(model))
+                self._counted.clear()
+                self._forgotten[model] = max(self._now(), self._forgotten.get(model, 0.0) + 1e-3)
+                self._write(calibration, ledger)
+        except OSError as error:
+            hint = "Make the folder writable, or name another one with --data."
+            raise Fault(Code.CONFIG, f"{self._folder}: {error.strerror}", hint=hint) from error
+        return list(gone)
 
     def save(self) -> None:
         """Add what this run saw since it last saved; a folder that cannot be written is a trouble and no failure."""
@@ -58,28 +113,59 @@ class Memory:
                 calibration, ledger = self._read()
                 calibration.merge(self._fresh)
                 ledger.merge(self.ledger, self._now())
-                learned = _Learned(msgspec.Raw(calibration.to_json()), ledger.snapshot())
-                fresh = self._folder / f"{FILE_NAME}.new"
-                with _private(fresh, "wb") as file:
-                    file.write(msgspec.json.encode(learned))
-                fresh.replace(self._folder / FILE_NAME)
+                self._write(calibration, ledger)
         except OSError as error:
             self.trouble = f"{self._folder}: {error.strerror}"
         else:
             self._fresh = Calibration()
             self.ledger.kept()
 
+    def _write(self, calibration: Calibration, ledger: Ledger) -> None:
+        """Put all of it in the place of the file, in one step; the folder is locked."""
+        learned = _Learned(
+            msgspec.Raw(calibration.to_json()), ledger.snapshot(), self._counted.counts, dict(self._forgotten)
+        )
+        fresh = self._folder / f"{FILE_NAME}.new"
+        with _private(fresh, "wb") as file:
+            file.write(msgspec.json.encode(learned))
+        fresh.replace(self._folder / FILE_NAME)
+        self._file = _stamp(self._folder / FILE_NAME)
+
+    def _catch_up(self) -> None:
+        """Another program may have added to the file, or have had something forgotten. To ask takes microseconds."""
+        stamp = _stamp(self._folder / FILE_NAME)
+        if stamp and stamp != self._file:
+            self.calibration, _ = self._read()
+            self.calibration.merge(self._fresh)
+
     def _read(self) -> tuple[Calibration, Ledger]:
         """What the file holds; one that cannot be read is begun anew."""
         path = self._folder / FILE_NAME
         try:
+            self._file = _stamp(path)
             learned = msgspec.json.decode(path.read_bytes(), type=_Learned)
+            for model, at in learned.forgotten.items():
+                if at > self._forgotten.get(model, 0.0):
+                    self._fresh.forget(model)
+                    self._counted.clear()
+            self._forgotten |= learned.forgotten
+            counted = CountedPrefixes(learned.counted)
+            counted.merge(self._counted)
+            self._counted = counted
             return Calibration.from_json(bytes(learned.calibration)), Ledger.restored(learned.ledger, self._now())
         except FileNotFoundError:
             pass
         except (OSError, msgspec.DecodeError, Fault) as error:
             self.trouble = f"{path} cannot be read and is begun anew: {error}"
         return Calibration(), Ledger()
+
+
+def _stamp(path: Path) -> int:
+    """When the file was last put there, 0 where it is not."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def writable(folder: Path) -> None:

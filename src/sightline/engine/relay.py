@@ -122,6 +122,10 @@ class Relay:
             body, choice.dialect, choice.model, session=session_of(asked), masks=asked.masks and not asked.counts
         )
 
+    async def learned(self) -> None:
+        """Wait until all that providers have counted so far has been learned from."""
+        await self._home.learning.settled()
+
     @property
     def observer(self) -> RunObserver | None:
         """Whoever follows runs from outside."""
@@ -149,6 +153,7 @@ class Relay:
         for journey in list(self._active):
             journey.cut(_closing())
         await self._emptied(_LAST_WORDS)
+        await self._home.learning.close()
 
     async def _emptied(self, seconds: float) -> None:
         try:
@@ -270,6 +275,7 @@ class Relay:
     async def _sent(self, journey: Journey, live: Live, outbound: Outbound, digest: str) -> Answer:
         choice, asked = journey.chosen, journey.asked
         provider = choice.provider
+        journey.sent = outbound.body
         outgoing = Outgoing(
             request=outbound.request,
             provider=choice.provider_name,

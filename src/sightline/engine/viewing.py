@@ -12,6 +12,8 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
+from sightline.budget.counted_prefix import digest_chain
+from sightline.budget.estimator import CountedRequest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import Choice
 from sightline.catalog.lookup import facts_of, family_of
@@ -23,6 +25,7 @@ from sightline.edit.review import Review, Reviewed
 from sightline.edit.section import Section, Tokens
 from sightline.edit.validity import Validity
 from sightline.engine.asked import TextHeaders
+from sightline.engine.counting import has_media
 from sightline.engine.hold import Hold
 from sightline.engine.holds import Holds
 from sightline.engine.memory import Memory
@@ -192,10 +195,17 @@ class Viewing:
     def _made(self, choice: Choice, before: Request | None, headers: TextHeaders = ()) -> Desk:
         estimator = self.holds.estimator(choice)
         name, model = choice.provider_name, choice.model
+        counted: list[CountedRequest | None] = []
 
         def calibrate(request: Request | None) -> None:
+            if not counted and request is not None:  # once: every draft is of the same conversation
+                known = self.memory.longest_counted(digest_chain(name, model, request))
+                begun = None if known is None else CountedRequest(request.messages[: known[0]], request.tools, known[1])
+                counted.append(begun)
+            estimator.continue_from(counted[0] if counted else None)
             has_tools = request is not None and bool(request.tools)
-            estimator.calibrate(self.memory.ratio(name, model, tools=has_tools))
+            media = request is not None and has_media(request)
+            estimator.calibrate(self.memory.ratio(name, model, tools=has_tools, media=media))
 
         review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
         return Desk(review, calibrate, follows=before is not None)

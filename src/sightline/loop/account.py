@@ -39,6 +39,7 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage:
         cached_tokens=total("cached_tokens"),
         cache_write_tokens=total("cache_write_tokens"),
         reasoning_tokens=total("reasoning_tokens"),
+        cache_write_1h_tokens=total("cache_write_1h_tokens"),
     )
 
 

@@ -103,4 +103,5 @@ def _shown_part(part: Part) -> JsonObject:
 
 def _shown_usage(usage: Usage) -> JsonObject:
     shown: JsonObject = msgspec.to_builtins(usage)
-    return {key: value for key, value in shown.items() if key not in {"at", "extras"}}
+    # How long the cache keeps what was written matters to its price alone; the public form has the sum.
+    return {key: value for key, value in shown.items() if key not in {"at", "extras", "cache_write_1h_tokens"}}

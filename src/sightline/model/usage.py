@@ -10,23 +10,35 @@ MOST_TOKENS = 10**12
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part
-    of `output_tokens`. `extras` are the provider's finer counts, `at` their place."""
+    of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour,
+    which cost more. `extras` are the provider's finer counts, `at` their place."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
     at: str = ""
     extras: dict[str, Json] = {}
 
 
 def possible(usage: Usage | None) -> Usage | None:
-    """The counts without those that cannot be."""
+    """The counts without those that cannot be. A prompt of no tokens cannot be either: some servers report 0 where they
+    have not counted, and a cost or an estimate that rests on it would be wrong without a word."""
     if usage is None:
         return None
     wrong = [name for name in _COUNTS if not 0 <= (getattr(usage, name) or 0) <= MOST_TOKENS]
+    if usage.input_tokens == 0:
+        wrong.append("input_tokens")
     return msgspec.structs.replace(usage, extras={}, **dict.fromkeys(wrong)) if wrong else usage
 
 
-_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "cache_write_1h_tokens",
+)

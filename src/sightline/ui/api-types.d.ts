@@ -460,7 +460,7 @@ export interface Ends {
   high: number;
 }
 
-/** How large the next question is, and whether it fits. `line` says so to a person. */
+/** How large the next request is, and whether its question fits. `line` says so to a person; `prompt` is what is planned for the question alone. */
 export interface EstimateShown {
   tokens: number;
   low: number;
@@ -468,6 +468,7 @@ export interface EstimateShown {
   limit: number;
   fits: boolean;
   line: string;
+  prompt: number;
 }
 
 /** A run in one line. `of` is how many results it will have, `done` how many it has. */
@@ -1267,6 +1268,8 @@ export interface SettingsShown {
   preflightTrimming: boolean;
   estimation: "characters" | "model";
   styleDirectives: string[];
+  replyFocus: "always" | "never" | "tall";
+  partialHeightThreshold: number;
 }
 
 /** One message in short: who speaks, and the words. */
@@ -1525,13 +1528,14 @@ export interface UndoOperation {
   keep?: "all" | "project" | "session" | null;
 }
 
-/** `input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part of `output_tokens`. `extras` are the provider's finer counts, `at` their place. */
+/** `input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour, which cost more. `extras` are the provider's finer counts, `at` their place. */
 export interface Usage {
   input_tokens?: number;
   output_tokens?: number;
   cached_tokens?: number;
   cache_write_tokens?: number;
   reasoning_tokens?: number;
+  cache_write_1h_tokens?: number;
   at?: string;
   extras?: { [key: string]: Json };
 }

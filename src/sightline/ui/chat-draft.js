@@ -71,7 +71,7 @@ let timer;
 
 // Another text, attachment, model, filter or setting: measured once the person pauses, and the last answer counts.
 effect(() => {
-  const [words, files, at] = [text.value, items.value, view.value];
+  const [words, files, at, old] = [text.value, items.value, view.value, replaces.value];
   clearTimeout(timer);
   const own = (number += 1);
   if (!at || (!words.trim() && !files.length)) {
@@ -80,7 +80,7 @@ effect(() => {
   }
   timer = setTimeout(async () => {
     try {
-      const told = await inView(() => post("/api/chat/estimate", { view: viewId, text: words, attachments: wireAttachments(files) }));
+      const told = await inView(() => post("/api/chat/estimate", { view: viewId, text: words, attachments: wireAttachments(files), ...(old && { replaces: old }) }));
       if (own === number) size.value = told;
     } catch {
       if (own === number) size.value = null;

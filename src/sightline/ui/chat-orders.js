@@ -151,6 +151,9 @@ export async function reask(pair, { model = "", hold = false, step = isStepping.
 /** Put a question into the input again, to be changed; the new one takes the place of the old. @param {PairShown} pair */
 export async function revise(pair) {
   write({ text: pair.user_text, replaces: pair.id, items: [] });
+  // A failed question is asked anew in its own topic and of its own model, which the input then shows and lets change;
+  // a model that nobody has is not asked again.
+  if (pair.state === "error") await choose({ topic: pair.topic, ...(pair.model && pair.trouble?.label !== "model" && { model: pair.model }) });
   if (!pair.attachments.length) return;
   try {
     const { attachmentsFrom } = await import("./views/chat/attachments.js");

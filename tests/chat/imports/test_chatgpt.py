@@ -1,6 +1,7 @@
 from sightline.chat.assembly import messages_of
 from sightline.chat.imports.chatgpt import is_chatgpt, read_chatgpt
 from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Citation
 
 
 def node(name: str, parent: str | None, role: str, content: Json, **more: Json) -> JsonObject:
@@ -93,6 +94,18 @@ def test_what_is_not_carried_is_noted() -> None:
 def test_a_tree_that_runs_in_circles_ends() -> None:
     talk = conversation(node("a", "b", "user", "x"), node("b", "a", "assistant", "y"), leaf="b")
     assert len(read_chatgpt(talk).fact.pairs) == 1
+
+
+def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
+    page: Json = {"start_ix": 0, "end_ix": 3, "metadata": {"url": "https://a.example", "title": "A"}}
+    said = node("b", "a", "assistant", "So.", metadata={"citations": [page, {"metadata": {"type": "file"}}]})
+    thoughts: Json = {"content_type": "thoughts", "thoughts": [{"content": "hm"}]}
+    thought = node("c", "b", "assistant", thoughts, metadata={"citations": [page]})
+    gathered = read_chatgpt(conversation(node("a", None, "user", "Why?"), said, thought, leaf="c"))
+    answer = gathered.fact.pairs[0].answer
+    assert answer is not None
+    assert answer.citations == (Citation("https://a.example", "A", start=0, end=3),)
+    assert gathered.notes == ("1 citations without an address were left out", "1 citations of no words were left out")
 
 
 def test_what_looks_like_it() -> None:

@@ -1,7 +1,12 @@
 from sightline.chat.assembly import messages_of
 from sightline.chat.imports.claude import is_claude, read_claude
+from sightline.dialects.dialect import Target
+from sightline.dialects.translate import write_request
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Document, PlainText
+from sightline.model.options import Options
+from sightline.model.parts import Citation, Document, PlainText
+from sightline.model.report import Report
+from sightline.model.request import Request
 
 
 def message(sender: str, content: Json = None, text: str = "", **more: Json) -> JsonObject:
@@ -56,6 +61,27 @@ def test_files_whose_text_is_there_are_attached() -> None:
     gathered = read_claude(talk)
     assert gathered.fact.pairs[0].attachments == (Document(PlainText("words"), title="a.txt"),)
     assert gathered.notes == ("2 pictures and files are not in the export",)
+
+
+def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
+    newer: Json = {
+        "start_index": 0,
+        "end_index": 3,
+        "details": {"type": "web_search_citation", "url": "https://a.example"},
+    }
+    older: Json = {"url": "https://b.example", "title": "B", "start_index": "0"}
+    block: Json = {"type": "text", "text": "So.", "citations": [newer, older, {"uuid": "x"}]}
+    gathered = read_claude(conversation(message("human", text="Why?"), message("assistant", [block])))
+    (pair,) = gathered.fact.pairs
+    assert pair.answer is not None
+    assert pair.answer.citations == (
+        Citation("https://a.example", start=0, end=3),
+        Citation("https://b.example", "B"),
+    )
+    assert gathered.notes == ("1 citations without an address were left out",)
+    for spoken in ("anthropic", "openai-chat", "openai-responses", "gemini"):
+        request = Request(model="m", messages=messages_of(pair, spoken), options=Options(max_tokens=5))
+        assert b"So." in write_request(request, spoken, Target(), Report())
 
 
 def test_what_looks_like_it() -> None:

@@ -3,6 +3,7 @@ import pytest
 from sightline.chat.imports.maichat import OWN_SCHEMA, is_maichat, read_maichat
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Citation
 
 
 def exported(*pairs: Json, **more: Json) -> JsonObject:
@@ -53,6 +54,16 @@ def test_our_own_export_must_be_whole() -> None:
     with pytest.raises(Fault) as caught:
         read_maichat(wrong)
     assert "cannot be read" in caught.value.message
+
+
+def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
+    sources = ["https://a.example", {"url": "https://b.example", "title": "B"}, {"title": "none"}, 5]
+    gathered = read_maichat(exported({"id": "x", "userText": "Why?", "assistantText": "So.", "citations": sources}))
+    answer = gathered.fact.pairs[0].answer
+    assert answer is not None
+    assert (answer.text, answer.finish) == ("So.", "stop")
+    assert answer.citations == (Citation("https://a.example"), Citation("https://b.example", "B"))
+    assert gathered.notes == ("2 citations without an address were left out",)
 
 
 def test_what_looks_like_it() -> None:

@@ -28,6 +28,7 @@ def test_cached_tokens_are_part_of_the_input():
         cached_tokens=18200,
         cache_write_tokens=310,
         reasoning_tokens=21,
+        cache_write_1h_tokens=310,
         at="/usage",
         extras={"cache_creation": {"ephemeral_1h_input_tokens": 310}, "service_tier": "standard"},
     )
@@ -47,6 +48,26 @@ def test_running_totals_replace_one_another():
     usage = counter.read({"output_tokens": 50}, "/9")
     assert usage == Usage(input_tokens=15, output_tokens=50, cached_tokens=5, at="/9")
     assert counter.read({"input_tokens": 12, "cache_read_input_tokens": 5}, "/10").input_tokens == 17
+
+
+def test_a_stream_says_once_how_long_the_cache_keeps_what_was_written():
+    counter = Counter()
+    kept = {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200}
+    counter.read({"input_tokens": 1, "cache_creation_input_tokens": 300, "cache_creation": kept}, "/0")
+    usage = counter.read({"output_tokens": 50}, "/9")
+    assert (usage.input_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens) == (301, 300, 200)
+
+
+def test_what_was_written_is_the_sum_where_only_its_parts_are_told():
+    usage = Counter().read({"input_tokens": 1, "cache_creation": {"ephemeral_5m_input_tokens": 100}}, "/u")
+    assert (usage.input_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens) == (101, 100, None)
+
+
+@pytest.mark.parametrize("odd", [None, "none", 5, [], {"ephemeral_1h_input_tokens": "many"}])
+def test_an_odd_account_of_the_cache_is_carried_and_teaches_nothing(odd: Any):
+    usage = Counter().read({"input_tokens": 1, "cache_creation": odd}, "/u")
+    assert (usage.input_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens) == (1, None, None)
+    assert usage.extras == ({} if odd is None else {"cache_creation": odd})
 
 
 def test_nothing_counted_is_an_estimate_and_no_output():

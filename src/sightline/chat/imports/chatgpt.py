@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from sightline.chat.imports.gathering import Gathered, Gathering, Turn, tool_name
 from sightline.chat.imports.loose import member, members, moment, text
 from sightline.model.json import Json, JsonObject
@@ -101,7 +103,21 @@ class _Branch:
             self._called.append(name)
             return (ToolCall(name, tool_name(recipient), encode({"input": said}).decode()),)
         self._called.clear()
-        return content
+        return self._with_sources(content, member(message, "metadata"))
+
+    def _with_sources(self, content: tuple[Part, ...], metadata: JsonObject) -> tuple[Part, ...]:
+        """The words with where they came from, which the export tells of the message as a whole."""
+        sources = [
+            ({**each, **member(each, "metadata")}, each.get("start_ix"), each.get("end_ix"))
+            for each in members(metadata.get("citations"))
+        ]
+        cited = self._gathering.cited(sources)
+        last = content[-1] if content else None
+        if cited and not isinstance(last, Text):
+            self._gathering.lose("citations of no words were left out", len(cited))
+        if not cited or not isinstance(last, Text):
+            return content
+        return (*content[:-1], msgspec.structs.replace(last, citations=cited))
 
     def _content(self, message: JsonObject) -> tuple[Part, ...]:
         content = member(message, "content")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sightline.chat.imports.gathering import Gathered, Gathering, Turn, tool_name
 from sightline.chat.imports.loose import member, members, moment, text
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Document, Part, PlainText, Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import Citation, Document, Part, PlainText, Text, Thinking, ToolCall, ToolResult
 from sightline.wire.jsontext import encode
 
 
@@ -77,7 +77,7 @@ def _said(gathering: Gathering, message: JsonObject, key: str) -> Iterator[Part]
         match text(block, "type"):
             case "text":
                 if text(block, "text").strip():
-                    yield Text(text(block, "text"))
+                    yield Text(text(block, "text"), citations=_cited(gathering, block))
             case "thinking":
                 yield Thinking(text(block, "thinking"))
             case "tool_use":
@@ -90,6 +90,18 @@ def _said(gathering: Gathering, message: JsonObject, key: str) -> Iterator[Part]
                 yield ToolResult(call, (Text(_result(block)),), is_error=block.get("is_error") is True or None)
             case _:
                 gathering.lose("blocks of an unknown kind were left out")
+
+
+def _cited(gathering: Gathering, block: JsonObject) -> tuple[Citation, ...]:
+    """The sources of a text: an address and a place in it, the address below `details` in newer exports."""
+    return gathering.cited(
+        (
+            {**each, **member(each, "details")},
+            each.get("start_index"),
+            each.get("end_index"),
+        )
+        for each in members(block.get("citations"))
+    )
 
 
 def _result(block: JsonObject) -> str:

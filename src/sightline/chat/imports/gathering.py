@@ -3,14 +3,17 @@
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from sightline.chat.facts import ChatImported
+from sightline.chat.imports.loose import text
 from sightline.chat.pair import Answer, MessagePair
 from sightline.chat.topics import ROOT, Topic
+from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
-from sightline.model.parts import Part, Text, ToolCall
+from sightline.model.parts import Citation, Part, Text, ToolCall
 
 Speaker: TypeAlias = Literal["user", "assistant", "tool"]
 
@@ -37,6 +40,10 @@ class Gathered:
     notes: tuple[str, ...] = ()
 
 
+def _place(value: Json) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
 def tool_name(name: str) -> str:
     """A name that every provider takes for a tool."""
     return _NOT_IN_A_NAME.sub("_", name)[:64] or "tool"
@@ -55,6 +62,17 @@ class Gathering:
     def lose(self, what: str, count: int = 1) -> None:
         """So many of these could not be carried."""
         self._lost[what] += count
+
+    def cited(self, sources: Iterable[tuple[JsonObject, Json, Json]]) -> tuple[Citation, ...]:
+        """Sources of a text, each with where its place begins and ends. One without an address is no use, and lost."""
+        found: list[Citation] = []
+        for source, start, end in sources:
+            url = text(source, "url")
+            if url:
+                found.append(Citation(url, text(source, "title"), start=_place(start), end=_place(end)))
+            else:
+                self.lose("citations without an address were left out")
+        return tuple(found)
 
     def topic(self, key: str, name: str, parent: str = ROOT, system_prompt: str | None = None) -> str:
         """A topic; where its name is taken already, it gets a number."""

@@ -8,7 +8,8 @@ from sightline.chat.pair import Answer, Flag, Hand, LifecycleState, MessagePair,
 from sightline.chat.topics import ROOT, Topic
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Part
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text
 
 OWN_SCHEMA = "sightline-chat/1"
 _GREY = ("g", "grey", "gray")
@@ -69,12 +70,25 @@ class _Topics:
         return self._known[names]
 
 
+def _with_sources(gathering: Gathering, answer: Answer, citations: Json) -> Answer:
+    """The answer with its sources: addresses, or objects that have one."""
+    given = citations if isinstance(citations, list) else []
+    sources: list[JsonObject] = [each if isinstance(each, dict) else {"url": each} for each in given]
+    cited = gathering.cited((each, None, None) for each in sources)
+    if not cited:
+        return answer
+    parts = (Text(answer.text, citations=cited),)
+    return msgspec.structs.replace(answer, messages=(Message("assistant", parts),))
+
+
 def _pair(gathering: Gathering, topics: _Topics, entry: JsonObject, *, is_own: bool) -> MessagePair:
     at = moment(entry.get("timestamp", entry.get("createdAt")))
     model, said = text(entry, "model"), text(entry, "assistantText")
     stars = entry.get("star", entry.get("stars"))
     kept = msgspec.convert(entry.get("kept", {}), Kept) if is_own else Kept()
     answer = kept.answer or (text_answer(said, model=model, at=at) if said else None)
+    if kept.answer is None and answer is not None:
+        answer = _with_sources(gathering, answer, entry.get("citations"))
     trouble = kept.trouble
     if entry.get("errorState") is True:
         trouble = Trouble("unknown", text(entry, "errorMessage") or "it failed where it was asked")

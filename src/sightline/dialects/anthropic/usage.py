@@ -1,10 +1,11 @@
 """Token counts, both ways. The API counts cached and cache-written tokens beside `input_tokens`; we count them in."""
 
 from sightline.dialects.fields import compact, opt_int, opt_object, rest
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
 
 _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_MINUTES, _HOUR = "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"
 _KNOWN = frozenset({*_COUNTS, "output_tokens", "output_tokens_details"})
 _OWN = frozenset({"cache_creation", "server_tool_use", "service_tier", "inference_geo", "speed"})
 """Counts and marks beside the numbers that only this API has, so that they can be told from another's by name."""
@@ -27,6 +28,7 @@ class Counter:
         if thinking is not None:
             self._counts["thinking_tokens"] = thinking
         finer = rest(details, frozenset({"thinking_tokens"}))
+        self._read_writes(usage.get("cache_creation"))
         counts = self._counts
         return Usage(
             input_tokens=sum(counts.get(name, 0) for name in _COUNTS) if "input_tokens" in counts else None,
@@ -34,9 +36,20 @@ class Counter:
             cached_tokens=counts.get("cache_read_input_tokens"),
             cache_write_tokens=counts.get("cache_creation_input_tokens"),
             reasoning_tokens=counts.get("thinking_tokens"),
+            cache_write_1h_tokens=counts.get(_HOUR),
             at=at,
             extras=compact(rest(usage, _KNOWN) | ({"output_tokens_details": finer} if finer else {})),
         )
+
+    def _read_writes(self, written: Json) -> None:
+        """What was written to the cache, by how long it is kept there. Some compatible servers give only this."""
+        if not isinstance(written, dict):
+            return
+        counts = {name: count for name in (_MINUTES, _HOUR) if type(count := written.get(name)) is int and count >= 0}
+        if _HOUR in counts:
+            self._counts[_HOUR] = counts[_HOUR]
+        if counts:
+            self._counts.setdefault("cache_creation_input_tokens", sum(counts.values()))
 
 
 def write_usage(usage: Usage | None, estimate: int) -> JsonObject:

@@ -31,12 +31,14 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """How large a prompt is: for the send button, with its band, and whether it can be sent at all."""
+    """How large the next request is: for the send button, with its band, and whether it can be sent at all. `prompt` is
+    what is planned for the question alone."""
 
     estimate: Estimate
     limit: int
     fits: bool
     line: str
+    prompt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,29 @@ class Previews:
             return Preview(trouble=trouble_of(fault))
         left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
         included = len(plan.items) - left_out
-        return Preview(ready, plan, included, left_out, self.engine.estimate(ready), _trouble(looking, plan))
+        return Preview(ready, plan, included, left_out, await self._measured(ready), _trouble(looking, plan))
 
-    async def estimate(self, view: str, text: str, attachments: tuple[Part, ...] = ()) -> Sized:
-        """How large this prompt is."""
+    async def estimate(self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = "") -> Sized:
+        """How large the request with this question is: the preview's own number."""
         looking = await self.views.get(view)
-        room, asked = looking.view.room, question(text, attachments)
-        estimate = exactly(0, "nothing to send") if asked is None else looking.view.sizer.message(asked)
-        return Sized(estimate, room.limit, room.can_ever_hold(estimate.tokens), _line(estimate))
+        text, attachments = self.views.asked(text, attachments)
+        limit = looking.view.room.limit
+        if question(text, attachments) is None:
+            nothing = exactly(0, "nothing to send")
+            return Sized(nothing, limit, True, _line(nothing))
+        plan = plan_of(looking.view, text, attachments, replaces=replaces)
+        try:
+            estimate = await self._measured(first_request(plan, looking.choice))
+        except Fault:  # it cannot be written for this model, which the send will say
+            estimate = plan.prompt
+        return Sized(estimate, limit, not plan.is_too_large, _line(estimate), plan.aut)
+
+    async def _measured(self, ready: Prepared) -> Estimate:
+        """How many tokens it has: counted by the embedded model itself, else as was learned."""
+        try:
+            return await self.engine.measured(ready, asks_provider=False, tried=lambda _attempt: None)
+        except Fault:  # the embedded model does not start, which the send will say
+            return self.engine.estimate(ready)
 
 
 def _trouble(looking: Looking, plan: Plan) -> Trouble | None:

@@ -212,7 +212,7 @@ class Sends:
         except StopIteration as end:
             ending: Ending = end.value
             assert ending.fault is not None
-            sent = order.looking.last = Sent("", order.looking.view.filter_version)
+            sent = order.looking.last = Sent("", order.looking.view)
             sent.ending, sent.telemetry = ending, ending.telemetry
             raise _with_status(ending.fault) from None
         if isinstance(step, Pause) and (wish == "ask" or step.wait.is_endless):

@@ -60,7 +60,7 @@ class Underway:
     ) -> None:
         self.pair = pair
         self.paused: Quota | None = None
-        self.sent = Sent(pair, order.looking.view.filter_version)
+        self.sent = Sent(pair, order.looking.view)
         self._order = order
         self._steps = steps
         self._chat = chat

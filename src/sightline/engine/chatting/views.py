@@ -6,6 +6,7 @@ from sightline.chat.history import Change
 from sightline.chat.model_choice import model_at_hand
 from sightline.chat.pair import Trouble
 from sightline.chat.sending import Ending
+from sightline.chat.settings import ChatSettings
 from sightline.chat.telemetry import Telemetry
 from sightline.chat.topics import ROOT, Inherited
 from sightline.chat.view import View
@@ -29,11 +30,16 @@ _LONGEST_NAME = 200
 class Sent:
     """A send from a view: its pair, what was told of it, and how it ended, once it has."""
 
-    def __init__(self, pair: str, filter_version: int) -> None:
+    def __init__(self, pair: str, view: View) -> None:
         self.pair = pair
-        self.filter_version = filter_version
+        self.filter_version = view.filter_version
+        self._context = _context_of(view)
         self.telemetry: tuple[Telemetry, ...] = ()
         self.ending: Ending | None = None
+
+    def is_of(self, view: View) -> bool:
+        """Whether the view has the filter, model and settings that it was sent with."""
+        return self._context == _context_of(view)
 
     @property
     def trim_summary(self) -> str:
@@ -44,6 +50,10 @@ class Sent:
     def trouble(self) -> Trouble | None:
         """Why there is no answer, where there is none."""
         return None if self.ending is None else self.ending.trouble
+
+
+def _context_of(view: View) -> tuple[int, str, ChatSettings]:
+    return view.filter_version, view.model, view.settings
 
 
 class Looking:
@@ -66,10 +76,10 @@ class Looking:
 
     @property
     def counter(self) -> Counter:
-        """How many pairs go along; with what the last send left out, as long as the filter is the same."""
+        """How many pairs go along; with what the last send left out, as long as filter, model and settings are the
+        same."""
         last = self.last
-        is_of_this = last is not None and last.filter_version == self.view.filter_version
-        return counter_of(self.view, last.ending if last is not None and is_of_this else None)
+        return counter_of(self.view, last.ending if last is not None and last.is_of(self.view) else None)
 
 
 class Views:

@@ -250,12 +250,13 @@ def _claude_usage(value: Json) -> Usage | None:
     if not isinstance(value, dict) or not isinstance(given := value.get("input_tokens"), int):
         return None
     cached, written = _count(value.get("cache_read_input_tokens")), _count(value.get("cache_creation_input_tokens"))
-    got = value.get("output_tokens")
+    got, kept = value.get("output_tokens"), value.get("cache_creation")
     return Usage(
         input_tokens=given + (cached or 0) + (written or 0),
         output_tokens=_count(got),
         cached_tokens=cached,
         cache_write_tokens=written,
+        cache_write_1h_tokens=_count(kept.get("ephemeral_1h_input_tokens")) if isinstance(kept, dict) else None,
     )
 
 

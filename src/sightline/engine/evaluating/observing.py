@@ -125,4 +125,5 @@ def _total(usages: Sequence[Usage | None]) -> Usage | None:
         cached_tokens=total("cached_tokens"),
         cache_write_tokens=total("cache_write_tokens"),
         reasoning_tokens=total("reasoning_tokens"),
+        cache_write_1h_tokens=total("cache_write_1h_tokens"),
     )

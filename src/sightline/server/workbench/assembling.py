@@ -22,6 +22,7 @@ from sightline.server.workbench.documents import Documents
 from sightline.server.workbench.evaluating.calls import Evals, eval_calls
 from sightline.server.workbench.exchanges import Exchanges
 from sightline.server.workbench.interceptions import Interceptions
+from sightline.server.workbench.learned import learned_calls
 from sightline.server.workbench.providers import Providers
 from sightline.server.workbench.relaying import CommandCalls
 from sightline.server.workbench.replays import Replays
@@ -82,6 +83,7 @@ def assembled(parts: Parts) -> Workbench:
         deciding=None if relay is None else Deciding(holds, records, viewing, showing),
         interceptions=None if relay is None else Interceptions(holds),
         further={
+            **learned_calls(parts.memory, None if relay is None else relay.learned),
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),

@@ -94,7 +94,7 @@ export function taken(answer) {
   } else if (answer.predicted != null) found.push({ text: `~${whole(answer.predicted)} predicted`, help: "Tokens of the prompt; the provider has not reported any" });
   else if (told != null) found.push({ text: `${whole(told)} in`, help: "Tokens of the prompt, as the provider reports" });
   if (usage?.output_tokens != null) found.push({ text: `${whole(usage.output_tokens)} out`, help: "Tokens of the answer, as the provider reports" });
-  if (answer.cost) found.push({ text: money(answer.cost), help: "By the catalogue's prices" });
+  if (answer.cost != null) found.push({ text: answer.cost ? money(answer.cost) : "free", help: "By the provider's prices in the catalogue" });
   if (answer.seconds != null) found.push({ text: duration(answer.seconds), help: "From the question to the end of the answer" });
   return found;
 }
@@ -121,11 +121,13 @@ export function brokenOff(answer) {
 }
 
 /**
- * Whether a new answer takes the focus: only of somebody who waits at an empty input for more than fits on the screen.
- * @param {{ mode: Mode, isEmpty: boolean, height: number, viewport: number }} now
+ * Whether a new answer takes the focus: only of somebody who waits at an empty input, and by default for more than fits
+ * on the screen. `focus` and `threshold` are the person's own settings.
+ * @param {{ mode: Mode, isEmpty: boolean, height: number, viewport: number, focus?: "tall" | "always" | "never", threshold?: number }} now
  */
-export function takesFocus({ mode, isEmpty, height, viewport }) {
-  return mode === "input" && isEmpty && height > viewport;
+export function takesFocus({ mode, isEmpty, height, viewport, focus = "tall", threshold = 1 }) {
+  if (mode !== "input" || !isEmpty || focus === "never") return false;
+  return focus === "always" || height > viewport * threshold;
 }
 
 /** The next of none, one, two, three stars. @param {number} star */

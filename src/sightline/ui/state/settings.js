@@ -1,7 +1,7 @@
 // @ts-check
 /** The settings of the chat: what each is called, what it does, what it usually is, and which values it takes. */
 
-/** @typedef {{ charsPerToken: number, userRequestAllowance: number, assistantResponseAllowance: number, maxTrimAttempts: number, preflightTrimming: boolean, estimation: "model" | "characters", styleDirectives: readonly string[] }} ChatSettings */
+/** @typedef {{ charsPerToken: number, userRequestAllowance: number, assistantResponseAllowance: number, maxTrimAttempts: number, preflightTrimming: boolean, estimation: "model" | "characters", styleDirectives: readonly string[], replyFocus: "tall" | "always" | "never", partialHeightThreshold: number }} ChatSettings */
 /**
  * @typedef {{ name: keyof ChatSettings, label: string, short: string, help: string, kind: "number", least: number, most: number, isWhole: boolean }
  *   | { name: keyof ChatSettings, label: string, short: string, help: string, kind: "switch" }
@@ -10,7 +10,7 @@
  */
 
 /** @type {ChatSettings} */
-export const USUAL = { charsPerToken: 3.5, userRequestAllowance: 100, assistantResponseAllowance: 800, maxTrimAttempts: 10, preflightTrimming: true, estimation: "model", styleDirectives: [] };
+export const USUAL = { charsPerToken: 3.5, userRequestAllowance: 100, assistantResponseAllowance: 800, maxTrimAttempts: 10, preflightTrimming: true, estimation: "model", styleDirectives: [], replyFocus: "tall", partialHeightThreshold: 1 };
 
 /** @type {readonly Field[]} */
 export const FIELDS = [
@@ -21,6 +21,8 @@ export const FIELDS = [
   { name: "estimation", label: "How tokens are counted", short: "", kind: "choice", choices: [["model", "As the model counts"], ["characters", "By characters only"]], help: "By the model's own vocabulary where it is public; by characters the same way for every model." },
   { name: "charsPerToken", label: "Characters per token", short: "CPT", kind: "number", least: 0.5, most: 20, isWhole: false, help: "Where tokens are counted by characters: how many make one." },
   { name: "styleDirectives", label: "Style directives", short: "", kind: "lines", help: "Said to every model after the topic's system prompt, one for each line." },
+  { name: "replyFocus", label: "When an answer comes", short: "", kind: "choice", choices: [["tall", "Go to the history if it is tall"], ["always", "Always go to the history"], ["never", "Stay in the input"]], help: "Only while you are in an empty input. VIEW mode then begins at the answer; otherwise you go on writing." },
+  { name: "partialHeightThreshold", label: "Tall answers", short: "", kind: "number", least: 0.1, most: 10, isWhole: false, help: "How tall an answer is before it counts as tall, in heights of the history: 1 is more than fits on the screen, 0.5 more than half of it." },
 ];
 
 /**

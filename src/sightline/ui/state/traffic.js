@@ -1,6 +1,8 @@
 // @ts-check
 /** The list of exchanges: what is known of each, which belong together, and the rows that show them. */
 
+import { money } from "./format.js";
+
 /**
  * One exchange in a list, as the server gives it; what is nothing is left out.
  * @typedef {{
@@ -270,7 +272,8 @@ function turnLabel(line, conversation) {
 }
 
 /**
- * Sums over a conversation; a sum is there where at least one figure is.
+ * Sums over a conversation; a sum is there where at least one figure is. `unpriced` is how many exchanges were counted
+ * whose cost is not known: with any, `cost` is the least that all of them cost.
  * @param {Conversation} conversation
  */
 export function totals(conversation) {
@@ -285,9 +288,18 @@ export function totals(conversation) {
     output_tokens: sum("output_tokens"),
     cached_tokens: sum("cached_tokens"),
     cost: sum("cost"),
+    unpriced: all.filter((line) => line.cost == null && (line.input_tokens != null || line.output_tokens != null)).length,
     elapsed: sum("elapsed"),
     losses: sum("losses"),
   };
+}
+
+/**
+ * The cost of a conversation in words: a plus sign where it is only the least. Nothing is said where no cost is known.
+ * @param {{ cost?: number, unpriced: number }} sums
+ */
+export function costWords({ cost, unpriced }) {
+  return cost == null ? "" : `${money(cost)}${unpriced ? "+" : ""}`;
 }
 
 /**

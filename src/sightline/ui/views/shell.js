@@ -93,7 +93,7 @@ function Header({ onPanel }) {
     </a>
     ${h(Places, {})}
     <span class="shell-gap"></span>
-    ${count ? html`<button type="button" class="held-chip" title="Open the first held request" onClick=${() => toExchange(held.value[0].id)}>${h(Icon, { name: "pause" })}${count} held</button>` : null}
+    ${count ? html`<button type="button" class="held-chip" title="Open the first held request" aria-label=${`${count} held`} onClick=${() => toExchange(held.value[0].id)}>${h(Icon, { name: "pause" })}${count}<span class="held-word">held</span></button>` : null}
     ${h(Interception, { onRules: () => onPanel("rules") })}
     <button type="button" class="button quiet find" aria-label="Find a command" onClick=${() => onPanel("palette")}>${h(Icon, { name: "search" })}<span class="find-keys">${h(KeyCaps, { keys: "ctrl+k" })}</span></button>
     <button type="button" class="button connect-button" aria-label="Connect a client" onClick=${() => onPanel("connect")}>${h(Icon, { name: "plug" })}<span>Connect</span></button>

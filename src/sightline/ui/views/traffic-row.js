@@ -3,7 +3,7 @@
 
 import { clientName, counted, duration, money, running, short, stamp, when, whole } from "../state/format.js";
 import { hashOf } from "../state/routes.js";
-import { stateOf, titleOf, totals } from "../state/traffic.js";
+import { costWords, stateOf, titleOf, totals } from "../state/traffic.js";
 import { h, html } from "../vendor/preact.js";
 import { Icon } from "../widgets/icon.js";
 import { memo } from "../widgets/memo.js";
@@ -125,7 +125,7 @@ function conversationRow(props, row) {
   const liveliest = stateOf(conversation);
   const state = isFolded && liveliest !== "finished" ? h(State, { line: { ...newest, state: liveliest } }) : null;
   if (props.isNarrow) {
-    const facts = [newest.session || clientName(newest.client), tokenWords(sums), money(sums.cost)].filter(Boolean).join(" · ");
+    const facts = [newest.session || clientName(newest.client), tokenWords(sums), costWords(sums)].filter(Boolean).join(" · ");
     return html`<div ...${own}><span class="narrow-top" role="gridcell">${title}<time class="c-at faint number">${when(newest.at, props.now)}</time></span><span class="narrow-facts faint cut number" role="gridcell">${facts}</span></div>`;
   }
   return html`<div ...${own}>
@@ -134,7 +134,7 @@ function conversationRow(props, row) {
     <span class="cell c-model cut" role="gridcell">${isFolded ? newest.model : ""}</span>
     <span class="cell c-route cut" role="gridcell">${isFolded ? h(Route, { line: newest }) : ""}</span>
     <span class="cell c-tokens" role="gridcell"><span class="token-words number">${tokenWords(sums)}</span></span>
-    <span class="cell c-cost number" role="gridcell">${money(sums.cost)}</span>
+    <span class="cell c-cost number" role="gridcell" title=${sums.unpriced && sums.cost != null ? `At least: the price of ${counted(sums.unpriced, "exchange")} is not known` : null}>${costWords(sums)}</span>
     <span class="cell c-first" role="gridcell"></span>
     <span class="cell c-time number" role="gridcell">${duration(sums.elapsed)}</span>
     <span class="cell c-losses number" role="gridcell">${sums.losses ? html`<span class="loss">${sums.losses}</span>` : ""}</span>

@@ -100,6 +100,24 @@ def test_a_tree_that_cannot_be_is_refused_whole(desk: ChatDesk) -> None:
     desk.refused(404, "GET", "pairs/deep")
 
 
+@pytest.mark.parametrize(
+    ("topics", "topic", "named"),
+    [([], "gone", "the pair 'p-1'"), ([{"id": "t", "name": "T", "parent": "gone"}], "t", "the topic 'T'")],
+)
+def test_a_topic_that_nobody_knows_is_named_and_nothing_comes_in(
+    desk: ChatDesk, topics: list[dict[str, str]], topic: str, named: str
+) -> None:
+    pair = {"id": "p-1", "topicId": topic, "userText": "hi", "timestamp": 5, "kept": {}}
+    data = json.dumps({"schema": "sightline-chat/1", "topics": topics, "pairs": [pair]}).encode()
+    before = len(json.loads(exported(desk, "")[1])["pairs"])
+    answer = desk.raw("POST", "import", data)
+    assert answer.status == 422
+    error = json.loads(answer.body)["error"]
+    assert error["message"] == f"{named} is in the topic 'gone', which is neither in the file nor in this chat"
+    assert "Nothing was imported" in error["hint"]
+    assert len(json.loads(exported(desk, "")[1])["pairs"]) == before
+
+
 def test_a_file_larger_than_can_be_taken_is_refused(desk: ChatDesk) -> None:
     answer = desk.raw("POST", "import", b"x" * (MOST_IMPORTED + 1))
     assert answer.status == 413

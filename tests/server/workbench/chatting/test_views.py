@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.local_model import needs_model
 from tests.server.workbench.chatting.http_stage import ChatDesk, chat_desk
 from tests.tool_desk import marks_in
 
@@ -174,3 +175,19 @@ def test_a_preview_has_the_files_too(desk: ChatDesk) -> None:
     png = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 30).decode()
     wanted = {"view": "v", "text": "Look.", "attachments": [{"name": "a.png", "media_type": "image/png", "data": png}]}
     assert png in desk.done("POST", "preview", wanted)["body"]
+
+
+@needs_model
+def test_the_embedded_model_counts_the_next_request_itself(tmp_path: Path) -> None:
+    with chat_desk(tmp_path) as desk:
+        model = "local/smollm2-135m-instruct"
+        desk.done("PUT", "topics", {"parameters": {"max_tokens": 4}})
+        desk.look("v", model=model)
+        for words in ("Say hello.", "And again, in other words."):
+            estimate = desk.done("POST", "estimate", {"view": "v", "text": words})
+            preview = desk.done("POST", "preview", {"view": "v", "text": words})
+            assert estimate["low"] == estimate["tokens"] == estimate["high"] == preview["tokens"]
+            assert estimate["line"] == str(estimate["tokens"])
+            assert 0 < estimate["prompt"] < estimate["tokens"]
+            pair = desk.ended(desk.done("POST", "send", {"view": "v", "text": words})["pair"])
+            assert pair["answer"]["usage"]["input_tokens"] == estimate["tokens"]

@@ -135,10 +135,20 @@ class FarMemory(Memory):
         if calibration:
             self.calibration = Calibration.from_json(calibration)
 
-    def learn(self, provider: str, model: str, raw: Estimate, usage: Usage, *, tools: bool) -> None:
+    def learn(
+        self,
+        provider: str,
+        model: str,
+        raw: Estimate,
+        usage: Usage,
+        *,
+        tools: bool,
+        media: bool = False,
+        window: int | None = None,
+    ) -> None:
         """The provider has counted what was estimated."""
-        super().learn(provider, model, raw, usage, tools=tools)
-        self._line.tell(Learned(provider, model, raw, usage, tools))
+        super().learn(provider, model, raw, usage, tools=tools, media=media, window=window)
+        self._line.tell(Learned(provider, model, raw, usage, tools, media, window))
 
     def save(self) -> None:
         """Home does."""

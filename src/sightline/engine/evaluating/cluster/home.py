@@ -84,8 +84,8 @@ class Desk:
                 self._record(entries)
             case Spent(cost):
                 home.purse.spend(cost)
-            case Learned(provider, model, raw, usage, tools):
-                home.memory.learn(provider, model, raw, usage, tools=tools)
+            case Learned(provider, model, raw, usage, tools, media, window):
+                home.memory.learn(provider, model, raw, usage, tools=tools, media=media, window=window)
             case Keep(target, key, exchange):
                 answers = await home.sharing.answers(target)
                 if answers is not None:

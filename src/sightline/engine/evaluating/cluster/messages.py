@@ -252,6 +252,8 @@ class Learned(msgspec.Struct, frozen=True, tag="learned"):
     raw: Estimate
     usage: Usage
     tools: bool
+    media: bool = False
+    window: int | None = None
 
 
 class Keep(msgspec.Struct, frozen=True, tag="keep"):

@@ -78,6 +78,7 @@ class Files:
             fault.status = 422
             raise
         history = await self._service.chat.opened()
+        _check_topics(gathered, history)
         topics = _new_topics(gathered, history)
         fresh = {pair.id: pair for pair in gathered.fact.pairs if pair.id not in history}
         if fresh and not is_dry:
@@ -101,6 +102,17 @@ class Files:
             return list(looking.view.visible), looking.filter
         text = query.text("filter")
         return looking.view.taken(self._filters.read(text), self._service.chat.now()), text
+
+
+def _check_topics(gathered: Gathered, history: History) -> None:
+    """Refuse an export that names topics which are neither in it nor here: its pairs would lose their place."""
+    known = {topic.id for topic in gathered.fact.topics}
+    named = ((f"the topic {topic.name!r}", topic.parent) for topic in gathered.fact.topics)
+    for what, topic in (*named, *((f"the pair {pair.id!r}", pair.topic) for pair in gathered.fact.pairs)):
+        if topic not in known and topic not in history.topics:
+            message = f"{what} is in the topic {topic[:80]!r}, which is neither in the file nor in this chat"
+            hint = "Export it again with its topics, or correct the topic's id in the file. Nothing was imported."
+            raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
 
 
 def _new_topics(gathered: Gathered, history: History) -> int:

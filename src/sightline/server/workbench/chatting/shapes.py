@@ -210,7 +210,8 @@ class ViewShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EstimateShown(msgspec.Struct, frozen=True):
-    """How large the next question is, and whether it fits. `line` says so to a person."""
+    """How large the next request is, and whether its question fits. `line` says so to a person; `prompt` is what is
+    planned for the question alone."""
 
     tokens: int
     low: int
@@ -218,6 +219,7 @@ class EstimateShown(msgspec.Struct, frozen=True):
     limit: int
     fits: bool
     line: str
+    prompt: int
 
 
 class PreviewShown(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,9 +71,11 @@ class ViewCalls:
 
     async def estimate(self, wanted: EstimateWanted) -> EstimateShown:
         """How large a draft is."""
-        sized = await self._service.previews.estimate(wanted.view, wanted.text, attached(wanted.attachments))
+        sized = await self._service.previews.estimate(
+            wanted.view, wanted.text, attached(wanted.attachments), replaces=wanted.replaces
+        )
         told = sized.estimate
-        return EstimateShown(told.tokens, told.low, told.high, sized.limit, sized.fits, sized.line)
+        return EstimateShown(told.tokens, told.low, told.high, sized.limit, sized.fits, sized.line, sized.prompt)
 
     async def preview(self, wanted: PreviewWanted) -> PreviewShown:
         """The exact body of the next send."""

@@ -45,11 +45,12 @@ Attachments: TypeAlias = Annotated[tuple[AttachmentWanted, ...], msgspec.Meta(ma
 
 
 class EstimateWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How large would this be?"""
+    """How large would the next request be? `replaces` is the pair that its question would be asked instead of."""
 
     view: str
     text: str = ""
     attachments: Attachments = ()
+    replaces: str = ""
 
 
 class PreviewWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -31,7 +31,7 @@ export function Counter({ view }) {
           ${summary ? html`<p class="counter-note">Last send: ${summary}</p>` : null}
           <table>
             <tbody>
-              ${breakdown(view, { written: size.value?.high, charsPerToken: preferences.value.settings.charsPerToken }).map((each) => html`<tr key=${each.label}><th scope="row">${each.label}</th><td class="number">${each.number}</td><td class="faint">${each.meaning}</td></tr>`)}
+              ${breakdown(view, { written: size.value?.prompt, charsPerToken: preferences.value.settings.charsPerToken }).map((each) => html`<tr key=${each.label}><th scope="row">${each.label}</th><td class="number">${each.number}</td><td class="faint">${each.meaning}</td></tr>`)}
             </tbody>
           </table>
         </div>`

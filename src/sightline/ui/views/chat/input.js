@@ -8,7 +8,7 @@ import { about } from "../../state/chat.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { Icon } from "../../widgets/icon.js";
 import { AttachButton, AttachmentTray, attachmentsFrom, bringsFiles } from "./attachments.js";
-import { INPUT, toCommand, toView } from "./modes.js";
+import { INPUT, toCommand, toInput, toView } from "./modes.js";
 
 export function pickModel() {
   dialog.value = { kind: "model", title: "The next question goes to", current: view.value?.model ?? "", onPick: (model) => void choose({ model }) };
@@ -125,10 +125,16 @@ function Estimate() {
   return html`<span id="chat-estimate" class=${told && !told.fits ? "estimate number over" : "estimate number"} role="status" title=${told?.line ?? ""}>${told ? about(told) : ""}${told && !told.fits ? " too long" : ""}</span>`;
 }
 
+/** The button goes with the question; who clicked it goes on writing, unless the screen is touched. */
+function clicked() {
+  void send();
+  if (!matchMedia("(pointer: coarse)").matches) toInput();
+}
+
 function SendButton() {
   const isBusy = Boolean(sending.value) || isPosting.value;
   if (isBusy) {
-    return html`<span class="send-busy"><span class="thinking-badge"><i></i><i></i><i></i>${view.value?.paused ? "waiting…" : "thinking…"}</span><button type="button" class="button" title="Break it off (Esc)" onClick=${cancel}>${h(Icon, { name: "stop" })}Stop</button></span>`;
+    return html`<span class="send-busy"><button type="button" class="button send-button" aria-busy="true" disabled><span class="thinking-badge"><i></i><i></i><i></i>${view.value?.paused ? "waiting…" : "AI is thinking…"}</span></button><button type="button" class="button" title="Break it off (Esc)" onClick=${cancel}>${h(Icon, { name: "stop" })}Stop</button></span>`;
   }
-  return html`<button type="button" class="button primary send-button" disabled=${isEmpty()} title="Send (Enter)" onClick=${() => send()}>${h(Icon, { name: "send" })}Send</button>`;
+  return html`<button type="button" class="button primary send-button" disabled=${isEmpty()} title="Send (Enter)" onClick=${clicked}>${h(Icon, { name: "send" })}Send</button>`;
 }

@@ -3,7 +3,7 @@
 
 import { ApiError } from "../../api.js";
 import { isEmpty, items, replaces, text } from "../../chat-draft.js";
-import { followChat, look, onChat, rows, sending, view } from "../../chat-feed.js";
+import { followChat, look, onChat, preferences, rows, sending, view } from "../../chat-feed.js";
 import { hasHud, send } from "../../chat-orders.js";
 import { takesFocus } from "../../state/chat.js";
 import { h, html, signal, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
@@ -104,7 +104,8 @@ function followed(kind, pair) {
 function arrived(pair) {
   const height = pairElement(pair)?.querySelector("[data-lead]")?.getBoundingClientRect().height ?? 0;
   const viewport = list.current?.element()?.clientHeight ?? Infinity;
-  if (!takesFocus({ mode: mode.value, isEmpty: isEmpty(), height, viewport })) return;
+  const { replyFocus: focus, partialHeightThreshold: threshold } = preferences.value.settings;
+  if (!takesFocus({ mode: mode.value, isEmpty: isEmpty(), height, viewport, focus, threshold })) return;
   const place = rows.places.get(pair);
   if (place === undefined) return;
   aim(place);

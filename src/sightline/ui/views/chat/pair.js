@@ -32,7 +32,7 @@ const RASTER = /^image\/(?:png|jpeg|gif|webp)$/;
 /** @type {(props: PairProps & { key?: string }) => any} */
 export const Pair = memo(function Pair(/** @type {PairProps} */ props) {
   const { pair, index, total, standing, isActive, isMeant, paused, note, onAim } = props;
-  const names = ["pair", standing, pair.state, isActive ? "is-active" : "", isMeant ? "is-meant" : "", `flag-${pair.flag}`].filter(Boolean).join(" ");
+  const names = ["pair", standing, standing === "excluded" ? "ooc" : "", pair.state, isActive ? "is-active" : "", isMeant ? "is-meant" : "", `flag-${pair.flag}`].filter(Boolean).join(" ");
   const words = pair.user_text.trim() || (pair.attachments.length ? "attachments only" : "nothing");
   return html`<article id=${`pair-${pair.id}`} class=${names} tabindex=${isActive ? 0 : -1} aria-posinset=${index + 1} aria-setsize=${total} aria-current=${isActive ? "true" : null}
     aria-label=${`${standing === "excluded" ? "Off: " : standing === "left_out" ? "Left out: " : ""}${words.slice(0, 80)}`} onPointerDown=${(/** @type {Event} */ event) => onAim(event, index)} onFocusIn=${(/** @type {Event} */ event) => onAim(event, index)}>
@@ -135,7 +135,7 @@ function Paused({ paused, now }) {
 function Trouble({ pair, trouble }) {
   const isError = pair.state === "error";
   return html`<div class="pair-trouble" role="group" aria-label="Error">
-    <p class="trouble-line">${trouble.line}</p>
+    <p class="trouble-line">${trouble.line}${trouble.line.startsWith(`[error: ${trouble.code}]`) ? null : html` <code class="trouble-code faint" title="What it is exactly; filter with fault:${trouble.code}">${trouble.code}</code>`}</p>
     ${trouble.hint ? html`<p class="soft">${trouble.hint}</p>` : null}
     ${isError
       ? html`<p class="trouble-actions">

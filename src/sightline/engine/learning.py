@@ -1,0 +1,85 @@
+"""Learning from the traffic of clients: what providers counted, beside what we would have estimated.
+
+A client waits for none of it. Requests are looked at one after another in a thread of their own once they have been
+answered, and where more come than can be looked at, the oldest of those that wait are left out.
+"""
+
+import asyncio
+from collections import deque
+from typing import NamedTuple
+
+from sightline.budget.counted_prefix import digest_chain
+from sightline.budget.estimate import Estimate
+from sightline.catalog.choose import Choice
+from sightline.dialects.registry import dialect
+from sightline.engine.counting import Counter
+from sightline.engine.memory import Memory
+from sightline.errors import Fault
+from sightline.model.request import Request
+from sightline.model.usage import Usage
+from sightline.wire.jsontext import decode
+
+LARGEST_BODY = 2 * 1024 * 1024
+"""A larger one takes longer to count than its lesson is worth."""
+
+MOST_WAITING = 8
+_ESTIMATORS = 2
+
+
+class _Counted(NamedTuple):
+    choice: Choice
+    body: bytes
+    usage: Usage
+
+
+class _Studied(NamedTuple):
+    request: Request
+    raw: Estimate
+    chain: list[str]
+
+
+class Learning:
+    """Takes what providers counted, and teaches the memory with it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._counter = Counter(memory, most=_ESTIMATORS)  # of its own, since it is used in another thread
+        self._waiting: deque[_Counted] = deque(maxlen=MOST_WAITING)
+        self._task: asyncio.Task[None] | None = None
+
+    def note(self, choice: Choice, body: bytes, usage: Usage | None) -> None:
+        """The provider has counted this body, which is in the choice's dialect."""
+        if usage is None or not usage.input_tokens or len(body) > LARGEST_BODY:
+            return
+        self._waiting.append(_Counted(choice, body, usage))
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def settled(self) -> None:
+        """Wait until everything that was noted has been learned."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def close(self) -> None:
+        """Learn nothing more."""
+        self._waiting.clear()
+        await self.settled()
+
+    async def _work(self) -> None:
+        while self._waiting:
+            counted = self._waiting.popleft()
+            studied = await asyncio.to_thread(self._study, counted)
+            if studied is not None:
+                self._counter.take(counted.choice, studied.request, studied.raw, counted.usage, studied.chain)
+
+    def _study(self, counted: _Counted) -> _Studied | None:
+        """Everything that takes time; None where the body is no request that can be read."""
+        choice = counted.choice
+        try:
+            document = decode(counted.body)
+            request = dialect(choice.dialect).read_request(document) if isinstance(document, dict) else None
+        except Fault:
+            return None  # it was passed on all the same, and the provider made something of it
+        if request is None:
+            return None
+        chain = digest_chain(choice.provider_name, choice.model, request)
+        return _Studied(request, self._counter.uncorrected(choice, request), chain)

@@ -1,0 +1,148 @@
+"""Where things stand on the screen, measured from the elements themselves: columns, rows and the header."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import NARROW, Shown
+from tests.page_stage import PageStage, chat, user
+
+TALL = 800
+NUMBERS = ("c-cost", "c-first", "c-time", "c-losses", "c-at")
+GEOMETRY = """() => {
+  const box = (each) => {
+    const { left, right, top, bottom } = each.getBoundingClientRect();
+    return { left, right, top, bottom };
+  };
+  const text = (cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return box(range);
+  };
+  const column = (cell) => [...cell.classList].find((name) => name.startsWith("c-")) ?? "wide";
+  const cells = (row) =>
+    Object.fromEntries(
+      [...row.querySelectorAll(":scope > .cell")]
+        .filter((cell) => cell.offsetParent)
+        .map((cell) => [column(cell), { ...box(cell), text: text(cell), says: cell.textContent }]),
+    );
+  const bars = (row) => [...row.querySelectorAll(".token-bar")].map(box);
+  return {
+    head: cells(document.querySelector(".traffic-head")),
+    rows: [...document.querySelectorAll(".row.is-line")]
+      .map((row) => ({ ...box(row), cells: cells(row), bars: bars(row) })),
+  };
+}"""
+STICKING_OUT = """() => {
+  const header = document.querySelector(".shell-header").getBoundingClientRect();
+  const right = Math.min(innerWidth, header.right) + 0.5;
+  return [...document.querySelectorAll(".shell-header > *, .shell-header button")]
+    .filter((each) => each.offsetParent)
+    .filter((each) => {
+      const box = each.getBoundingClientRect();
+      const isWithin = box.left >= header.left - 0.5 && box.right <= right;
+      return !isWithin || box.bottom > header.bottom + 0.5 || box.top < header.top - 0.5;
+    })
+    .map((each) => each.outerHTML.slice(0, 100));
+}"""
+OVERLAPPING = """() => {
+  const parts = [...document.querySelectorAll(".shell-header > :not(.shell-gap)")].filter((each) => each.offsetParent);
+  const boxes = parts.map((each) => each.getBoundingClientRect());
+  const isOver = (_, n) => boxes[n + 1].left < boxes[n].right - 0.5;
+  return parts.slice(1).filter(isOver).map((each) => each.outerHTML.slice(0, 100));
+}"""
+COLOURS = """(each) => {
+  const probe = document.createElement("i");
+  probe.style.color = "var(--held)";
+  each.parentElement.append(probe);
+  const wanted = getComputedStyle(probe).color;
+  probe.remove();
+  return [getComputedStyle(each).color, wanted];
+}"""
+
+
+@pytest.fixture
+def busy(stage: PageStage) -> PageStage:
+    """Three finished requests with counts, and one that waits."""
+    stage.person.put("/api/interception", {"mode": "off"})
+    for number in range(3):
+        stage.free(chat(user(f"Question {number} of a talk.")), session=f"talk-{number}")
+    stage.person.put("/api/interception", {"mode": "every"})
+    stage.client(chat(user("May I go?")), session="waiting")
+    return stage
+
+
+def measure(page: Page) -> dict[str, Any]:
+    expect(page.locator(".row.is-line").nth(3)).to_be_visible()
+    found: dict[str, Any] = page.evaluate(GEOMETRY)
+    return found
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 768])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_columns_of_the_list_stand_below_their_names_and_every_row_holds_its_own(
+    busy: PageStage, width: int, *, dark: bool
+) -> None:
+    with busy.look(size=(width, TALL), dark=dark) as shown:
+        found = measure(shown.page)
+        busy.keep(shown, f"layout-traffic-{width}-{'dark' if dark else 'light'}")
+        assert len(found["rows"]) >= 4
+        for row in found["rows"]:
+            assert list(row["cells"]) == list(found["head"])
+            places = list(row["cells"].values())
+            for before, after in pairwise(places):
+                assert after["left"] >= before["right"] - 0.5, "columns stand over each other"
+            for name, cell in row["cells"].items():
+                head = found["head"][name]
+                assert abs(cell["left"] - head["left"]) < 1, name
+                assert abs(cell["right"] - head["right"]) < 1, name
+                assert row["top"] <= cell["top"], name
+                assert cell["bottom"] <= row["bottom"] + 0.5, name
+                if name in NUMBERS and cell["says"].strip():
+                    assert abs(cell["text"]["right"] - head["text"]["right"]) < 2, f"{name} is not at the right"
+            for bar in row["bars"]:
+                assert row["top"] <= bar["top"], "a bar stands above its row"
+                assert bar["bottom"] <= row["bottom"], "a bar stands below its row"
+                assert bar["left"] >= row["cells"]["c-tokens"]["left"] - 0.5
+                assert bar["right"] <= row["cells"]["c-tokens"]["right"] + 0.5
+
+
+@pytest.mark.parametrize("size", [(1440, TALL), (1024, TALL), (768, TALL), NARROW])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_header_holds_all_that_is_in_it_while_a_request_waits(
+    busy: PageStage, size: tuple[int, int], *, dark: bool
+) -> None:
+    with busy.look(size=size, dark=dark) as shown:
+        page = shown.page
+        expect(page.get_by_role("button", name="1 held")).to_be_visible()
+        holds_its_own(shown)
+        busy.keep(shown, f"layout-list-held-{size[0]}-{'dark' if dark else 'light'}")
+        busy.open(page, busy.person.get("/api/holds")[0])
+        expect(page.get_by_role("navigation", name="Places").get_by_role("link", name="Request")).to_be_visible()
+        holds_its_own(shown)
+        busy.keep(shown, f"layout-held-{size[0]}-{'dark' if dark else 'light'}")
+
+
+def holds_its_own(shown: Shown) -> None:
+    """Nothing sticks out of the header, and nothing in it stands over its neighbour."""
+    page = shown.page
+    assert page.evaluate(STICKING_OUT) == []
+    assert page.evaluate(OVERLAPPING) == []
+    lines = page.get_by_role("button", name="1 held").evaluate("(each) => [each.scrollHeight, each.clientHeight]")
+    assert lines[0] <= lines[1], "the held count is broken into lines"
+    width, room = page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
+    assert width <= room
+
+
+def test_marks_of_a_request_keep_their_colour_beside_the_chats_style(busy: PageStage) -> None:
+    busy.person.put("/api/interception", {"mode": "every"})
+    held = busy.person.get("/api/holds")[0]
+    with busy.look() as shown:
+        busy.open(shown.page, held)
+        busy.person.edited(held, op="insert", pointer="/temperature", value=0.5)
+        badge = shown.page.locator(".badge.changed")
+        expect(badge).to_be_visible()
+        colour, wanted = badge.evaluate(COLOURS)
+        assert colour == wanted
