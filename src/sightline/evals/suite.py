@@ -60,13 +60,14 @@ class CaseMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 class GraderSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One grader as the suite wrote it. `config` is all that belongs to its type, checked by the grader itself.
 
-    `required` is the score that it must reach for the case to pass, None where it is not required.
+    `required`: the case passes only if this grader does: True asks for `min_score`, or for the case's threshold where
+    there is none; a number is the score that it must reach, 0 included; None, or False, is not required.
     """
 
     type: str
     name: str = ""
     weight: float = 1.0
-    required: float | None = None
+    required: bool | float | None = None
     min_score: float | None = None
     negate: bool = False
     config: dict[str, Json] = {}

@@ -39,6 +39,10 @@ def report(run: str, state: State, standing: Standing, draw: Draw) -> list[str]:
         lines += table([_HEAD, *(_row(each) for each in summaries)], right=_RIGHT)
     for each in summaries:
         lines += _said(each, is_one_of_many=len(summaries) > 1)
+    if ungraded := ungraded_count(standing):
+        of = counted(standing.done, "result")
+        lines += ["", f"{ungraded} of {of} could not be graded, so the run has not passed."]
+        lines += [f"Once the cause is fixed, run them again: sightline eval run --rerun-failed {run}"]
     lines += _troubles(run, standing)
     if state != "ended":
         why = {"running": "It is under way.", "stopped": "It was stopped.", "interrupted": "Its process ended."}[state]
@@ -64,6 +68,7 @@ def as_json(run: str, state: State, standing: Standing, draw: Draw) -> JsonObjec
         "results": standing.done,
         "of": len(standing.keys),
         "passed": is_passed(standing),
+        "not_graded": ungraded_count(standing),
         "targets": in_full(summarized(standing.results, draw)),
         "failed": [_brief(result) for result in standing.results if not has_passed(result)],
     }
@@ -72,6 +77,11 @@ def as_json(run: str, state: State, standing: Standing, draw: Draw) -> JsonObjec
 def is_passed(standing: Standing) -> bool:
     """Whether everything was run and went well."""
     return not standing.left and not standing.failed
+
+
+def ungraded_count(standing: Standing) -> int:
+    """How many answers a grader that counts could not say anything about."""
+    return sum(measured(result) == "not_graded" for result in standing.results)
 
 
 def _brief(result: Result) -> Json:

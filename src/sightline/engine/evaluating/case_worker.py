@@ -16,6 +16,8 @@ from sightline.evals.delivery.delivery import Delivery, deliver
 from sightline.evals.delivery.turns import turn_messages, windowed
 from sightline.evals.facts import EvalBegan, Key
 from sightline.evals.graders.conversation import as_one, together
+from sightline.evals.graders.grade import prepare
+from sightline.evals.graders.ready import Ready
 from sightline.evals.graders.subject import Grading
 from sightline.evals.observation import Observation
 from sightline.evals.options import threshold_of
@@ -80,6 +82,7 @@ class CaseWorker:
     clock: Clock
     _cases: dict[str, Case] = field(init=False)
     _files: dict[str, tuple[str, ...]] = field(init=False)
+    _graders: dict[tuple[str, int | None], tuple[Ready, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._cases = {case.id: case for case in self.began.suite.cases}
@@ -122,7 +125,7 @@ class CaseWorker:
         delivery = self._delivered(case, target, case.messages)
         given = await target.answer(self._wanted(case, delivery, delivery.messages, trial))
         grading = self._grading(case, delivery.messages, delivery.question)
-        score = await self.graders.graded(case.graders, given.observation, grading, target.spec, trial)
+        score = await self.graders.graded(self._ready(case), given.observation, grading, target.spec, trial)
         return _Told(score, given.observation, is_cached=given.is_cached)
 
     async def _conversation(self, case: Case, target: Target, trial: int) -> _Told:
@@ -146,7 +149,8 @@ class CaseWorker:
                 expected_value=turn.expected_value,
                 is_turn=True,
             )
-            scores.append(await self.graders.graded(turn.graders, observation, grading, target.spec, trial))
+            graders = self._ready(case, number)
+            scores.append(await self.graders.graded(graders, observation, grading, target.spec, trial))
             has_failed = scores[-1].verdict == "fail" and case.on_turn_failure == "stop"
             if observation.error or has_failed:
                 break
@@ -161,10 +165,18 @@ class CaseWorker:
         is_wanted = case.graders or not any(turn.graders or turn.expected for turn in case.turns)
         if is_wanted and not whole.error:
             grading = self._grading(case, whole.asked, whole.question)
-            said = await self.graders.graded(case.graders, whole, grading, target.spec, trial)
+            said = await self.graders.graded(self._ready(case), whole, grading, target.spec, trial)
         threshold = threshold_of(case, self.began.suite, self.began.options)
         left = len(case.turns) - len(scores)
         return together(scores, said, case.aggregation, threshold, not_held=left)
+
+    def _ready(self, case: Case, turn: int | None = None) -> tuple[Ready, ...]:
+        """The graders of a case or of one of its turns, read once for all targets and trials."""
+        found = self._graders.get((case.id, turn))
+        if found is None:
+            specs = case.graders if turn is None else case.turns[turn].graders
+            found = self._graders[case.id, turn] = prepare(specs)
+        return found
 
     def _delivered(self, case: Case, target: Target, messages: tuple[CaseMessage | Message, ...]) -> Delivery:
         return delivered(case, messages, target.spec.system, self.shelf, self.began.options.file_form)
@@ -223,4 +235,6 @@ def _answerable(observation: Observation) -> Observation:
 def _status(came: _Told) -> Status:
     if came.observation.error:
         return "execution_error"
+    if came.score.verdict == "not_graded":
+        return "not_graded"
     return "quality_failure" if came.score.verdict == "fail" else "ok"

@@ -16,7 +16,7 @@ from sightline.evals.tally import Excluded
 from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
 
-TrialStatus: TypeAlias = Literal["ok", "quality_failure", "execution_error", "skipped", "running", "waiting"]
+TrialStatus: TypeAlias = Literal["ok", "quality_failure", "not_graded", "execution_error", "skipped", "running", "waiting"]
 
 
 class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
