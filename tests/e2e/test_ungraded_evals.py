@@ -105,7 +105,9 @@ def test_a_turn_that_could_not_be_graded_leaves_the_conversation_not_graded(fold
 
 
 def test_every_trial_and_target_counts_for_itself(folder: Path, capsys: Captured) -> None:
-    suite = f"tests:\n  - id: a\n    criteria: x\n    input: hi\n    assertions: [{PASSES}, {UNABLE['an unknown cost']}]\n"
+    suite = (
+        f"tests:\n  - id: a\n    criteria: x\n    input: hi\n    assertions: [{PASSES}, {UNABLE['an unknown cost']}]\n"
+    )
     code, report = run(folder, capsys, suite, "--target", "all", "--trials", "2")
     assert (code, report["not_graded"]) == (1, 2)
     sums = {each["target"]: (each["passed"], len(each["excluded"])) for each in report["targets"]}  # type: ignore[attr-defined]

@@ -109,6 +109,12 @@ class KnownTargets:
 
     def spec(self, name: str) -> TargetSpec:
         """The target of this name. A name that is none is a model's; one that is not even that is a fault."""
+        found = self._named(name)
+        if found.file_form is not None:
+            return found
+        return msgspec.structs.replace(found, file_form=self.loaded.settings.evals.file_form)
+
+    def _named(self, name: str) -> TargetSpec:
         configured = self.loaded.settings.evals.targets.get(name)
         if configured is not None:
             return configured_target(name, configured)

@@ -10,6 +10,8 @@ from sightline.model.message import Role
 from sightline.model.tools import Tool
 
 Aggregation: TypeAlias = Literal["mean", "min", "max"]
+FileForm: TypeAlias = Literal["xml", "seed"]
+"""How a text file is written into a prompt: `<file path="…">` around it, or a line `=== path ===` before it."""
 
 
 class TextSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="text"):
@@ -102,6 +104,7 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     threshold: float | None = None
     cache: bool | None = None
     fail_on_error: bool | None = None
+    file_form: FileForm | None = None
     skip_defaults: bool = False
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
+from sightline.evals.suite import FileForm
 
 TargetKind: TypeAlias = Literal["model", "cli", "mock", "replay"]
 
@@ -35,7 +36,8 @@ class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One target. `model` is a name as the configuration knows it, by a route or as provider/model.
 
     `replay` is a filter: the recordings that it takes answer. `judge` is the target that judges what this one says.
-    `requests` is how many a run with tools may make, `approve` lets its tools run unasked. None is nothing said.
+    `requests` is how many a run with tools may make, `approve` lets its tools run unasked. `file_form` is how files are
+    written into a prompt. None is nothing said.
     """
 
     name: str
@@ -57,6 +59,7 @@ class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     judge: str = ""
     requests: int | None = None
     approve: bool = False
+    file_form: FileForm | None = None
 
     @property
     def kind(self) -> TargetKind:

@@ -184,7 +184,7 @@ export interface CaseShown {
   tags: string[];
   target: string;
   trial: number;
-  status: "execution_error" | "ok" | "quality_failure" | "running" | "skipped" | "waiting";
+  status: "execution_error" | "not_graded" | "ok" | "quality_failure" | "skipped" | "running" | "waiting";
   verdict: "fail" | "not_graded" | "pass" | "skip" | null;
   score: number | null;
   reason: string;
@@ -932,13 +932,14 @@ export interface PreviewShown {
   trouble: FaultShown | null;
 }
 
-/** Something in a suite that keeps it from running (`error`) or that a person should know (`warning`). `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. */
+/** Something in a suite that keeps it from running (`error`) or that a person should know (`warning`). `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. An error with a `case` keeps only that case from running. */
 export interface Problem {
   place: Place;
   path: string;
   message: string;
   suggestion?: string;
   severity?: "error" | "warning";
+  case?: string;
 }
 
 /** A provider, and why it cannot be asked where it cannot. */
@@ -1456,7 +1457,7 @@ export interface TrendPoint {
 /** One try of a case on a target; one that has no result yet waits or is running. `reason` is why it has no answer, or no better score, in one line. */
 export interface TrialShown {
   trial: number;
-  status: "execution_error" | "ok" | "quality_failure" | "running" | "skipped" | "waiting";
+  status: "execution_error" | "not_graded" | "ok" | "quality_failure" | "skipped" | "running" | "waiting";
   verdict: "fail" | "not_graded" | "pass" | "skip" | null;
   score: number | null;
   cached: boolean;

@@ -185,7 +185,7 @@ def test_files_of_a_prompt_are_found_beside_the_suite_or_above(tmp_path: Path) -
         (stage.root / "judge.md").write_text("Is this good: {{ output }}?")
         text = case("{type: llm-grader, prompt: 'file://judge.md', target: acme}")
         (result,) = (await stage.run(text, (PARROT,), judges=(ACME,))).results
-        assert (result.score.verdict, result.status) == ("not_graded", "not_graded")
+        assert result.score.verdict == "pass"
         assert "Is this good:" in str(upstream.seen[0].json()["messages"][-1]["content"])
 
     play(story, tmp_path)

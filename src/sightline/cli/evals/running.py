@@ -46,9 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _guarded(_Command(arguments, exports), lambda command: command.again(loaded))
     plans = _planned([(each, each.sound()) for each in named(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
-        for plan in plans:
-            dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments)
-        return 0
+        are_sendable = [dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments) for plan in plans]
+        return 0 if all(are_sendable) else EXIT_FAILED
     exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
     exports.check()
     return _guarded(_Command(arguments, exports), lambda command: command.anew(plans))
@@ -97,6 +96,7 @@ def options_of(arguments: argparse.Namespace, answering: Answering) -> Options:
         tags=tuple(arguments.tag),
         exclude_tags=tuple(arguments.exclude_tag),
         cases=tuple(arguments.case),
+        file_form=arguments.file_form,
         judge=arguments.judge or answering.loaded.settings.evals.judge,
         approve=arguments.yes,
     )
@@ -186,11 +186,15 @@ class _Command:
 
 
 def exit_code(standing: Standing) -> int:
-    """0 where everything passed. Where nobody answered anything, that is the provider's failure and not the suite's."""
+    """0 where everything passed. Where nobody answered anything, that is the provider's failure and not the suite's,
+    unless it is the suite that could not be sent."""
     if is_passed(standing):
         return 0
     results = standing.results
-    is_mute = bool(results) and all(result.status == "execution_error" for result in results)
+    own = (Code.USAGE.value, Code.CONFIG.value)
+    is_mute = bool(results) and all(
+        result.status == "execution_error" and result.observation.error_code not in own for result in results
+    )
     return EXIT_PROVIDER if is_mute else EXIT_FAILED
 
 
@@ -216,6 +220,7 @@ def _check_kept(arguments: argparse.Namespace) -> None:
         "--tag": arguments.tag,
         "--exclude-tag": arguments.exclude_tag,
         "--case": arguments.case,
+        "--file-form": arguments.file_form,
     }
     if kept := ", ".join(name for name, is_given in given.items() if is_given):
         hint = "Leave it out, or begin another run. --budget-usd, --workers, --cache and --yes may be others now."

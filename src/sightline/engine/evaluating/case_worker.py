@@ -11,7 +11,6 @@ from sightline.engine.evaluating.observing import told
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.wanted import Target, Wanted
 from sightline.errors import Code, Fault
-from sightline.evals.delivery.attachment import FileForm
 from sightline.evals.delivery.delivery import Delivery, deliver
 from sightline.evals.delivery.turns import turn_messages, windowed
 from sightline.evals.facts import EvalBegan, Key
@@ -20,11 +19,11 @@ from sightline.evals.graders.grade import prepare
 from sightline.evals.graders.ready import Ready
 from sightline.evals.graders.subject import Grading
 from sightline.evals.observation import Observation
-from sightline.evals.options import threshold_of
+from sightline.evals.options import file_form_of, threshold_of
 from sightline.evals.reading.found_files import files_of
 from sightline.evals.result import Result, Status
 from sightline.evals.score import CaseScore
-from sightline.evals.suite import Case, CaseMessage
+from sightline.evals.suite import Case, CaseMessage, FileForm
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
 from sightline.transport.clock import Clock
@@ -179,7 +178,8 @@ class CaseWorker:
         return found
 
     def _delivered(self, case: Case, target: Target, messages: tuple[CaseMessage | Message, ...]) -> Delivery:
-        return delivered(case, messages, target.spec.system, self.shelf, self.began.options.file_form)
+        form = file_form_of(case, self.began.suite, self.began.options, target.spec)
+        return delivered(case, messages, target.spec.system, self.shelf, form)
 
     def _wanted(self, case: Case, delivery: Delivery, messages: tuple[Message, ...], trial: int) -> Wanted:
         return Wanted(

@@ -5,6 +5,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 
+import msgspec
+
 from sightline.engine.evaluating.eval_log import EvalLog
 from sightline.engine.evaluating.purse import Purse, spent_on
 from sightline.engine.evaluating.workers import Worker
@@ -16,6 +18,7 @@ from sightline.evals.options import budget_of, cost_limit_of
 from sightline.evals.result import Result, Status
 from sightline.evals.schedule import Schedule
 from sightline.evals.score import CaseScore
+from sightline.evals.standing import NOT_RUN
 from sightline.transport.clock import Clock
 
 
@@ -88,9 +91,10 @@ class Drive:
         case = self.log.standing.cases[key[0]]
         failures = self._schedule.failures(key) if case.on_dependency_failure != "run" else ()
         if failures:
-            why = f"it depends on {', '.join(failures)}, which did not pass"
+            why = f"it depends on {', '.join(failures)}, which could not be carried out"
             if case.on_dependency_failure == "fail":
-                return self._made(key, "quality_failure", CaseScore(verdict="fail", score=0.0, reason=why))
+                failed = self._made(key, "quality_failure", CaseScore(verdict="fail", score=0.0, reason=why))
+                return msgspec.structs.replace(failed, observation=Observation(requests=0, error_code=NOT_RUN))
             return self._made(key, "skipped", CaseScore(verdict="skip", reason=why))
         limit = cost_limit_of(case, self._suite)
         if limit is not None and self._trials_cost.get(key[:2], 0.0) >= limit:

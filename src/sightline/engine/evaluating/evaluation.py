@@ -23,7 +23,7 @@ from sightline.errors import Code, Fault
 from sightline.evals.delivery.delivery import Delivery
 from sightline.evals.delivery.turns import turn_messages
 from sightline.evals.facts import CaseDone, EvalBegan, EvalEnded, EvalFact, EvalTaken, Key, Reopened, read
-from sightline.evals.options import Options
+from sightline.evals.options import Options, file_form_of
 from sightline.evals.reading.found_files import files_of
 from sightline.evals.selection import selected
 from sightline.evals.standing import Standing, stood
@@ -153,7 +153,8 @@ class Evaluation:
             known = ", ".join(each.id for each in suite.cases[:8])
             raise Fault(Code.USAGE, f"{suite.file} has no case {case!r}", hint=f"It has: {known}.")
         said = turn_messages(found, 0, ()) if found.turns else found.messages
-        delivery = delivered(found, said, spec.system, FileShelf(self.files), options.file_form)
+        form = file_form_of(found, suite, options, spec)
+        delivery = delivered(found, said, spec.system, FileShelf(self.files), form)
         if spec.kind not in ("model", "replay"):
             return Preview(delivery)
         means = Means(self.engine, self._rates, Purse(), PREFIX, self.surroundings.make_id)

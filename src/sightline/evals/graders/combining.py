@@ -31,6 +31,4 @@ def combined(scores: Sequence[Score], threshold: float) -> CaseScore:
         return CaseScore(verdict="skip", scores=said, reason="; ".join(filter(None, (why, left_out))))
     mean = sum((score.score or 0.0) * score.weight for score in graded) / total
     mean = min(max(mean, 0.0), 1.0)
-    return CaseScore(
-        verdict="pass" if reaches(mean, threshold) else "fail", score=mean, scores=said, reason=left_out
-    )
+    return CaseScore(verdict="pass" if reaches(mean, threshold) else "fail", score=mean, scores=said, reason=left_out)

@@ -10,13 +10,14 @@ from sightline.evals.comparing import GraderPair
 from sightline.evals.delivery.note import Note
 from sightline.evals.making.writing import Left
 from sightline.evals.place import Place, Problem
+from sightline.evals.result import Status
 from sightline.evals.score import Score, Verdict
 from sightline.evals.statistics.sentences import Finding
 from sightline.evals.tally import Excluded
 from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
 
-TrialStatus: TypeAlias = Literal["ok", "quality_failure", "not_graded", "execution_error", "skipped", "running", "waiting"]
+TrialStatus: TypeAlias = Status | Literal["running", "waiting"]
 
 
 class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
