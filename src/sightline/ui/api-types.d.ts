@@ -1287,7 +1287,7 @@ export interface SuitesShown {
   files: SuiteShown[];
 }
 
-/** What one target came to. What is not known is null, which is not 0; `low` and `high` are the ends of the mean's interval, within 0 and 1. `said` is the same in sentences. */
+/** What one target came to. What is not known is null, which is not 0; `low` and `high` are the ends of the mean's interval, within 0 and 1. `cost_at_least` is what is known of the cost, and `cost_unknown` how many answers and judgements it leaves out. `said` is the same in sentences. */
 export interface TargetFigures {
   target: string;
   results: number;
@@ -1305,7 +1305,10 @@ export interface TargetFigures {
   low: number | null;
   high: number | null;
   cost: number | null;
+  cost_at_least: number;
+  cost_unknown: number;
   tokens: number | null;
+  tokens_at_least: number;
   seconds: number | null;
   said: string[];
 }

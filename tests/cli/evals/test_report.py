@@ -65,8 +65,8 @@ def test_a_table_has_a_row_for_each_target_and_dashes_for_what_is_not_known() ->
     _, _, head, first, second, *rest = lines
     assert head.split()[:4] == ["TARGET", "PASSED", "RATE", "SCORE"]
     assert "0 to 1" in first
-    assert "1,500" in first
-    assert "$0.5000 + ?" in first
+    assert "1,500 + ?" in first
+    assert "$0.5000 + 1 unknown" in first
     assert "2.00 s" in first
     assert "–" in second
     assert any(line.startswith("a: Mean score 0.5") for line in rest)

@@ -78,10 +78,18 @@ def _planned(wanted: Sequence[tuple[Named, Suite]], arguments: argparse.Namespac
         else:
             if budget_of(suite, options) is not None:
                 answering.check_prices()
+                _tell_unpriced(answering)
             plans.append(_Plan(each, suite, answering, options))
     if nothing is not None and not plans:
         raise nothing
     return plans
+
+
+def _tell_unpriced(answering: Answering) -> None:
+    """Say which targets a budget can count only by their own word."""
+    for spec in answering.targets:
+        if spec.kind == "cli":
+            say(f"note: {spec.name} is a program; the budget counts the costs that it reports, and no others")
 
 
 def options_of(arguments: argparse.Namespace, answering: Answering) -> Options:

@@ -97,8 +97,7 @@ class CaseWorker:
             else:
                 came = await self._exchange(case, self.targets[target], trial)
         except Fault as fault:
-            observation = Observation(error=told(fault), error_code=fault.code.value, requests=0)
-            came = _Told(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"), observation)
+            came = _Told(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"), _unasked(fault))
         return Result(
             case=name,
             target=target,
@@ -135,7 +134,15 @@ class CaseWorker:
         are_cached = True
         for number, turn in enumerate(case.turns):
             said = turn_messages(case, number, [each.messages for each in observations])
-            delivery = self._delivered(case, target, said)
+            try:
+                delivery = self._delivered(case, target, said)
+            except Fault as fault:
+                if not observations:
+                    raise
+                # What was answered before it stays in the result, with what it cost.
+                observations.append(_unasked(fault))
+                scores.append(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"))
+                break
             messages = windowed(delivery.messages, case.window_size)
             given = await target.answer(self._wanted(case, delivery, messages, trial))
             are_cached = are_cached and given.is_cached
@@ -216,6 +223,11 @@ def delivered(
         guideline_patterns=case.guideline_patterns,
         file_form=form,
     )
+
+
+def _unasked(fault: Fault) -> Observation:
+    """That nothing was sent, and why; it has cost nothing."""
+    return Observation(error=told(fault), error_code=fault.code.value, requests=0, cost=0.0)
 
 
 def _answerable(observation: Observation) -> Observation:

@@ -14,7 +14,7 @@ from sightline.engine.evaluating.eval_log import PREFIX, EvalLog
 from sightline.engine.evaluating.model_target import Means, ModelTarget
 from sightline.engine.evaluating.past_evals import Brief, PastEvals, State
 from sightline.engine.evaluating.progress import Meter, Telling
-from sightline.engine.evaluating.purse import Purse, spent_on
+from sightline.engine.evaluating.purse import Purse
 from sightline.engine.evaluating.rates import Rates
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.surroundings import Surroundings
@@ -28,6 +28,7 @@ from sightline.evals.reading.found_files import files_of
 from sightline.evals.selection import selected
 from sightline.evals.standing import Standing, stood
 from sightline.evals.suite import Case, Suite
+from sightline.evals.summary import costs_of
 from sightline.evals.target import TargetSpec
 from sightline.store.logbook import Logbook
 
@@ -164,7 +165,7 @@ class Evaluation:
     # --- parts ---
 
     async def _driven(self, run: str, standing: Standing, first: Sequence[EvalFact], told: Telling) -> Standing:
-        purse = Purse(sum(spent_on(result) for result in standing.results))
+        purse = Purse(cost for result in standing.results for cost in costs_of(result))
         async with crew(run, standing.began, self.engine, self.logbook, self.surroundings, purse) as who:
             return await self._noted(run, standing, first, who, purse, told)
 

@@ -97,7 +97,7 @@ class ModelTarget:
         try:
             ready = prepared(prompt, self.choice)
         except Fault as fault:
-            return unanswered(wanted, fault)
+            return unanswered(wanted, fault, cost=0.0)
         key = ""
         if self._cache is not None:
             key = self._cache.key(ready, wanted.trial)
@@ -109,6 +109,7 @@ class ModelTarget:
         try:
             observation = await self._sent(ready, wanted, exchange)
         except Fault as fault:
+            self._means.purse.spend(None)
             failed = unanswered(wanted, fault).observation
             return Given(
                 msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=ready.sha256, requests=1)
