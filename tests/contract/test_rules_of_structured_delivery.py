@@ -12,7 +12,8 @@ from sightline.dialects.translate import write_request
 from sightline.errors import Fault
 from sightline.evals.delivery.delivery import Delivery, deliver
 from sightline.evals.delivery.turns import turn_messages, windowed
-from sightline.evals.suite import Case, FileForm
+from sightline.evals.suite import Case
+from sightline.evals.target import FileForm
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Part, Text, ToolCall, ToolResult

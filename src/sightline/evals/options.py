@@ -3,8 +3,8 @@
 import msgspec
 
 from sightline.evals.graders.subject import DEFAULT_THRESHOLD
-from sightline.evals.suite import Case, FileForm, Suite
-from sightline.evals.target import TargetSpec
+from sightline.evals.suite import Case, Suite
+from sightline.evals.target import FileForm, TargetSpec
 
 DEFAULT_WORKERS = 8
 

@@ -5,13 +5,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.evals.place import Place
+from sightline.evals.target import FileForm, SuiteTarget
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Role
 from sightline.model.tools import Tool
 
 Aggregation: TypeAlias = Literal["mean", "min", "max"]
-FileForm: TypeAlias = Literal["xml", "seed"]
-"""How a text file is written into a prompt: `<file path="…">` around it, or a line `=== path ===` before it."""
 
 
 class TextSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="text"):
@@ -141,7 +140,7 @@ class Suite(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A whole suite, with everything that it says once already in its cases (messages before, graders, files).
 
     `about` is what its author says of it that nothing here acts on: category, version, author, licence. `sha256` is the
-    hash of its file, for whoever writes into it later.
+    hash of its file, for whoever writes into it later. `targets` are those that it describes itself.
     """
 
     name: str
@@ -152,3 +151,4 @@ class Suite(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     file: str = ""
     about: JsonObject = {}
     sha256: str = ""
+    targets: tuple[SuiteTarget, ...] = ()

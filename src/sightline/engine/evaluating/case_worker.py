@@ -23,7 +23,8 @@ from sightline.evals.options import file_form_of, threshold_of
 from sightline.evals.reading.found_files import files_of
 from sightline.evals.result import Result, Status
 from sightline.evals.score import CaseScore
-from sightline.evals.suite import Case, CaseMessage, FileForm
+from sightline.evals.suite import Case, CaseMessage
+from sightline.evals.target import FileForm
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
 from sightline.transport.clock import Clock

@@ -7,7 +7,8 @@ from xml.sax.saxutils import escape
 from sightline.dialects.media import from_url
 from sightline.errors import Code, Fault
 from sightline.evals.place import Place
-from sightline.evals.suite import FileForm, FileSegment, ImageSegment
+from sightline.evals.suite import FileSegment, ImageSegment
+from sightline.evals.target import FileForm
 from sightline.model.parts import Audio, Document, Image, Inline, Part
 from sightline.wire.media_type import encoding_of, is_text, sniff
 

@@ -22,7 +22,8 @@ from sightline.evals.delivery.note import Note
 from sightline.evals.delivery.question import flat_question
 from sightline.evals.delivery.system import with_system
 from sightline.evals.reading.paths import is_link
-from sightline.evals.suite import CallSegment, CaseMessage, FileForm, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.evals.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.evals.target import FileForm
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 

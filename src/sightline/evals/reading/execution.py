@@ -6,7 +6,8 @@ from sightline.catalog.problem import quoted
 from sightline.evals.reading.findings import Findings
 from sightline.evals.reading.node import Node
 from sightline.evals.reading.old_names import OF_EXECUTION, OF_TRIALS, renamed
-from sightline.evals.suite import Execution, FileForm, Trials
+from sightline.evals.suite import Execution, Trials
+from sightline.evals.target import FileForm
 
 KEYS = (
     *("target", "targets", "workers", "assertions", "assert", "evaluators", "skip_defaults", "cache", "trials"),
