@@ -8,7 +8,7 @@ from sightline.cli.folding import clipped
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money
 from sightline.engine.evaluating.past_evals import State
-from sightline.evals.options import budget_of
+from sightline.evals.options import budget_of, cost_limit_of
 from sightline.evals.place import Place
 from sightline.evals.result import Result
 from sightline.evals.score import Score
@@ -83,12 +83,15 @@ def is_passed(standing: Standing) -> bool:
 
 
 def _said_of_budget(standing: Standing) -> list[str]:
-    budget = budget_of(standing.began.suite, standing.began.options)
+    """What a limit of cost leaves out."""
+    suite = standing.began.suite
+    budget = budget_of(suite, standing.began.options)
+    has_limits = any(cost_limit_of(case, suite) is not None for case in suite.cases)
     unknown = amount_of(cost for result in standing.results for cost in costs_of(result)).unknown
-    if budget is None or not unknown:
+    if not unknown or (budget is None and not has_limits):
         return []
-    known = f"The budget of {money(budget)} counts only what is known"
-    return ["", f"{known}: the cost of {counted(unknown, 'request')} is not."]
+    limit = "cost_limit_usd of the trials" if budget is None else f"The budget of {money(budget)}"
+    return ["", f"{limit} counts only what is known: the cost of {counted(unknown, 'request')} is not."]
 
 
 def ungraded_count(standing: Standing) -> int:
