@@ -87,6 +87,32 @@ def test_a_file_that_is_missing_is_an_error_of_its_case_alone(upstream: Upstream
     assert main(["eval", "run", "s.eval.yaml", "--target", "acme/m", "--case", "b"]) == 1
 
 
+def test_a_missing_file_of_tools_is_an_error_of_its_case_alone(upstream: Upstream, capsys: Captured) -> None:
+    suite = FILES + f"  - {{id: b, criteria: x, input: France?, tools: gone.json, {PASSES}}}\n"
+    code, report, err = run(capsys, suite, "--target", "acme/m")
+    assert (code, report["results"], len(upstream.seen)) == (1, 2, 1)
+    assert 'error: there is no file "gone.json"' in err
+    (failed,) = report["failed"]  # type: ignore[misc]
+    assert (failed["case"], failed["status"]) == ("b", "execution_error")
+    assert "gone.json" in failed["reason"]
+
+
+def test_a_later_turn_with_a_missing_file_keeps_what_was_answered(upstream: Upstream, capsys: Captured) -> None:
+    suite = """
+tests:
+  - id: a
+    criteria: x
+    mode: conversation
+    turns: [{input: France?}, {input: [{type: file, value: gone.md}]}]
+    assertions: [{type: contains, value: Paris}]
+"""
+    code, report, _ = run(capsys, suite, "--target", "acme/m", "--jsonl", "out.jsonl")
+    assert (code, len(upstream.seen)) == (1, 1)
+    result = json.loads(Path("out.jsonl").read_text())["result"]
+    assert (result["status"], [turn.get("text", "") for turn in result["turns"]]) == ("execution_error", ["Paris", ""])
+    assert report["not_graded"] == 0
+
+
 def test_a_dependency_that_merely_failed_skips_nobody(upstream: Upstream, capsys: Captured) -> None:
     suite = """
 tests:

@@ -111,6 +111,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One case. Either it has `turns`, and its messages are what stands before them, or it is one exchange.
 
     `tools` are declared to the model, which may call them; nobody runs them here.
+    `missing` is a file with them that is nowhere, without which the case cannot be sent.
     `criteria` and `expected` are for graders. `group` clusters cases that belong together (the seed's conversation).
     """
 
@@ -122,6 +123,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     criteria: str = ""
     graders: tuple[GraderSpec, ...] = ()
     tools: tuple[Tool, ...] = ()
+    missing: str = ""
     group: str = ""
     tags: tuple[str, ...] = ()
     system_prompt: str = ""

@@ -216,6 +216,9 @@ def delivered(
     case: Case, messages: tuple[CaseMessage | Message, ...], policy: SystemPolicy, shelf: FileShelf, form: FileForm
 ) -> Delivery:
     """The messages of a case, or of one of its turns, for a target with this policy."""
+    if case.missing:
+        hint = "Put it there, and run the suite again."
+        raise Fault(Code.USAGE, f"{case.place}: there is no file {case.missing!r}", hint=hint)
     return deliver(
         messages,
         shelf.contents(files_of(case)),

@@ -11,7 +11,7 @@ from sightline.evals.glob import compiled
 from sightline.evals.place import Place, Problem
 from sightline.evals.reading import promptfoo, skills
 from sightline.evals.reading.cases import Shared, read_case
-from sightline.evals.reading.declared_tools import read_tools
+from sightline.evals.reading.declared_tools import with_tools
 from sightline.evals.reading.dependencies import check_dependencies
 from sightline.evals.reading.execution import read_execution
 from sightline.evals.reading.findings import Findings
@@ -94,8 +94,7 @@ def _suite(
     for node in nodes:
         case = read_case((yield from includes.taken_in(node)), shared, findings)
         if case is not None:
-            tools = yield from read_tools(node, file, findings)
-            cases.append(replace(case, tools=tools) if tools else case)
+            cases.append((yield from with_tools(case, node, file, findings)))
             paths[case.place] = node.path
     for problem in check_dependencies(cases):
         findings.add([problem], paths[problem.place])
