@@ -103,6 +103,7 @@ def test_a_key_is_named_and_never_written() -> None:
     [
         ("file://provider.py", "is a program, which promptfoo runs itself", "error"),
         ("exec: python chain.py", "is a program, which promptfoo runs itself", "error"),
+        ({"exec": "python chain.py"}, '"exec: python chain.py" is a program', "error"),
         ("python:chain.py", "is a program, which promptfoo runs itself", "error"),
         ("https://example.com/generate", "is an address, and nothing says what is spoken there", "error"),
         ("bedrock:us.anthropic.claude", 'promptfoo\'s provider "bedrock" is not known here', "error"),

@@ -18,7 +18,12 @@ from sightline.wire import jsontext
 
 _CONVERT = "Convert it by hand: see docs/guide/evals.md."
 _KEYS = ("description", "providers", "targets", "prompts", "defaultTest", "tests", "tags", "evaluateOptions", "$schema")
-_UNUSED = ("outputPath", "sharing", "writeLatestResults", "commandLineOptions", "env", "metadata")
+_UNUSED = {
+    **dict.fromkeys(("outputPath", "sharing", "writeLatestResults"), "Name files with --output, --jsonl or --junit."),
+    "commandLineOptions": "Say it on the command line, if it is wanted.",
+    "env": "Set the variables before the run.",
+    "metadata": "Leave it out, or give it to the tests.",
+}
 _TEST_KEYS = ("description", "vars", "assert", "threshold", "metadata", "options")
 _TEST_OPTIONS = ("prefix", "suffix", "provider", "disableVarExpansion")
 _OPTION_KEYS = ("maxConcurrency", "repeat", "cache")
@@ -44,9 +49,9 @@ def as_suite(
     document: Node, file: str, findings: Findings
 ) -> Generator[Need, bytes | None, tuple[Node, tuple[SuiteTarget, ...]]]:
     """The same suite in our form, each value where it was found, and the targets that it describes itself."""
-    for key in _UNUSED:
+    for key, hint in _UNUSED.items():
         if key in document.members:
-            findings.odd(document.members[key], f"{key} is not used", "Say it on the command line, if it is wanted.")
+            findings.odd(document.members[key], f"{key} is not used", hint)
     hints = dict.fromkeys(("scenarios", "derivedMetrics", "extensions", "nunjucksFilters", "redteam"), _CONVERT)
     findings.check_keys(document, (*_KEYS, *_UNUSED), "a promptfoo suite", hints)
     providers = PromptfooProviders(findings)
@@ -256,7 +261,7 @@ class _Tests:
                 needed: JsonObject = (
                     {"required": True, "min_score": 1} if is_needed and grader.get("weight") != 0 else {}
                 )
-                found.append(node_of(needed | grader, each.place, each.path))
+                found.append(node_of({"type": grader["type"], **needed, **grader}, each.place, each.path))
         return found
 
     def _grader(self, node: Node, target: str) -> Generator[Need, bytes | None, JsonObject | None]:

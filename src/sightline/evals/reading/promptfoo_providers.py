@@ -135,6 +135,8 @@ def _unwrapped(node: Node) -> Node:
     if len(node.members) != 1 or node.get("id") is not None:
         return node
     ((name, options),) = node.members.items()
+    if f"{name}:" in _PROGRAMS and options.text is not None:
+        return Node(f"{name}: {options.text}", node.place, node.path)  # without quotes, YAML makes a mapping of it
     if name in _KEYS or not isinstance(options.value, dict):
         return node
     place = node.key_place(name)
