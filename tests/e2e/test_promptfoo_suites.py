@@ -165,3 +165,17 @@ def test_an_import_carries_it_all_and_says_what_belongs_in_the_configuration(
         file.write("\n".join(line for line in err.splitlines() if not line.startswith("note:")))
     assert main(["eval", "run", "s.eval.yaml", "--target", "openai:chat:x", "--json"]) == 0
     assert len(upstream.seen) == 2
+
+
+def test_a_run_is_resumed_with_the_targets_that_its_suite_describes(upstream: Upstream, capsys: Captured) -> None:
+    Path("promptfooconfig.yaml").write_text(
+        "providers:\n  - id: openai:chat:x\n    label: mine\n"
+        f"    config: {{apiBaseUrl: '{upstream.url}/v1', temperature: 0}}\n"
+        "prompts: [Spain?]\ntests: [{assert: [{type: contains, value: Madrid}]}]\n"
+    )
+    code, report, _ = run(capsys)
+    assert code == 1
+    assert main(["eval", "run", "--rerun-failed", str(report["run"]), "--json"]) == 1
+    first, second = (seen.json() for seen in upstream.seen)
+    assert (first["model"], first["temperature"]) == ("x", 0)
+    assert second == first
