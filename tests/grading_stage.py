@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sightline.errors import Code, Fault
 from sightline.evals.graders.fields import Fields
-from sightline.evals.graders.grade import check_graders, grade
+from sightline.evals.graders.grade import check_graders, grade, prepare
 from sightline.evals.graders.ready import graded, ready
 from sightline.evals.graders.registry import GRADERS
 from sightline.evals.graders.steps import Answer, Failed, Judged, Step
@@ -75,7 +75,7 @@ def case(
 ) -> CaseScore:
     """What all graders say of an answer."""
     shown = Observation(text=observation) if isinstance(observation, str) else observation
-    score, _ = driven(grade(specs, shown, grading or Grading()), answers)
+    score, _ = driven(grade(prepare(specs), shown, grading or Grading()), answers)
     assert isinstance(score, CaseScore)
     return score
 

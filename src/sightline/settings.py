@@ -144,7 +144,7 @@ class EvalTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     is given tools, or one of `cli`, `mock` (fixed words) and `replay` (a filter: answers come from the record).
 
     `judge` is the target that judges its answers. `requests` is how many a run with tools may make, and `approve` lets
-    its tools run unasked.
+    its tools run unasked. `file_form` is how files are written into its prompts.
     """
 
     model: str = ""
@@ -165,15 +165,18 @@ class EvalTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     judge: str = ""
     requests: Limit | None = None
     approve: bool = False
+    file_form: Literal["xml", "seed"] | None = None
 
 
 class Evals(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[evals]`: the folder of the suites that the page lists and writes to, relative to the configuration file, and
-    who answers and judges where neither a command nor a suite says so."""
+    who answers and judges where neither a command nor a suite says so. `file_form` is how files are written into a
+    prompt: `xml` is <file path="…">, `seed` is === path ===."""
 
     folder: str = "evals"
     target: str = ""
     judge: str = ""
+    file_form: Literal["xml", "seed"] = "xml"
     targets: dict[str, EvalTarget] = {}
 
 

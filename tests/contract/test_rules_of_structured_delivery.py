@@ -9,10 +9,11 @@ import pytest
 
 from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.translate import write_request
-from sightline.evals.delivery.attachment import FileForm
+from sightline.errors import Fault
 from sightline.evals.delivery.delivery import Delivery, deliver
 from sightline.evals.delivery.turns import turn_messages, windowed
 from sightline.evals.suite import Case
+from sightline.evals.target import FileForm
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Part, Text, ToolCall, ToolResult
@@ -278,9 +279,14 @@ def test_loss_blank_later_system_and_blank_tool_are_not_sent_bare() -> None:
     assert told(delivered(body)) == [("user", ["u"])]
 
 
-def test_loss_a_missing_file_is_an_error() -> None:
-    found = problem(one("input: [{role: user, content: [{type: file, value: gone.md}, text]}]"))
-    assert (found.severity, found.message) == ("error", 'there is no file "gone.md"')
+def test_loss_a_missing_file_is_an_error_of_its_case() -> None:
+    body = "input: [{role: user, content: [{type: file, value: gone.md}, text]}]"
+    found = problem(one(body))
+    assert (found.severity, found.message, found.case) == ("error", 'there is no file "gone.md"', "one")
+    reading = read(one(body))
+    assert reading.suite is not None
+    with pytest.raises(Fault, match=r"there is no file 'gone\.md'"):
+        deliver(reading.suite.cases[0].messages, {})
 
 
 def test_loss_an_image_is_carried() -> None:
@@ -350,12 +356,16 @@ def test_loss_parts_of_a_live_turn_are_parts_and_no_path_of_this_machine_is_sent
     assert "suites/" not in jsontext.encode(body_of(delivery.messages)).decode()
 
 
-def test_loss_a_window_never_opens_on_an_assistant() -> None:
+def test_a_window_opens_on_the_answer_before_as_in_agentv() -> None:
     found = conversation("window_size: 1\ninput: [{role: system, content: s}]\nturns: [{input: one}, {input: two}]\n")
     replies = [[Message("assistant", (Text("first"),), bare=True)]]
     messages = deliver(turn_messages(found, 1, replies), {}).messages
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
-    assert [message.role for message in windowed(messages, found.window_size)] == ["system", "user"]
+    assert [message.role for message in windowed(messages, found.window_size)] == [
+        "system",
+        "assistant",
+        "user",
+    ]
 
 
 def test_loss_an_incomplete_case_is_an_error_and_never_skipped() -> None:

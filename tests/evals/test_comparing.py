@@ -121,3 +121,11 @@ def test_pairs_tell_what_each_grader_gave_and_whether_request_and_answer_are_the
     assert first.graders == (GraderPair("exact", 1.0, 0.0), GraderPair("judge", None, None))
     assert (first.is_same_request, first.is_same_answer) == (True, False)
     assert (second.is_same_request, second.is_same_answer) == (None, True)
+
+
+def test_a_try_without_a_score_leaves_open_whether_a_case_flipped() -> None:
+    tried = [row("a", 1.0), row("a", None, trial=1)]
+    found = compare([row("a", 0.0)], tried, drawing(), targets=("a", "a"))
+    assert [(pair.flip, pair.outcome) for pair in found.pairs] == [("", "win")]
+    again = compare(tried, [row("a", 0.0)], drawing(), targets=("a", "a"))
+    assert [pair.flip for pair in again.pairs] == [""]

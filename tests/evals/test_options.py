@@ -3,12 +3,14 @@ from sightline.evals.options import (
     Options,
     budget_of,
     cost_limit_of,
+    file_form_of,
     is_cached,
     threshold_of,
     trials_of,
     workers_of,
 )
 from sightline.evals.suite import Case, Execution, Suite, Trials
+from sightline.evals.target import TargetSpec
 
 CASE = Case(id="a")
 SUITE = Suite(name="s")
@@ -46,3 +48,14 @@ def test_the_command_goes_before_the_suite() -> None:
     assert (is_cached(SUITE, Options()), is_cached(SUITE, Options(cache=False))) == (True, False)
     assert (workers_of(suite, Options()), workers_of(suite, Options(workers=9))) == (3, 9)
     assert workers_of(SUITE, Options()) == DEFAULT_WORKERS
+
+
+def test_the_form_of_files_is_that_of_the_command_the_case_the_suite_or_the_target() -> None:
+    plain, seeded = TargetSpec(name="t", mock=""), TargetSpec(name="t", mock="", file_form="seed")
+    case = Case(id="a", execution=told(file_form="xml"))
+    suite = Suite(name="s", execution=told(file_form="seed"))
+    assert file_form_of(CASE, SUITE, Options(), plain) == "xml"
+    assert file_form_of(CASE, SUITE, Options(), seeded) == "seed"
+    assert file_form_of(CASE, suite, Options(), plain) == "seed"
+    assert file_form_of(case, suite, Options(), seeded) == "xml"
+    assert file_form_of(case, suite, Options(file_form="seed"), plain) == "seed"

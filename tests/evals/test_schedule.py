@@ -1,10 +1,10 @@
 from sightline.evals.facts import CaseDone, EvalBegan, EvalFact, Key
 from sightline.evals.observation import Observation
 from sightline.evals.options import Options
-from sightline.evals.result import Result
+from sightline.evals.result import Result, Status
 from sightline.evals.schedule import Schedule
 from sightline.evals.score import CaseScore, Verdict
-from sightline.evals.standing import Standing
+from sightline.evals.standing import NOT_RUN, Standing
 from sightline.evals.suite import Case, Execution, Suite, Trials
 from sightline.evals.target import TargetSpec
 
@@ -23,11 +23,9 @@ def began(*cases: Case, targets: tuple[str, ...] = ("x",), **options: object) ->
     )
 
 
-def done(key: Key, verdict: Verdict = "pass") -> EvalFact:
-    score = CaseScore(verdict=verdict)
-    return CaseDone(
-        Result(case=key[0], target=key[1], trial=key[2], status="ok", score=score, observation=Observation())
-    )
+def done(key: Key, verdict: Verdict = "pass", status: Status = "ok", code: str = "") -> EvalFact:
+    score, seen = CaseScore(verdict=verdict), Observation(error_code=code)
+    return CaseDone(Result(case=key[0], target=key[1], trial=key[2], status=status, score=score, observation=seen))
 
 
 def all_that_can(schedule: Schedule, target: str = "x") -> list[Key]:
@@ -73,11 +71,21 @@ def test_what_has_a_result_is_not_waited_for() -> None:
 def test_failures_are_those_of_the_cases_that_it_depends_on() -> None:
     standing = Standing(began())
     schedule = Schedule(standing)
-    standing.add(done(("a", "x", 0), "not_graded"))
+    standing.add(done(("a", "x", 0), "not_graded", "execution_error"))
     assert schedule.failures(("b", "x", 0)) == ("a",)
     assert schedule.failures(("c", "x", 0)) == ("a",)
-    standing.add(done(("b", "x", 0), "fail"))
+    standing.add(done(("b", "x", 0), "skip", "skipped"))
     assert schedule.failures(("c", "x", 0)) == ("a", "b")
+    standing.add(done(("b", "x", 0), "fail", "quality_failure", NOT_RUN))
+    assert schedule.failures(("c", "x", 0)) == ("a", "b")
+
+
+def test_a_case_that_was_answered_and_failed_stops_nobody() -> None:
+    standing = Standing(began())
+    schedule = Schedule(standing)
+    standing.add(done(("a", "x", 0), "fail", "quality_failure"))
+    standing.add(done(("b", "x", 0), "not_graded", "not_graded"))
+    assert schedule.failures(("c", "x", 0)) == ()
     assert schedule.failures(("a", "x", 0)) == ()
 
 

@@ -4,7 +4,7 @@ from sightline.evals.observation import Observation
 from sightline.evals.result import Result
 from sightline.evals.score import CaseScore, Score
 from sightline.evals.statistics.rates import wilson_interval
-from sightline.evals.summary import Amount, TargetSummary, summarized
+from sightline.evals.summary import Amount, TargetSummary, amount_of, costs_of, summarized
 from sightline.model.usage import Usage
 from tests.evals.chance import drawing
 from tests.evals.rows import failed, row
@@ -72,9 +72,9 @@ def test_what_is_not_known_is_counted_apart_from_nought() -> None:
     told = Observation(usage=Usage(input_tokens=10, output_tokens=3), cost=0.5, seconds=2.0)
     partly = Observation(usage=Usage(input_tokens=5), seconds=4.0)
     summary = one([row("a", 1.0, seen=told), row("b", 1.0, seen=partly), row("c", 1.0)])
-    assert summary.input_tokens == Amount(15, 2, 1)
-    assert summary.output_tokens == Amount(3, 1, 2)
-    assert summary.cost == Amount(0.5, 1, 2)
+    assert summary.input_tokens == Amount(None, 2, 1, 15)
+    assert summary.output_tokens == Amount(None, 1, 2, 3)
+    assert summary.cost == Amount(None, 1, 2, 0.5)
     assert summary.seconds is not None
     assert (summary.seconds.mean, summary.seconds.median, summary.seconds.total) == (3.0, 3.0, 6.0)
     assert summary.seconds.p95 == pytest.approx(3.9)
@@ -85,8 +85,8 @@ def test_cached_answers_cost_nothing_and_skipped_cases_say_nothing() -> None:
     skipped = row("c", None, verdict="skip", status="skipped")
     summary = one([row("a", 1.0, seen=seen, cached=True), row("b", 1.0, seen=seen), skipped])
     assert summary.cached == 1
-    assert summary.cost == Amount(0.5, 1, 0)
-    assert summary.input_tokens == Amount(20, 2, 0)
+    assert summary.cost == Amount(0.5, 1, 0, 0.5)
+    assert summary.input_tokens == Amount(20, 2, 0, 20)
     assert summary.seconds is not None
     assert summary.seconds.total == 2.0
 
@@ -111,9 +111,32 @@ def test_graders_are_summed_up_over_cases_and_turns() -> None:
     assert shown == {"exact": (2, 1, 0), "both": (1, 1, 0), "judge": (1, 1, 1)}
     assert summary.graders[0].mean is not None
     assert (summary.graders[0].mean.value, summary.graders[0].mean.count) == (0.0, 1)
-    assert summary.grading_cost == Amount(0.02, 2, 1)
+    assert summary.grading_cost == Amount(None, 2, 1, 0.02)
 
 
 def test_each_target_has_its_summary() -> None:
     found = summarized([row("a", 1.0, target="x"), row("a", 0.0, target="y"), row("a", 0.6, target="y")], drawing())
     assert [(each.target, each.pass_rate, each.results) for each in found] == [("x", 1.0, 1), ("y", 1.0, 1)]
+
+
+def test_how_many_costs_are_not_known_is_said() -> None:
+    told = Observation(cost=0.5)
+    asked = Score(name="judge", type="llm-grader", verdict="pass", score=1.0, exchanges=("x",))
+    summary = one([row("a", 1.0, seen=told), row("b", 1.0, scores=(asked,))])
+    assert summary.said[-2:] == (
+        "What 1 of 2 answers cost is not known.",
+        "What 1 of 1 judgement cost is not known.",
+    )
+    assert amount_of(()) == Amount(0.0, 0, 0, 0.0)  # nothing was asked
+
+
+@pytest.mark.parametrize(("cached", "spent"), [(False, 8.5), (True, 7.5)])
+def test_a_result_cost_its_answer_and_its_judges_also_those_inside_others(cached: bool, spent: float) -> None:
+    def score(cost: float | None, *inner: Score) -> Score:
+        return Score(name="n", type="t", verdict="pass", cost=cost, scores=inner)
+
+    turn = CaseScore(verdict="pass", scores=(score(4.0),))
+    told = CaseScore(verdict="pass", scores=(score(1.0, score(0.5)), score(None, score(2.0))), turns=(turn,))
+    result = Result(case="a", target="t", status="ok", score=told, observation=Observation(cost=1.0), cached=cached)
+    assert amount_of(costs_of(result)).total == spent
+    assert costs_of(row("b", None, verdict="skip", status="skipped")) == ()

@@ -1,7 +1,8 @@
 import pytest
 
+from sightline.catalog.provider import Provider
 from sightline.errors import Fault
-from sightline.evals.target import CommandSpec, TargetSpec
+from sightline.evals.target import CommandSpec, SuiteTarget, TargetSpec
 
 RUNS = CommandSpec(command="agent {PROMPT}")
 
@@ -34,3 +35,42 @@ def test_a_target_that_cannot_be_meant_is_refused(spec: TargetSpec, words: str) 
     with pytest.raises(Fault, match=words) as caught:
         spec.check()
     assert caught.value.hint
+
+
+OPENAI = Provider(
+    dialect="openai-responses",
+    base_url="https://api.openai.com/v1",
+    also={"openai-chat": ""},
+    key_env="OPENAI_API_KEY",
+    env_headers={"OpenAI-Project": "PROJECT"},
+    home=("openai-chat",),
+)
+
+
+def test_a_target_of_a_suite_is_another_with_its_options() -> None:
+    described = SuiteTarget(name="cold", model="mine", temperature=0.0, max_tokens=5)
+    used = TargetSpec(name="mine", mock="x", temperature=1.0, top_p=0.5)
+    assert not described.has_own_provider
+    assert described.spec(used) == TargetSpec(name="cold", mock="x", temperature=0.0, top_p=0.5, max_tokens=5)
+
+
+def test_a_provider_may_be_asked_in_another_dialect() -> None:
+    chat = SuiteTarget(name="t", model="openai/x", dialect="openai-chat")
+    found = chat.provider(OPENAI)
+    assert chat.has_own_provider
+    assert (found.dialect, found.base_url, found.key_env) == ("openai-chat", OPENAI.base_url, "OPENAI_API_KEY")
+    assert (found.home, found.also) == ((), {})
+    same = SuiteTarget(name="t", model="openai/x", dialect="openai-responses").provider(OPENAI)
+    assert same.base_url == OPENAI.base_url
+    other = Provider(dialect="openai-chat", base_url="https://a/v1", also={"openai-responses": "https://b/v1"})
+    assert SuiteTarget(name="t", model="x", dialect="openai-responses").provider(other).base_url == "https://b/v1"
+
+
+def test_a_key_goes_only_to_the_address_that_it_is_named_for() -> None:
+    elsewhere = SuiteTarget(name="t", model="openai/x", base_url="http://relay/v1", headers={"x-team": "blue"})
+    found = elsewhere.provider(OPENAI)
+    assert (found.base_url, found.key_env, found.env_headers) == ("http://relay/v1", "", {})
+    assert found.headers == {"x-team": "blue"}
+    keyed = SuiteTarget(name="t", model="openai/x", base_url="http://relay/v1", key_env="RELAY_KEY").provider(OPENAI)
+    assert keyed.key_env == "RELAY_KEY"
+    assert SuiteTarget(name="t", model="openai/x", key_env="OTHER").provider(OPENAI).base_url == OPENAI.base_url

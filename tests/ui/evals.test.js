@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellScore, cellStanding, cellWords, evalTone, evalWords, gradersOf, leftOutWords, neighbour, percent, scored, shownRows, signed, spentWords, standingCounts, suitesOf, trialToOpen } from "../../src/sightline/ui/state/evals.js";
+import { cellScore, cellStanding, cellWords, evalTone, evalWords, gradersOf, leftOutWords, neighbour, percent, runCost, scored, shownRows, signed, spentWords, standingCounts, suitesOf, trialToOpen } from "../../src/sightline/ui/state/evals.js";
 import { exchangeOf, fileNamed, isNoteworthy, noteKind, pathOf, pathWords, scoreFacts, turnMessages, verdictStanding } from "../../src/sightline/ui/state/evals-case.js";
 import { apart, bins, chance, changedCases, changeWords, differenceRange, distributionWords, intervalWords, scale, scoreRange, ticks, trendOf, trendWords } from "../../src/sightline/ui/state/evals-plot.js";
 import { hashOf, routeOf } from "../../src/sightline/ui/state/routes.js";
@@ -55,13 +55,17 @@ test("from a case the next one is the next cell that has an answer", () => {
 });
 
 test("runs and targets in words", () => {
-  const line = /** @type {TargetLine} */ ({ target: "a", errors: 1, not_graded: 2, cost: 0.5, tokens: 1200, seconds: 1.5, pass_rate: 0.5 });
+  const line = /** @type {TargetLine} */ ({ target: "a", errors: 1, not_graded: 2, cost: 0.5, cost_at_least: 0.5, cost_unknown: 0, tokens: 1200, tokens_at_least: 1200, seconds: 1.5, pass_rate: 0.5 });
   assert.equal(evalWords({ state: "running", done: 3, of: 9 }), "running, 3 of 9");
   assert.equal(evalWords({ state: "interrupted", done: 3, of: 9 }), "interrupted, 3 of 9 done");
   assert.deepEqual(["finished", "budget"].map((why) => evalWords({ state: "ended", done: 9, of: 9, why })), ["done", "stopped at its budget"]);
   assert.deepEqual([evalTone({ state: "ended", summary: [line] }), evalTone({ state: "running", summary: [line] }), evalTone({ state: "ended", summary: [{ ...line, errors: 0, not_graded: 0, pass_rate: 1 }] })], ["bad", "", "good"]);
   assert.equal(leftOutWords(line), "1 error, 2 not graded");
+  assert.equal(evalTone({ state: "ended", summary: [{ ...line, errors: 0, not_graded: 0, pass_rate: null }] }), "");
   assert.equal(spentWords(line), "$0.500 · 1.2k tokens · 1.50 s an answer");
+  assert.equal(spentWords({ ...line, cost: null, cost_unknown: 2, tokens: null }), "$0.500 + 2 unknown · at least 1.2k tokens · 1.50 s an answer");
+  assert.deepEqual(runCost([line, { ...line, cost: null, cost_at_least: 0, cost_unknown: 1 }]), { words: "$0.500 + 1 unknown", title: "What 1 request cost is not known." });
+  assert.deepEqual([runCost([]).words, runCost([{ cost_at_least: 0, cost_unknown: 3 }]).words], ["", "cost unknown"]);
   assert.deepEqual([scored(1), scored(0.12345), scored(null), percent(0.824), percent(0.995), percent(1), percent(null), signed(-0.25), signed(0.1), signed(-0.00001), signed(null)], ["1", "0.123", "", "82 %", "99.5 %", "100 %", "", "−0.25", "+0.1", "0", ""]);
   assert.deepEqual(suitesOf([{ suite: "a" }, { suite: "" }, { suite: "b" }, { suite: "a" }]), ["a", "b"]);
   const graders = gradersOf([{ target: "a", name: "x", type: "t", mean: 1, n: 1, passes: 1, not_graded: 0 }, { target: "b", name: "x", type: "t", mean: null, n: 0, passes: 0, not_graded: 1 }]);

@@ -1,6 +1,7 @@
 """Who answers suites, and who judges: targets of the configuration, of AgentV's file, and every model by its name."""
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from sightline.evals.reading.dotenv import read_variables
 from sightline.evals.reading.paths import folder_of, joined
 from sightline.evals.statistics.bootstrap import Draw
 from sightline.evals.suite import Case, GraderSpec, Suite
-from sightline.evals.target import CommandSpec, TargetSpec
+from sightline.evals.target import CommandSpec, SuiteTarget, TargetSpec
 from sightline.model.json import Json, JsonObject
 from sightline.settings import EvalTarget
 from sightline.tools.environment import without
@@ -76,6 +77,7 @@ class KnownTargets:
     def __init__(self, loaded: Configuration, files: SuiteFiles, suite: str) -> None:
         self._suite = suite
         self._agentv = _agentv(files, suite)
+        self._described: dict[str, SuiteTarget] = {}
         self._odd: dict[Problem, None] = {}
         if self._agentv.problems:
             first = self._agentv.problems[0]
@@ -90,10 +92,15 @@ class KnownTargets:
     @property
     def names(self) -> tuple[str, ...]:
         """All that have a name of their own."""
-        return tuple(dict.fromkeys((*self.loaded.settings.evals.targets, *self._agentv.nodes)))
+        return tuple(dict.fromkeys((*self.loaded.settings.evals.targets, *self._agentv.nodes, *self._described)))
+
+    def describe(self, suite: Suite) -> None:
+        """Know the targets that a suite describes itself."""
+        self._described = {each.name: each for each in suite.targets}
 
     def answering(self, suite: Suite, named: Sequence[str], judge: str = "") -> Answering:
         """Who answers a suite: those who were named, else those that it names, else the usual one."""
+        self.describe(suite)
         usual = tuple(dict.fromkeys(named)) or suite.execution.targets or (self._usual(),)
         others = () if named else (name for case in suite.cases for name in case.execution.targets)
         targets = tuple(self.spec(name) for name in dict.fromkeys((*usual, *others)))
@@ -109,11 +116,19 @@ class KnownTargets:
 
     def spec(self, name: str) -> TargetSpec:
         """The target of this name. A name that is none is a model's; one that is not even that is a fault."""
+        found = self._named(name)
+        if found.file_form is not None:
+            return found
+        return msgspec.structs.replace(found, file_form=self.loaded.settings.evals.file_form)
+
+    def _named(self, name: str) -> TargetSpec:
         configured = self.loaded.settings.evals.targets.get(name)
         if configured is not None:
             return configured_target(name, configured)
         if name in self._agentv.nodes:
             return self._of_agentv(name)
+        if name in self._described:
+            return self._of_suite(self._described[name])
         if name == USUAL:
             return TargetSpec(name=name)
         try:
@@ -145,6 +160,14 @@ class KnownTargets:
             self._add(found.provider_name, found.provider)
         return _placed(found.spec, self._suite)
 
+    def _of_suite(self, target: SuiteTarget) -> TargetSpec:
+        if not target.has_own_provider:
+            return target.spec(self._named(target.model))
+        choice = choose(self.loaded.catalog, target.model, has_key=self.loaded.has_key)
+        name = own_provider_name(target)
+        self._add(name, target.provider(choice.provider))
+        return target.spec(TargetSpec(name=target.name, model=f"{name}/{choice.model}"))
+
     def _add(self, name: str, provider: Provider) -> None:
         catalog = self.loaded.catalog
         grown = msgspec.structs.replace(catalog, providers={**catalog.providers, name: provider})
@@ -154,10 +177,16 @@ class KnownTargets:
 def grown_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
     """The configuration with the providers that AgentV's file describes, beside the suite of a run, of its targets."""
     known = KnownTargets(loaded, SuiteFiles(root), began.suite.file)
+    known.describe(began.suite)
     for spec in (*began.targets, *began.judges):
         if spec.name in known.names:
             known.spec(spec.name)
     return known.loaded
+
+
+def own_provider_name(target: SuiteTarget) -> str:
+    """How the provider of a target that a suite describes is called in the catalogue."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', target.name).strip('-')}-provider"
 
 
 def configured_target(name: str, table: EvalTarget) -> TargetSpec:

@@ -177,7 +177,10 @@ def _pair(
 
 
 def _flip(first: CaseTally, second: CaseTally) -> Literal["", "now_passes", "now_fails"]:
-    """Whether a case that failed each time now passes each time, or the other way round."""
+    """Whether a case that failed each time now passes each time, or the other way round. A try without a score could
+    have gone either way."""
+    if first.untold or second.untold:
+        return ""
     if first.passes == 0 and second.passes == second.graded:
         return "now_passes"
     return "now_fails" if first.passes == first.graded and second.passes == 0 else ""

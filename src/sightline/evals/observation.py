@@ -22,6 +22,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     """One answer, or one conversation. `asked` is the conversation as it was sent, `messages` what the target said
     (with tool rounds), `text` its last words. What is not known is None, which is not 0.
 
+    `is_traced` is False of a program that tells its last words only: which tools and models it called is not known.
     `exchanges` are where it is on record; `error` is why there is no answer, with its fault code.
     """
 
@@ -34,6 +35,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     cost: float | None = None
     seconds: float | None = None
     requests: int = 1
+    is_traced: bool = True
     model: str = ""
     exchanges: tuple[str, ...] = ()
     run: str = ""

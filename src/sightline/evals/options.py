@@ -2,9 +2,9 @@
 
 import msgspec
 
-from sightline.evals.delivery.attachment import FileForm
 from sightline.evals.graders.subject import DEFAULT_THRESHOLD
 from sightline.evals.suite import Case, Suite
+from sightline.evals.target import FileForm, TargetSpec
 
 DEFAULT_WORKERS = 8
 
@@ -27,7 +27,7 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     targets: tuple[str, ...] = ()
     judge: str = ""
     approve: bool = False
-    file_form: FileForm = "xml"
+    file_form: FileForm | None = None
 
 
 def trials_of(case: Case, suite: Suite, options: Options) -> int:
@@ -42,6 +42,12 @@ def threshold_of(case: Case, suite: Suite, options: Options) -> float:
     """What a case must reach: as it says itself, else the command, else the suite."""
     told = (case.execution.threshold, options.threshold, suite.execution.threshold)
     return next((each for each in told if each is not None), DEFAULT_THRESHOLD)
+
+
+def file_form_of(case: Case, suite: Suite, options: Options, target: TargetSpec) -> FileForm:
+    """How files are written into a prompt: as the command says, else the case, the suite, the target."""
+    told = (options.file_form, case.execution.file_form, suite.execution.file_form, target.file_form)
+    return next((each for each in told if each is not None), "xml")
 
 
 def budget_of(suite: Suite, options: Options) -> float | None:

@@ -21,7 +21,8 @@ class Place(msgspec.Struct, frozen=True, omit_defaults=True):
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Something in a suite that keeps it from running (`error`) or that a person should know (`warning`).
 
-    `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead.
+    `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. An error
+    with a `case` keeps only that case from running.
     """
 
     place: Place
@@ -29,3 +30,4 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     message: str
     suggestion: str = ""
     severity: Severity = "error"
+    case: str = ""

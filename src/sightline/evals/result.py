@@ -7,7 +7,8 @@ import msgspec
 from sightline.evals.observation import Observation
 from sightline.evals.score import CaseScore
 
-Status: TypeAlias = Literal["ok", "quality_failure", "execution_error", "skipped"]
+Status: TypeAlias = Literal["ok", "quality_failure", "not_graded", "execution_error", "skipped"]
+"""`not_graded`: there is an answer, and a grader that counts could not say anything about it."""
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

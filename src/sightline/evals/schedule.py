@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from sightline.evals.facts import Key
-from sightline.evals.standing import Standing, has_passed
+from sightline.evals.standing import Standing, has_run
 
 
 class Schedule:
@@ -51,9 +51,10 @@ class Schedule:
                 self._ready[waiting[1]].append(waiting)
 
     def failures(self, key: Key) -> tuple[str, ...]:
-        """The cases that this one depends on and that did not pass."""
+        """The cases that this one depends on and that were not carried out. One that was answered and failed, or could
+        not be graded, was: what depends on it is run, as in AgentV."""
         results = (self._standing.result(each) for each in self._before(key))
-        return tuple(result.case for result in results if result is not None and not has_passed(result))
+        return tuple(result.case for result in results if result is not None and not has_run(result))
 
     def _before(self, key: Key) -> Iterable[Key]:
         case, target, trial = key

@@ -20,6 +20,9 @@ from sightline.evals.result import Result
 from sightline.evals.selection import targets_of
 from sightline.evals.suite import Case
 
+NOT_RUN = "dependency_failed"
+"""The error code of a case that counts as failed because of what it depends on, and was not asked."""
+
 
 class Standing:
     """The fold of a run's facts. `by` is the process that drives it or did, `ended` how it was left, empty while it is
@@ -113,8 +116,14 @@ def stood(facts: Iterable[EvalFact]) -> Standing:
 
 
 def has_passed(result: Result) -> bool:
-    """Whether it went well, for those that depend on it and for those that run again what did not."""
+    """Whether it went well, for those that run again what did not."""
     return result.status == "ok" and result.score.verdict in ("pass", "skip")
+
+
+def has_run(result: Result) -> bool:
+    """Whether the target answered it, for those that depend on it."""
+    was_left_out = result.status == "skipped" or result.observation.error_code == NOT_RUN
+    return not was_left_out and result.status != "execution_error"
 
 
 def _keys(began: EvalBegan) -> tuple[Key, ...]:

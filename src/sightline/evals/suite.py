@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.evals.place import Place
+from sightline.evals.target import FileForm, SuiteTarget
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Role
 from sightline.model.tools import Tool
@@ -60,13 +61,14 @@ class CaseMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 class GraderSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One grader as the suite wrote it. `config` is all that belongs to its type, checked by the grader itself.
 
-    `required` is the score that it must reach for the case to pass, None where it is not required.
+    `required`: the case passes only if this grader does: True asks for `min_score`, or for the case's threshold where
+    there is none; a number is the score that it must reach, 0 included; None, or False, is not required.
     """
 
     type: str
     name: str = ""
     weight: float = 1.0
-    required: float | None = None
+    required: bool | float | None = None
     min_score: float | None = None
     negate: bool = False
     config: dict[str, Json] = {}
@@ -101,6 +103,7 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     threshold: float | None = None
     cache: bool | None = None
     fail_on_error: bool | None = None
+    file_form: FileForm | None = None
     skip_defaults: bool = False
 
 
@@ -108,6 +111,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One case. Either it has `turns`, and its messages are what stands before them, or it is one exchange.
 
     `tools` are declared to the model, which may call them; nobody runs them here.
+    `missing` is a file with them that is nowhere, without which the case cannot be sent.
     `criteria` and `expected` are for graders. `group` clusters cases that belong together (the seed's conversation).
     """
 
@@ -119,6 +123,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     criteria: str = ""
     graders: tuple[GraderSpec, ...] = ()
     tools: tuple[Tool, ...] = ()
+    missing: str = ""
     group: str = ""
     tags: tuple[str, ...] = ()
     system_prompt: str = ""
@@ -137,7 +142,7 @@ class Suite(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A whole suite, with everything that it says once already in its cases (messages before, graders, files).
 
     `about` is what its author says of it that nothing here acts on: category, version, author, licence. `sha256` is the
-    hash of its file, for whoever writes into it later.
+    hash of its file, for whoever writes into it later. `targets` are those that it describes itself.
     """
 
     name: str
@@ -148,3 +153,4 @@ class Suite(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     file: str = ""
     about: JsonObject = {}
     sha256: str = ""
+    targets: tuple[SuiteTarget, ...] = ()

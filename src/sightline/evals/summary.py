@@ -11,17 +11,19 @@ from sightline.evals.statistics.bootstrap import RESAMPLES, Draw, bootstrap_inte
 from sightline.evals.statistics.interval import LEVEL, Interval
 from sightline.evals.statistics.mean import Mean, mean_of, quantile_of
 from sightline.evals.statistics.rates import pass_at_k, pass_hat_k, usable_ks, wilson_interval
-from sightline.evals.statistics.sentences import said_of_excluded, said_of_mean
+from sightline.evals.statistics.sentences import said_of_excluded, said_of_mean, said_of_unknown
 from sightline.evals.tally import CaseTally, Excluded, bounds_of, tallied, targets_of
 from sightline.model.usage import Usage
 
 
 class Amount(msgspec.Struct, frozen=True):
-    """A sum over the results that tell it; `unknown` are those that do not, and are not 0."""
+    """A sum. `known` parts tell their amount and `unknown` ones do not, which is not 0: with one of them there is no
+    `total`, and `at_least` is what the known ones come to."""
 
-    total: float
+    total: float | None
     known: int
     unknown: int
+    at_least: float
 
 
 class Seconds(msgspec.Struct, frozen=True):
@@ -116,6 +118,8 @@ def _of_target(target: str, results: list[Result], draw: Draw, level: float, res
     ran = [result for result in results if result.status != "skipped"]
     fresh = [result for result in ran if not result.cached]
     usages = [result.observation.usage or Usage() for result in ran]
+    cost = amount_of(result.observation.cost for result in fresh)
+    grading = amount_of(cost for each in ran for cost in judging_costs(each))
     excluded = said_of_excluded([each.why for each in tally.excluded], bounds, "the mean score")
     return TargetSummary(
         target=target,
@@ -131,13 +135,22 @@ def _of_target(target: str, results: list[Result], draw: Draw, level: float, res
         tries=_tries(graded, groups, level),
         bounds=bounds,
         excluded=tally.excluded,
-        input_tokens=_amount(usage.input_tokens for usage in usages),
-        output_tokens=_amount(usage.output_tokens for usage in usages),
-        cost=_amount(result.observation.cost for result in fresh),
-        grading_cost=_amount(score.cost for each in ran for score in _judges(_graders(each))),
+        input_tokens=amount_of(usage.input_tokens for usage in usages),
+        output_tokens=amount_of(usage.output_tokens for usage in usages),
+        cost=cost,
+        grading_cost=grading,
         seconds=_seconds([each.observation.seconds for each in fresh if each.observation.seconds is not None]),
         graders=_by_grader(results, level),
-        said=tuple(sentence for sentence in (said_of_mean(mean), excluded) if sentence),
+        said=tuple(
+            sentence
+            for sentence in (
+                said_of_mean(mean),
+                excluded,
+                said_of_unknown(cost.unknown, cost.known, "answer"),
+                said_of_unknown(grading.unknown, grading.known, "judgement"),
+            )
+            if sentence
+        ),
     )
 
 
@@ -161,10 +174,23 @@ def _tries(graded: Sequence[CaseTally], groups: Sequence[str], level: float) -> 
     return tuple(Tries(k, one, every) for k, one, every in estimates if one is not None and every is not None)
 
 
-def _amount(values: Iterable[float | None]) -> Amount:
+def amount_of(values: Iterable[float | None]) -> Amount:
+    """The sum of these, as far as they are known."""
     told = list(values)
     known = [value for value in told if value is not None]
-    return Amount(fsum(known), len(known), len(told) - len(known))
+    unknown, at_least = len(told) - len(known), fsum(known)
+    return Amount(None if unknown else at_least, len(known), unknown, at_least)
+
+
+def costs_of(result: Result) -> tuple[float | None, ...]:
+    """What was spent on a result: on its answer, unless it was given before, and on each judge; None is not known."""
+    answers = () if result.cached or result.status == "skipped" else (result.observation.cost,)
+    return (*answers, *judging_costs(result))
+
+
+def judging_costs(result: Result) -> tuple[float | None, ...]:
+    """What each grader that asked a model cost. One with others inside tells what it cost itself."""
+    return tuple(score.cost for score in _judges(_graders(result)))
 
 
 def _seconds(values: Sequence[float]) -> Seconds | None:

@@ -4,10 +4,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from sightline.catalog.provider import DialectName, Provider
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
 
 TargetKind: TypeAlias = Literal["model", "cli", "mock", "replay"]
+FileForm: TypeAlias = Literal["xml", "seed"]
+"""How a text file is written into a prompt: `<file path="…">` around it, or a line `=== path ===` before it."""
 
 
 class CommandSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -35,7 +38,8 @@ class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One target. `model` is a name as the configuration knows it, by a route or as provider/model.
 
     `replay` is a filter: the recordings that it takes answer. `judge` is the target that judges what this one says.
-    `requests` is how many a run with tools may make, `approve` lets its tools run unasked. None is nothing said.
+    `requests` is how many a run with tools may make, `approve` lets its tools run unasked. `file_form` is how files are
+    written into a prompt. None is nothing said.
     """
 
     name: str
@@ -57,6 +61,7 @@ class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     judge: str = ""
     requests: int | None = None
     approve: bool = False
+    file_form: FileForm | None = None
 
     @property
     def kind(self) -> TargetKind:
@@ -83,3 +88,47 @@ class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def _wrong(self, what: str, hint: str) -> Fault:
         return Fault(Code.CONFIG, f"the target {self.name!r} {what}", hint=hint)
+
+
+class SuiteTarget(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A target that a suite describes itself, as promptfoo's do. `model` is a name as the configuration knows it: a
+    model, or another target. With a `dialect`, `base_url`, `key_env` or `headers`, the model's provider is asked in
+    that way; no key is sent to an address for which the suite names none."""
+
+    name: str
+    model: str
+    dialect: DialectName | None = None
+    base_url: str = ""
+    key_env: str = ""
+    headers: dict[str, str] = {}
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    effort: str | None = None
+
+    @property
+    def has_own_provider(self) -> bool:
+        """Whether its provider is asked otherwise than the configuration says."""
+        return bool(self.dialect or self.base_url or self.key_env or self.headers)
+
+    def spec(self, used: TargetSpec) -> TargetSpec:
+        """The target, made of the one that it names."""
+        told = {
+            name: value
+            for name in ("temperature", "top_p", "seed", "max_tokens", "effort")
+            if (value := getattr(self, name)) is not None
+        }
+        return msgspec.structs.replace(used, name=self.name, **told)
+
+    def provider(self, known: Provider) -> Provider:
+        """The provider, made of the one that the catalogue has."""
+        changed: dict[str, object] = {"headers": {**known.headers, **self.headers}, "home": (), "embedded": False}
+        if self.dialect is not None:
+            also = "" if self.dialect == known.dialect else known.also.get(self.dialect, "")
+            changed |= {"dialect": self.dialect, "base_url": also or known.base_url, "also": {}}
+        if self.base_url:
+            changed |= {"base_url": self.base_url, "also": {}, "key_env": "", "env_headers": {}}
+        if self.key_env:
+            changed["key_env"] = self.key_env
+        return msgspec.structs.replace(known, **changed)

@@ -187,7 +187,7 @@ export interface CaseShown {
   tags: string[];
   target: string;
   trial: number;
-  status: "execution_error" | "ok" | "quality_failure" | "running" | "skipped" | "waiting";
+  status: "execution_error" | "not_graded" | "ok" | "quality_failure" | "skipped" | "running" | "waiting";
   verdict: "fail" | "not_graded" | "pass" | "skip" | null;
   score: number | null;
   reason: string;
@@ -957,13 +957,14 @@ export interface PreviewShown {
   trouble: FaultShown | null;
 }
 
-/** Something in a suite that keeps it from running (`error`) or that a person should know (`warning`). `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. */
+/** Something in a suite that keeps it from running (`error`) or that a person should know (`warning`). `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. An error with a `case` keeps only that case from running. */
 export interface Problem {
   place: Place;
   path: string;
   message: string;
   suggestion?: string;
   severity?: "error" | "warning";
+  case?: string;
 }
 
 /** A provider, and why it cannot be asked where it cannot. */
@@ -1317,7 +1318,7 @@ export interface SuitesShown {
   files: SuiteShown[];
 }
 
-/** What one target came to. What is not known is null, which is not 0; `low` and `high` are the ends of the mean's interval, within 0 and 1. `said` is the same in sentences. */
+/** What one target came to. What is not known is null, which is not 0; `low` and `high` are the ends of the mean's interval, within 0 and 1. `cost_at_least` is what is known of the cost, and `cost_unknown` how many answers and judgements it leaves out. `said` is the same in sentences. */
 export interface TargetFigures {
   target: string;
   results: number;
@@ -1335,7 +1336,10 @@ export interface TargetFigures {
   low: number | null;
   high: number | null;
   cost: number | null;
+  cost_at_least: number;
+  cost_unknown: number;
   tokens: number | null;
+  tokens_at_least: number;
   seconds: number | null;
   said: string[];
 }
@@ -1489,7 +1493,7 @@ export interface TrendPoint {
 /** One try of a case on a target; one that has no result yet waits or is running. `reason` is why it has no answer, or no better score, in one line. */
 export interface TrialShown {
   trial: number;
-  status: "execution_error" | "ok" | "quality_failure" | "running" | "skipped" | "waiting";
+  status: "execution_error" | "not_graded" | "ok" | "quality_failure" | "skipped" | "running" | "waiting";
   verdict: "fail" | "not_graded" | "pass" | "skip" | null;
   score: number | null;
   cached: boolean;

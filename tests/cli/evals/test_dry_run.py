@@ -23,5 +23,5 @@ def test_a_case_that_could_not_be_sent_is_told(folder: Path, capsys: Captured) -
     suite = folder / "s.yaml"
     suite.write_text("tests: [{id: a, criteria: x, input: [{role: user, content: [{type: image, value: a.png}]}]}]")
     (folder / "a.png").write_text("no picture")
-    assert main(["eval", "run", "s.yaml", "--target", "all", "--dry-run"]) == 2
-    assert "a.png" in capsys.readouterr().err
+    assert main(["eval", "run", "s.yaml", "--target", "all", "--dry-run"]) == 1
+    assert "a.png is no picture" in capsys.readouterr().out

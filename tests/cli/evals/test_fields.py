@@ -13,6 +13,7 @@ def test_what_is_as_usual_stands_there_too() -> None:
         "message": "m",
         "suggestion": "",
         "severity": "error",
+        "case": "",
     }
 
 

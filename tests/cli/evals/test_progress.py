@@ -24,6 +24,8 @@ def test_a_line_has_rate_cost_and_time_left() -> None:
     assert line_of(told) == (
         "[#####---------------] 10/40  7 passed, 1 failed, 1 error, 1 not graded  2.5/s  $0.0123  0:12 left"
     )
+    assert "  $0.5000 + 2 unknown" in line_of(Progress(run="e", done=1, of=2, cost=0.5, cost_unknown=2))
+    assert line_of(Progress(run="e", done=1, of=2, cost_unknown=1)).endswith("1/2  1 of unknown cost")
     assert line_of(Progress(run="e", done=0, of=0)) == f"[{'#' * 20}] 0/0"
     assert line_of(Progress(run="e", done=2, of=2, errors=2, left_s=0.0)) == f"[{'#' * 20}] 2/2  2 errors"
 

@@ -9,7 +9,7 @@ from sightline.evals.result import Result
 from sightline.evals.score import Check, Score
 from sightline.evals.standing import Standing, stood
 from sightline.evals.statistics.bootstrap import Draw
-from sightline.evals.suite import Case, Suite
+from sightline.evals.suite import Case, Execution, Suite, Trials
 from sightline.evals.target import TargetSpec
 from sightline.model.usage import Usage
 from tests.evals.rows import failed, row
@@ -65,8 +65,8 @@ def test_a_table_has_a_row_for_each_target_and_dashes_for_what_is_not_known() ->
     _, _, head, first, second, *rest = lines
     assert head.split()[:4] == ["TARGET", "PASSED", "RATE", "SCORE"]
     assert "0 to 1" in first
-    assert "1,500" in first
-    assert "$0.5000 + ?" in first
+    assert "1,500 + ?" in first
+    assert "$0.5000 + 1 unknown" in first
     assert "2.00 s" in first
     assert "–" in second
     assert any(line.startswith("a: Mean score 0.5") for line in rest)
@@ -106,3 +106,27 @@ def test_what_a_grader_did_not_like_is_told_down_to_the_graders_inside() -> None
     outer = Score(name="out", type="composite", verdict="fail", score=0.0, scores=(inner,))
     assert complaint(outer) == ["out (composite): fail", "in (equals): no answer"]
     assert complaint(Score(name="a", type="equals", verdict="pass", score=1.0)) == ()
+
+
+def limited(*results: Result, budget: float | None = None, limit: float | None = None) -> str:
+    trials = Trials(count=1, cost_limit_usd=limit)
+    suite = Suite(name="demo", cases=(Case(id="c1"), Case(id="c2")), execution=Execution(trials=trials))
+    began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),), options=Options(budget_usd=budget))
+    return "\n".join(report("e_1", "ended", stood([began, *map(CaseDone, results)]), drawing()))
+
+
+def test_a_limit_of_cost_says_what_it_cannot_count() -> None:
+    known, unknown = row("c1", 1.0, seen=Observation(cost=0.5)), row("c2", 1.0)
+    assert "counts only what is known" not in limited(known, unknown)
+    assert "counts only what is known" not in limited(known, budget=1.0)
+    assert "The budget of $1.00 counts only what is known: the cost of 1 request is not." in limited(
+        unknown, budget=1.0
+    )
+    assert "cost_limit_usd of the trials counts only what is known" in limited(unknown, limit=1.0)
+
+
+def test_how_many_could_not_be_graded_is_said_with_what_to_do() -> None:
+    text = "\n".join(report("e_1", "ended", standing(row("c1", 1.0), row("c2", None)), drawing()))
+    assert "1 of 2 results could not be graded, so the run has not passed." in text
+    assert "sightline eval run --rerun-failed e_1" in text
+    assert as_json("e_1", "ended", standing(row("c1", 1.0), row("c2", None)), drawing())["not_graded"] == 1

@@ -57,6 +57,10 @@ def test_the_last_words_may_stand_by_themselves() -> None:
     both = read_output(b'{"text": "Paris", "output": [{"role": "assistant", "content": "I think: Paris"}]}')
     assert (both.text, len(both.messages)) == ("Paris", 1)
     assert read_output(b'{"output": "Paris"}').text == "Paris"
+    assert [read_output(data).is_traced for data in (b"Paris", b'{"text": "Paris"}', b'{"output": "Paris"}')] == [
+        False
+    ] * 3
+    assert both.is_traced
 
 
 def test_the_events_of_codex_are_read() -> None:

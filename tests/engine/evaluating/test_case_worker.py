@@ -85,7 +85,11 @@ def test_a_window_leaves_out_what_is_old(tmp_path: Path) -> None:
     async def story(stage: EvalStage, upstream: Upstream) -> None:
         upstream.script = [knows(upstream, SAYS)]
         await stage.run(talk(more="window_size: 1"))
-        assert [each["content"] for each in upstream.seen[2].json()["messages"]] == ["Be brief.", "And again?"]
+        assert [each["content"] for each in upstream.seen[2].json()["messages"]] == [
+            "Be brief.",
+            "Ada",
+            "And again?",
+        ]
 
     play(story, tmp_path)
 

@@ -38,15 +38,25 @@ def test_cases_run_after_those_that_they_depend_on(tmp_path: Path) -> None:
 
 def test_what_depends_on_a_failure_is_skipped_failed_or_run_as_it_says(tmp_path: Path) -> None:
     async def story(stage: EvalStage, upstream: Upstream) -> None:
-        skipped = await stage.run(chain("Milan"), run="e_1")
+        broken = chain().replace("input: Italy?", "input: [{role: user, content: [{type: file, value: gone.md}]}]")
+        skipped = await stage.run(broken, run="e_1")
         assert table(skipped)[0][3:] == ("skipped", "skip", None)
-        assert skipped.results[0].score.reason == "it depends on middle, which did not pass"
-        assert len(upstream.seen) == 2
-        failed = await stage.run(chain("Milan", "on_dependency_failure: fail"), run="e_2")
+        assert skipped.results[0].score.reason == "it depends on middle, which could not be carried out"
+        assert len(upstream.seen) == 1
+        failed = await stage.run(broken.replace("failure: skip", "failure: fail"), run="e_2")
         assert table(failed)[0][3:] == ("quality_failure", "fail", 0.0)
-        run = await stage.run(chain("Milan", "on_dependency_failure: run"), run="e_3")
+        run = await stage.run(broken.replace("failure: skip", "failure: run"), run="e_3")
         assert table(run)[0][3:] == ("ok", "pass", 1.0)
-        assert (stage.told[-1].failed, stage.told[-1].passed) == (1, 2)
+        assert (stage.told[-1].errors, stage.told[-1].passed) == (1, 2)
+
+    play(story, tmp_path)
+
+
+def test_what_depends_on_a_case_that_merely_failed_is_run(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        standing = await stage.run(chain("Milan"))
+        assert verdicts(standing) == {"last": "pass", "middle": "fail", "first": "pass"}
+        assert len(upstream.seen) == 3
 
     play(story, tmp_path)
 

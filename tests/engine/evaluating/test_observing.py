@@ -91,3 +91,12 @@ def test_what_one_round_does_not_tell_is_not_known_of_the_run() -> None:
     spent = Spent(unmeasured=("cost",))
     seen = observed_run(Ended(why="answered", request=Request(), rounds=rounds, spent=spent), "r", choice(), {})
     assert (seen.usage, seen.cost) == (None, None)
+
+
+def test_tokens_that_one_round_does_not_tell_are_not_0() -> None:
+    rounds = (
+        Round(number=1, reply=reply(Text("a")), usage=Usage(output_tokens=2)),
+        Round(number=2, reply=reply(Text("b")), usage=Usage(input_tokens=7, output_tokens=3)),
+    )
+    seen = observed_run(Ended(why="answered", request=Request(), rounds=rounds, spent=Spent()), "r", choice(), {})
+    assert seen.usage == Usage(output_tokens=5)

@@ -27,7 +27,7 @@ def test_the_time_that_is_left_is_told_by_the_rate_of_this_process() -> None:
     standing = Standing(began)
     for trial in (0, 1):
         standing.add(CaseDone(result(trial)))
-    clock, purse = FakeClock(), Purse(0.5)
+    clock, purse = FakeClock(), Purse([0.5, None])
     meter = Meter("e_1", standing, purse, clock.elapsed)
     first = meter.progress()
     assert (first.done, first.of, first.rate, first.left_s, first.passed, first.last) == (2, 10, 0.0, None, 2, None)
@@ -38,5 +38,5 @@ def test_the_time_that_is_left_is_told_by_the_rate_of_this_process() -> None:
         told = meter.add(result(trial, status, verdict))  # type: ignore[arg-type]
     told = meter.add(result(6, "ok", "skip", cached=True))
     assert (told.done, told.failed, told.errors, told.not_graded, told.skipped, told.cached) == (7, 1, 1, 1, 2, 1)
-    assert (told.rate, told.left_s, told.seconds, told.cost) == (2.5, 1.2, 2, 0.5)
+    assert (told.rate, told.left_s, told.seconds, told.cost, told.cost_unknown) == (2.5, 1.2, 2, 0.5, 1)
     assert told.last is not None

@@ -15,7 +15,7 @@ def test_a_suite_is_read_with_its_files_and_knows_its_own_hash(tmp_path: Path) -
     (tmp_path / "evals" / "s.yaml").write_text(text)
     files = SuiteFiles(tmp_path)
     missing = suite_in(files, "evals/s.yaml", {})
-    assert missing.suite is None
+    assert [(each.severity, each.case) for each in missing.problems] == [("error", "a")]
     (tmp_path / "note.md").write_text("hello")
     suite = suite_in(files, "evals/s.yaml", {}).suite
     assert suite is not None

@@ -114,3 +114,15 @@ def test_of_a_conversation_there_is_a_row_for_each_turn_and_one_for_the_whole() 
     free = (Score(name="a", type="contains", verdict="pass", score=1.0, weight=0.0),)
     weightless = row_of(graded(CaseScore(verdict="pass", score=1.0, scores=free, turns=turns[:1])))
     assert weightless["scores"][1]["score"] == 0
+
+
+def test_a_whole_that_could_not_be_graded_is_no_fail_and_no_pass() -> None:
+    passed = Score(name="a", type="contains", verdict="pass", score=1.0)
+    lost = Score(name="b", type="llm-grader", verdict="not_graded", reason="no judge")
+    turn = CaseScore(verdict="pass", score=1.0, scores=(passed,))
+    told = row_of(graded(CaseScore(verdict="not_graded", scores=(passed, lost), turns=(turn,))))
+    whole = told["scores"][-1]
+    assert (whole["name"], whole["score"], whole["verdict"]) == ("conversation", 1.0, "skip")
+    light = Score(name="b", type="llm-grader", verdict="not_graded", weight=0.0)
+    told = row_of(graded(CaseScore(verdict="pass", score=1.0, scores=(passed, light), turns=(turn,))))
+    assert told["scores"][-1]["verdict"] == "pass"

@@ -120,11 +120,18 @@ def test_what_was_spent_stands_in_the_properties_of_the_suite() -> None:
     assert {each.get("name"): each.get("value") for each in root.findall(".//property")} == {
         "target": "a",
         "mean_score": "0.750",
-        "cost_usd": "0.010000",
+        "cost_at_least_usd": "0.010000",
+        "cost_unknown": "1",
         "input_tokens": "10",
-        "output_tokens": "2",
+        "output_tokens_at_least": "2",
+        "output_tokens_unknown": "1",
     }
-    assert [each.get("name") for each in parsed([failed("x")]).findall(".//property")] == ["target"]
+    assert [each.get("name") for each in parsed([failed("x")]).findall(".//property")] == [
+        "target",
+        "cost_unknown",
+        "input_tokens_unknown",
+        "output_tokens_unknown",
+    ]
 
 
 def test_an_answer_of_the_cache_costs_nothing_again() -> None:

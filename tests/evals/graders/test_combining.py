@@ -20,9 +20,13 @@ def score(
         ([score(1.0, 3.0), score(0.5)], "pass", 0.875),
         ([score(1.0), score(0.5, required=0.6)], "fail", 0.0),
         ([score(1.0), score(0.6, required=0.6)], "pass", 0.8),
-        ([score(1.0), score(None)], "pass", 1.0),
-        ([score(1.0), score(None, required=0.8)], "not_graded", None),
-        ([score(0.1, required=0.8), score(None, required=0.8)], "fail", 0.0),
+        ([score(1.0), score(None)], "not_graded", None),
+        ([score(0.0), score(None)], "not_graded", None),
+        ([score(1.0), score(None, 0.0)], "pass", 1.0),
+        ([score(1.0), score(None, 0.0, required=0.8)], "not_graded", None),
+        ([score(1.0), score(None, 0.0, required=0.0)], "not_graded", None),
+        ([score(0.1, required=0.8), score(None, required=0.8)], "not_graded", None),
+        ([score(None, 0.0)], "skip", None),
         ([score(None)], "not_graded", None),
         ([score(None), score(None, verdict="skip")], "not_graded", None),
         ([score(None, verdict="skip")], "skip", None),
@@ -38,8 +42,11 @@ def test_what_graders_say_together(scores: list[Score], verdict: str, value: flo
 
 
 def test_the_reason_names_who_could_not_tell() -> None:
-    assert combined([score(1.0), score(None)], 0.8).reason == "left out: g: why"
+    assert combined([score(1.0), score(None, 0.0)], 0.8).reason == "left out: g: why"
+    assert combined([score(None, 0.0)], 0.8).reason == "no grader has any weight; left out: g: why"
     assert combined([score(None)], 0.8).reason == "g: why"
+    assert combined([score(None), score(0.1, required=0.5)], 0.8).reason == "g: why; required and not reached: g"
+    assert combined([], 0.8).reason == "there is nothing to grade it by"
     assert combined([score(0.1, required=0.5)], 0.8).reason == "required and not reached: g"
 
 
@@ -52,4 +59,6 @@ def test_a_score_is_from_0_to_1_and_a_case_passes_only_with_one(scores: list[Sco
     found = combined(scores, threshold)
     assert (found.score is not None) is (found.verdict in ("pass", "fail"))
     assert found.score is None or 0 <= found.score <= 1
-    assert found.verdict != "pass" or all(each.score is not None for each in scores if each.required is not None)
+    counting = [each for each in scores if each.weight or each.required is not None]
+    assert found.verdict != "pass" or all(each.score is not None for each in counting)
+    assert (found.verdict == "not_graded") is any(each.score is None for each in counting)

@@ -42,13 +42,28 @@ def test_composites_nest_and_a_grader_within_may_be_negated() -> None:
 
 
 @pytest.mark.parametrize("aggregator", [{"type": "weighted_average"}, {"type": "threshold", "threshold": 0.5}])
-def test_a_grader_that_could_not_tell_is_left_out_unless_it_is_required(aggregator: Json) -> None:
-    score = seen(built(YES, ASK, aggregator=aggregator), "Paris", answers=[BROKEN]).score
+def test_a_grader_that_could_not_run_leaves_nothing_graded_unless_it_has_no_weight(aggregator: Json) -> None:
+    for ask in (ASK, {**ASK, "required": True}, {**ASK, "required": True, "weight": 0}):
+        score = seen(built(YES, ask, aggregator=aggregator), "Paris", answers=[BROKEN]).score
+        assert (score.verdict, score.reason) == ("not_graded", "ask: the judge failed: nobody is there")
+        assert [each.verdict for each in score.scores] == ["pass", "not_graded"]
+    score = seen(built(YES, {**ASK, "weight": 0}, aggregator=aggregator), "Paris", answers=[BROKEN]).score
     assert (score.score, score.reason) == (1.0, "not graded, and left out: ask")
-    required = built(YES, {**ASK, "required": True}, aggregator=aggregator)
-    score = seen(required, "Paris", answers=[BROKEN]).score
-    assert (score.verdict, score.reason) == ("not_graded", "ask: the judge failed: nobody is there")
-    assert seen(built(ASK, aggregator=aggregator), "Paris", answers=[BROKEN]).score.verdict == "not_graded"
+
+
+def test_the_weights_of_the_aggregator_say_who_counts() -> None:
+    light: Json = {"type": "weighted_average", "weights": {"ask": 0}}
+    assert seen(built(YES, ASK, aggregator=light), "Paris", answers=[BROKEN]).score.score == 1.0
+    heavy: Json = {"type": "weighted_average", "weights": {"ask": 1}}
+    heard = seen(built(YES, {**ASK, "weight": 0}, aggregator=heavy), "Paris", answers=[BROKEN]).score
+    assert heard.verdict == "not_graded"
+
+
+def test_a_member_without_weight_is_not_counted() -> None:
+    count: Json = {"type": "threshold", "threshold": 1}
+    score = seen(built(YES, {**NO, "weight": 0}, aggregator=count), "Paris").score
+    assert (score.score, score.verdict) == (1.0, "pass")
+    assert seen(built({**YES, "weight": 0}, aggregator=count), "Paris").score.verdict == "not_graded"
 
 
 @pytest.mark.parametrize("aggregator", [{"type": "weighted_average"}, {"type": "threshold", "threshold": 0.1}])
@@ -59,11 +74,15 @@ def test_a_required_grader_within_that_fails_leaves_nothing(aggregator: Json) ->
 
 def test_graders_without_weight_say_nothing() -> None:
     score = seen(built({**YES, "weight": 0}), "Paris").score
-    assert (score.verdict, score.reason) == ("not_graded", "none of the graders that could tell has any weight")
+    assert (score.verdict, score.reason) == ("not_graded", "none of the graders within has any weight")
 
 
 def test_a_command_may_decide() -> None:
     grader = built(YES, ASK, aggregator={"type": "code_grader", "path": "node decide.js", "cwd": "tools"})
+    assert seen(grader, "Paris", answers=[BROKEN]).score.verdict == "not_graded"
+    grader = built(
+        YES, {**ASK, "weight": 0}, aggregator={"type": "code_grader", "path": "node decide.js", "cwd": "tools"}
+    )
     result = seen(grader, "Paris", answers=[BROKEN, Executed(code=0, stdout=b'{"score": 0.9, "verdict": "fail"}')])
     step = result.steps[1]
     assert isinstance(step, Execute)
@@ -111,7 +130,7 @@ def test_what_is_wrong_is_told_with_its_path() -> None:
     assert told(spec("composite")) == [("assertions", "assertions is missing")]
     assert told(built()) == [("assertions", "no grader is given")]
     assert told(built({"type": "contians"}, 5)) == [
-        ("assertions[1]", "a grader or a text is expected, not 5"),
+        ("assertions[1]", "a grader has to be a mapping, and this is a number"),
         ("assertions[0].type", "there is no grader 'contians'"),
     ]
     assert told(built({"type": "contains"})) == [("assertions[0].value", "value is missing")]

@@ -24,7 +24,7 @@ PART = st.floats(0, 1)
 SPECS = st.builds(
     GraderSpec,
     type=st.just("contains"),
-    required=st.none() | PART,
+    required=st.none() | st.booleans() | PART,
     min_score=st.none() | PART,
     negate=st.booleans(),
 )
@@ -63,9 +63,11 @@ def test_what_adding_up_fractions_loses_does_not_fail_an_answer() -> None:
         ({"min_score": 0.5}, None),
         ({"required": 0.7}, 0.7),
         ({"required": 0.7, "min_score": 0.5}, 0.5),
-        ({"required": 0.0}, 0.9),
+        ({"required": 0.0}, 0.0),
+        ({"required": True}, 0.9),
+        ({"required": True, "min_score": 0.0}, 0.0),
+        ({"required": False}, None),
     ],
-    ids=["nothing", "own floor only", "a score", "the floor is stated", "as the case"],
 )
 def test_what_a_case_needs_of_a_grader(settings: dict[str, float], floor: float | None) -> None:
     assert floor_of(plain(**settings), 0.9) == floor

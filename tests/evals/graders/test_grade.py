@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.graders.grade import check_graders, grade
+from sightline.evals.graders.grade import check_graders, grade, prepare
 from sightline.evals.graders.steps import Judge
 from sightline.evals.graders.subject import Grading
 from sightline.evals.observation import Observation
@@ -19,15 +19,22 @@ def test_a_case_is_graded_by_all_its_graders_in_turn() -> None:
 
 def test_an_answer_that_did_not_come_about_is_not_graded_and_nothing_is_asked() -> None:
     observation = Observation(error="429 for an hour", error_code="rate_limited")
-    score, steps = driven(grade([CONTAINS, spec("llm-grader")], observation, Grading()), [])
+    score, steps = driven(grade(prepare([CONTAINS, spec("llm-grader")]), observation, Grading()), [])
     assert (score.verdict, score.score, steps) == ("not_graded", None, [])
     assert score.reason == "there is no answer: 429 for an hour"
 
 
-def test_a_required_grader_that_could_not_tell_leaves_the_case_not_graded() -> None:
-    judge = spec("llm-grader", required=0.8)
-    assert case([CONTAINS, judge], "Paris", answers=[BROKEN]).verdict == "not_graded"
-    assert case([CONTAINS, spec("llm-grader")], "Paris", answers=[BROKEN]).verdict == "pass"
+def test_a_grader_that_could_not_run_leaves_the_case_not_graded_unless_it_has_no_weight() -> None:
+    for judge in (spec("llm-grader"), spec("llm-grader", required=True), spec("llm-grader", weight=0.0, required=0.0)):
+        assert case([CONTAINS, judge], "Paris", answers=[BROKEN]).verdict == "not_graded"
+    assert case([CONTAINS, spec("llm-grader", weight=0.0)], "Paris", answers=[BROKEN]).verdict == "pass"
+
+
+def test_graders_are_read_once_and_used_for_every_trial() -> None:
+    graders = prepare([CONTAINS])
+    for text, verdict in (("Paris", "pass"), ("Rome", "fail"), ("Paris", "pass")):
+        score, _ = driven(grade(graders, Observation(text=text), Grading()), [])
+        assert score.verdict == verdict
 
 
 def test_the_threshold_is_that_of_the_case() -> None:

@@ -43,3 +43,11 @@ def test_what_is_not_known_is_not_graded() -> None:
 
 def test_a_limit_has_to_be_given() -> None:
     assert told(spec("execution-metrics", exploration_tolerance=0.1)) == [("", "no limit is given")]
+
+
+def test_what_is_not_known_of_a_program_is_not_0() -> None:
+    for limit in ({"max_tool_calls": 3}, {"max_llm_calls": 3}, {"target_exploration_ratio": 0}):
+        score = seen(spec("execution-metrics", **limit), Observation(is_traced=False, seconds=1.0)).score
+        assert (score.verdict, score.reason[:10]) == ("not_graded", "not known:")
+    timed = spec("execution-metrics", max_duration_ms=2000)
+    assert seen(timed, Observation(is_traced=False, seconds=1.0)).score.verdict == "pass"

@@ -1,3 +1,4 @@
+from sightline.evals.graders.conversation import as_one
 from sightline.evals.graders.payload import asserted_of, payload_of
 from sightline.evals.graders.subject import Grading, Subject
 from sightline.evals.observation import Observation, ToolUse
@@ -58,7 +59,8 @@ def test_a_command_is_told_what_agentvs_graders_read() -> None:
 
 
 def test_messages_carry_calls_with_what_came_of_them() -> None:
-    first, result, last = payload()["messages"]
+    asked, first, result, last = payload()["messages"]
+    assert asked == {"role": "user", "content": "weather?"}
     assert first == {
         "role": "assistant",
         "content": "I look.",
@@ -165,9 +167,35 @@ def test_nothing_stands_in_it_that_agentvs_sdk_would_refuse() -> None:
     assert told["expected_output"] == [{"role": "assistant", "content": "[1,2]"}]
     assert told["trace"]["events"] == [
         {
-            "event_id": "tool-0",
+            "event_id": "message-0",
+            "type": "message",
+            "message": {"role": "system", "content": "Be brief."},
             "ordinal": 0,
+        },
+        {
+            "event_id": "tool-0",
             "type": "tool_call",
             "tool": {"name": "search", "call_id": "1", "input": {"q": 1}, "output": "x", "status": "ok"},
-        }
+            "ordinal": 1,
+        },
     ]
+
+
+def test_the_trace_holds_the_input_and_everything_after_it_in_order() -> None:
+    told = payload()
+    assert told["trace"]["messages"] == told["messages"]
+    assert [(each["type"], each["event_id"], each.get("parent_event_id")) for each in told["trace"]["events"]] == [
+        ("message", "message-0", None),
+        ("message", "message-1", None),
+        ("tool_call", "message-1-tool-0", "message-1"),
+        ("message", "message-2", None),
+        ("message", "message-3", None),
+        ("tool_call", "tool-0", None),
+        ("final_response", "final-response", "message-3"),
+    ]
+    assert [each["ordinal"] for each in told["trace"]["events"]] == list(range(7))
+
+
+def test_a_whole_conversation_holds_its_input_once() -> None:
+    turn = Observation(asked=(message("user", "hi"),), messages=(message("assistant", "Hello."),))
+    assert [each["role"] for each in payload(as_one([turn]))["messages"]] == ["user", "assistant"]

@@ -5,7 +5,7 @@ from sightline.evals.graders.registry import GRADERS
 from sightline.evals.graders.subject import Grading, Subject
 from sightline.evals.observation import Observation
 from sightline.evals.suite import GraderSpec
-from tests.grading_stage import driven, problems, spec, told
+from tests.grading_stage import driven, problems, spec
 
 
 @pytest.mark.parametrize(
@@ -22,18 +22,10 @@ def test_a_type_that_is_not_known_is_told_with_the_nearest(kind: str, suggestion
 
 
 def test_a_grader_that_cannot_be_run_has_not_graded() -> None:
-    for wrong in (spec("contians"), spec("contains"), spec("contains", value="x", weight=-1.0)):
+    for wrong in (spec("contians"), spec("contains")):
         score, _ = driven(graded(ready(wrong, "assertions[0]", GRADERS), Subject(Observation(), Grading())), [])
         assert score.verdict == "not_graded"
         assert score.reason.startswith("it cannot be run: assertions[0].")
-
-
-def test_what_is_common_to_all_is_checked() -> None:
-    assert told(spec("contains", value="x", weight=-1.0, required=2.0, min_score=-0.5)) == [
-        ("weight", "-1 is not at least 0"),
-        ("required", "2 is not from 0 to 1"),
-        ("min_score", "-0.5 is not from 0 to 1"),
-    ]
 
 
 def test_a_grader_without_a_name_is_named_for_what_it_looks_for() -> None:

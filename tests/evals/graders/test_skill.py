@@ -1,5 +1,6 @@
 import pytest
 
+from sightline.evals.graders.limits import UNTRACED
 from sightline.evals.observation import Observation, ToolUse
 from tests.grading_stage import seen, spec, told
 
@@ -29,3 +30,9 @@ def test_what_was_looked_through_is_told() -> None:
 
 def test_a_skill_has_to_be_named() -> None:
     assert told(spec("skill-trigger")) == [("skill", "skill is missing")]
+
+
+def test_a_program_that_tells_only_its_last_words_may_have_used_it() -> None:
+    for wanted in (True, False):
+        score = seen(spec("skill-trigger", skill="pdf", should_trigger=wanted), Observation(is_traced=False)).score
+        assert (score.verdict, score.reason) == ("not_graded", UNTRACED)

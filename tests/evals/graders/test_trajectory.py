@@ -150,3 +150,9 @@ def test_what_is_wrong_is_told_with_its_path() -> None:
     assert told(spec("tool-trajectory", mode="subset", expected=[{"tool": "a", "max_duration_ms": 1}])) == [
         ("expected", "subset does not look at max_duration_ms")
     ]
+
+
+def test_calls_that_are_not_known_are_not_none() -> None:
+    expected = spec("tool-trajectory", mode="subset", expected=[{"tool": "search"}])
+    assert seen(expected, Observation()).score.verdict == "pass"
+    assert seen(expected, Observation(is_traced=False)).score.verdict == "not_graded"

@@ -56,7 +56,7 @@ def problem(text: str | bytes, files: Mapping[str, bytes] | None = None, **more:
     reading = read(text, files, **more)  # type: ignore[arg-type]
     assert len(reading.problems) == 1, [told(each) for each in reading.problems]
     if reading.problems[0].severity == "error":
-        assert reading.suite is None
+        assert (reading.suite is None) is not bool(reading.problems[0].case)
     return reading.problems[0]
 
 

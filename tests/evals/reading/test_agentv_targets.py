@@ -145,6 +145,25 @@ def test_what_cannot_be_asked_is_told_with_what_can() -> None:
     assert "Write provider:" in target("model: m").problems[0].suggestion
 
 
+@pytest.mark.parametrize(
+    ("provider", "instead"),
+    [
+        ("vscode", "provider: cli"),
+        ("vscode-insiders", "provider: cli"),
+        ("copilot-cli", "command: copilot -s -p {PROMPT}"),
+        ("pi-cli", "command: pi -p {PROMPT}"),
+        ("replay", 'replay = "session:…"'),
+        ("transcript", "sightline eval make"),
+        ("agentv", "provider: openai"),
+        ("cc-mirror", "provider: claude"),
+    ],
+)
+def test_a_provider_that_is_not_asked_here_says_what_to_use_instead(provider: str, instead: str) -> None:
+    (problem,) = target(f"provider: {provider}").problems
+    assert problem.message == f'"{provider}" cannot be asked here'
+    assert instead in problem.suggestion
+
+
 def test_what_is_not_acted_on_is_told_and_is_no_mistake() -> None:
     found = target("provider: mock\nresponse: Yes.\nfallback_targets: [a]")
     assert found.spec is not None

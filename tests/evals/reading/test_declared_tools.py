@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool
-from tests.evals.reading.stage import case, one, problem
+from tests.evals.reading.stage import case, one, problem, read
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 WEATHER = FunctionTool(name="weather", description="Tells it.", schema=SCHEMA)
@@ -57,3 +57,11 @@ def test_what_is_no_tool_is_refused_at_its_place(written: str, words: str, colum
 def test_a_file_that_cannot_be_read_is_told_at_its_own_place() -> None:
     found = problem(one("input: x\ntools: t.json"), {"suites/t.json": b"[{"})
     assert found.place.file == "suites/t.json"
+
+
+def test_a_file_that_is_missing_is_an_error_of_its_case() -> None:
+    reading = read(one("input: x\ntools: nowhere.json"))
+    assert [(each.severity, each.case) for each in reading.problems] == [("error", "one")]
+    assert reading.suite is not None
+    assert [each.missing for each in reading.suite.cases] == ["nowhere.json"]
+    assert case("input: x\ntools: []").tools == ()

@@ -23,7 +23,8 @@ def test_a_file_is_found_beside_the_suite_first_and_then_above() -> None:
 def test_a_file_that_is_nowhere_is_an_error_at_every_place_that_names_it() -> None:
     body = "input:\n" + "  - {role: user, content: [{type: file, value: f.md}]}\n" * 2
     reading = read(one(body))
-    assert reading.suite is None
+    assert reading.suite is not None  # the other cases can be run
+    assert [each.case for each in reading.problems] == ["one", "one"]
     assert [each.place.line for each in reading.problems] == [5, 6]
     assert reading.problems[0].message == 'there is no file "f.md"'
     assert reading.problems[0].path == "tests[0]"
@@ -31,7 +32,9 @@ def test_a_file_that_is_nowhere_is_an_error_at_every_place_that_names_it() -> No
 
 
 def test_a_path_that_leads_out_is_an_error() -> None:
-    (found,) = read(one(BODY % "../../../f.md")).problems
+    reading = read(one(BODY % "../../../f.md"))
+    (found,) = reading.problems
+    assert (reading.suite, found.case) == (None, "")
     assert found.message == 'the path "../../../f.md" leads out of the folder'
 
 

@@ -1,6 +1,10 @@
+import msgspec
 import pytest
 
 from sightline.evals.place import Place
+from sightline.evals.reading.findings import Findings
+from sightline.evals.reading.grader_specs import read_list
+from sightline.evals.reading.node import node_of
 from sightline.evals.suite import GraderSpec
 from tests.evals.reading.stage import FILE, case, messages_of, read
 
@@ -40,17 +44,31 @@ def test_the_rubric_of_a_turn_weighs_as_much_as_any_other_grader() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "score"),
+    ("written", "floors"),
     [
-        ("required: true", 0.8),
-        ("required: true, min_score: 0.6", 0.6),
-        ("required: 0.3", 0.3),
-        ("required: false", None),
-        ("weight: 1", None),
+        ("required: true", (True, None)),
+        ("required: true, min_score: 0.6", (True, 0.6)),
+        ("required: 0.3", (0.3, None)),
+        ("required: 0", (0.0, None)),
+        ("min_score: 0", (None, 0.0)),
+        ("required: false", (None, None)),
+        ("weight: 1", (None, None)),
     ],
 )
-def test_required_is_a_score(written: str, score: float | None) -> None:
-    assert graders(f"[{{type: is-json, {written}}}]")[0].required == score
+def test_what_is_required_reads_the_same_at_every_level(written: str, floors: tuple[object, object]) -> None:
+    (spec,) = graders(f"[{{type: is-json, {written}}}]")
+    assert (spec.required, spec.min_score) == floors
+    assert type(spec.required) is type(floors[0])  # 0 is not false
+    (holder,) = graders(f"[{{type: composite, assertions: [{{type: is-json, {written}}}]}}]")
+    (inside,) = read_list(node_of(holder.config["assertions"], holder.place, ()), "assertions", Findings())
+    assert (inside.required, inside.min_score, type(inside.required)) == (*floors, type(floors[0]))
+
+
+def test_a_spec_keeps_its_floors_in_a_log() -> None:
+    for required in (None, True, 0.0, 1.0):
+        spec = GraderSpec(type="is-json", required=required, min_score=0.0)
+        again = msgspec.json.decode(msgspec.json.encode(spec), type=GraderSpec)
+        assert (again, type(again.required)) == (spec, type(required))
 
 
 @pytest.mark.parametrize(

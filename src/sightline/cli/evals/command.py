@@ -44,6 +44,7 @@ def _add_run(commands: Commands) -> None:
     command.add_argument("--tag", action="append", default=[], metavar="TAG", help="only cases with one of these tags")
     command.add_argument("--exclude-tag", action="append", default=[], metavar="TAG", help="no cases with this tag")
     command.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases with such ids")
+    _add_file_form(command)
     caching = command.add_mutually_exclusive_group()
     caching.add_argument("--cache", action="store_true", default=None, help="take answers to the same request again")
     caching.add_argument("--no-cache", dest="cache", action="store_false", help="ask everything anew")
@@ -79,6 +80,7 @@ def _add_preview(commands: Commands) -> None:
     command.add_argument("suite", metavar="SUITE", help="a file")
     command.add_argument("case", metavar="CASE", help="the id of a case")
     command.add_argument("--target", default="", metavar="T", help="a target or model (default: as in `eval run`)")
+    _add_file_form(command)
     command.add_argument(
         "--as", dest="form", choices=("wire", "flat", "messages"), help="only this, on stdout (default: all of it)"
     )
@@ -145,6 +147,14 @@ def _add_making(command: argparse.ArgumentParser) -> None:
     command.add_argument("--name", default="", metavar="ID", help="the id of the case")
     command.add_argument("--from-turn", type=count, metavar="K", help="hold the conversation live from turn K on")
     command.add_argument("--to", default="", metavar="FILE", help="append it to this suite (default: stdout)")
+
+
+def _add_file_form(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--file-form",
+        choices=("xml", "seed"),
+        help='how files stand in a prompt: <file path="…"> (xml, the default), or === path === (seed)',
+    )
 
 
 def _add_targets(command: argparse.ArgumentParser) -> None:

@@ -7,8 +7,9 @@ from sightline.build.eval_targets import Answering
 from sightline.build.evaluating import open_evaluation
 from sightline.cli.evals.suites import Named
 from sightline.cli.evals.table import table
-from sightline.cli.terminal import write
+from sightline.cli.terminal import harmless, write
 from sightline.engine.evaluating.evaluation import Evaluation, Preview
+from sightline.errors import Fault
 from sightline.evals.options import Options, trials_of
 from sightline.evals.selection import selected, targets_of
 from sightline.evals.suite import Case, Suite
@@ -19,16 +20,23 @@ _HEAD = ("CASE", "TARGET", "TRIALS", "TURNS", "TOKENS", "REQUEST")
 _RIGHT = frozenset({2, 3, 4})
 
 
-def dry_run(each: Named, suite: Suite, answering: Answering, options: Options, arguments: argparse.Namespace) -> None:
-    """Print it. A case that could not be sent is a fault."""
+def dry_run(each: Named, suite: Suite, answering: Answering, options: Options, arguments: argparse.Namespace) -> bool:
+    """Print it, and return whether every case can be sent. One that cannot be says why, in place of its hash."""
     rows = asyncio.run(_rows(each, suite, answering, options, arguments))
+    are_sendable = not any(row["error"] for row in rows)
     if arguments.json:
         write(b"".join(encode(row) + b"\n" for row in rows))
-        return
-    cells = [[str(row.get(name.lower(), "") or "") for name in _HEAD] for row in rows]
+        return are_sendable
+    cells = [[_cell(row, name) for name in _HEAD] for row in rows]
     lines = table([_HEAD, *cells], right=_RIGHT)
     lines += ["", f"{len(rows)} rows, and nothing was sent. Judges and tools come on top of this."]
     write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+    return are_sendable
+
+
+def _cell(row: JsonObject, name: str) -> str:
+    value = row["error"] if name == "REQUEST" and row["error"] else row[name.lower()]
+    return "" if value is None else harmless(str(value))
 
 
 async def _rows(
@@ -41,13 +49,17 @@ async def _rows(
     ) as evaluation:
         for case in selected(suite, options):
             for name in targets_of(case, tuple(specs), options):
-                preview = evaluation.preview(suite, case.id, specs[name], options)
+                preview: Preview | Fault
+                try:
+                    preview = evaluation.preview(suite, case.id, specs[name], options)
+                except Fault as fault:
+                    preview = fault
                 rows.append(_row(case, name, trials_of(case, suite, options), preview, evaluation))
     return rows
 
 
-def _row(case: Case, target: str, trials: int, preview: Preview, evaluation: Evaluation) -> JsonObject:
-    prepared = preview.prepared
+def _row(case: Case, target: str, trials: int, preview: Preview | Fault, evaluation: Evaluation) -> JsonObject:
+    prepared = None if isinstance(preview, Fault) else preview.prepared
     return {
         "case": case.id,
         "target": target,
@@ -55,4 +67,5 @@ def _row(case: Case, target: str, trials: int, preview: Preview, evaluation: Eva
         "turns": len(case.turns) or 1,
         "tokens": None if prepared is None else evaluation.engine.estimate(prepared).tokens,
         "request": "" if prepared is None else prepared.sha256[:16],
+        "error": preview.message if isinstance(preview, Fault) else None,
     }

@@ -1,18 +1,25 @@
 """`sightline eval import`: a suite in our form, of a promptfoo file or of exchanges on record."""
 
 import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sightline.build.configured import configuration
+from sightline.build.eval_targets import own_provider_name
+from sightline.catalog.choose import choose
 from sightline.cli.evals import making
 from sightline.cli.evals.suites import tell_problems
-from sightline.cli.terminal import read, write
+from sightline.cli.terminal import read, say, write
+from sightline.engine.evaluating.suite_files import SuiteFiles
+from sightline.engine.evaluating.suite_reading import brought
 from sightline.errors import Code, Fault
 from sightline.evals.place import Problem
 from sightline.evals.reading.findings import Findings
 from sightline.evals.reading.promptfoo import as_suite, is_promptfoo
 from sightline.evals.reading.yaml_text import read_yaml
 from sightline.evals.reading.yaml_written import written
+from sightline.evals.target import SuiteTarget
+from sightline.wire.jsontext import encode
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -24,7 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
         return making.run(arguments)
     if others:
         raise Fault(Code.USAGE, "one file is imported at a time", hint="Name one.")
-    text = suite_of(read(first), first)
+    text, targets = suite_of(read(first), first)
+    for line in _tables(targets, arguments):
+        say(line)
     if arguments.to:
         making.append(text, arguments.to, configuration(arguments.config))
     else:
@@ -32,8 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def suite_of(data: bytes, file: str) -> str:
-    """A promptfoo file as a suite. What has no counterpart is told, and ends the command."""
+def suite_of(data: bytes, file: str) -> tuple[str, tuple[SuiteTarget, ...]]:
+    """A promptfoo file as a suite, and the targets that it describes. What has no counterpart is told, and ends the
+    command."""
     document = read_yaml(data, file)
     if isinstance(document, Problem):
         raise Fault(Code.USAGE, f"{document.place}: {document.message}", hint=document.suggestion)
@@ -41,9 +51,40 @@ def suite_of(data: bytes, file: str) -> str:
         hint = "It has neither prompts nor providers. A suite of AgentV's runs as it is."
         raise Fault(Code.USAGE, f"{file} is no promptfoo file", hint=hint)
     findings = Findings()
-    suite = as_suite(document, findings)
+    place = Path(file).resolve()
+    suite, targets = brought(as_suite(document, place.name, findings), SuiteFiles(place.parent))
     tell_problems(findings.problems)
     if findings.has_errors:
         raise Fault(Code.USAGE, f"{file} cannot be imported whole", hint="Correct what is said above.")
     head, lines = written(suite.json)
-    return "\n".join([*([head] if head else []), *(line.removeprefix("  ") for line in lines)]) + "\n"
+    return "\n".join([*([head] if head else []), *(line.removeprefix("  ") for line in lines)]) + "\n", targets
+
+
+def _tables(targets: Sequence[SuiteTarget], arguments: argparse.Namespace) -> Iterator[str]:
+    """The providers of a file that a suite cannot hold, as tables of the configuration."""
+    if not targets:
+        return
+    loaded = configuration(arguments.config)
+    yield "note: these targets belong in the configuration (sightline.toml)"
+    for target in targets:
+        model = target.model
+        if target.has_own_provider:
+            choice = choose(loaded.catalog, model, has_key=loaded.has_key)
+            provider, name = target.provider(choice.provider), own_provider_name(target)
+            model = f"{name}/{choice.model}"
+            yield f"[providers.{_quoted(name)}]"
+            yield f'dialect = "{provider.dialect}"'
+            yield f"base_url = {_quoted(provider.base_url)}"
+            yield from [f"key_env = {_quoted(provider.key_env)}"] if provider.key_env else []
+            pairs = ", ".join(f"{_quoted(key)} = {_quoted(value)}" for key, value in provider.headers.items())
+            yield from [f"headers = {{ {pairs} }}"] if pairs else []
+        yield f"[evals.targets.{_quoted(target.name)}]"
+        yield f"model = {_quoted(model)}"
+        for field in ("temperature", "top_p", "seed", "max_tokens", "effort"):
+            value = getattr(target, field)
+            if value is not None:
+                yield f"{field} = {_quoted(value) if isinstance(value, str) else value}"
+
+
+def _quoted(text: str) -> str:
+    return encode(text).decode()

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         async with open_evaluation(
             answering.loaded, arguments.data, named.root, store=arguments.store, apart=True
         ) as evaluation:
-            return evaluation.preview(suite, arguments.case, spec, Options())
+            return evaluation.preview(suite, arguments.case, spec, Options(file_form=arguments.file_form))
 
     preview = asyncio.run(previewed())
     write(_shown(preview, spec, arguments.form))

@@ -63,12 +63,19 @@ def line_of(progress: Progress) -> str:
         )
         if count
     ]
-    spent = [money(progress.cost)] if progress.cost else []
+    spent = list(filter(None, [_spent(progress)]))
     pace = [f"{progress.rate:.1f}/s"] if progress.rate else []
     left = [f"{clock_time(progress.left_s)} left"] if progress.left_s and progress.done < progress.of else []
     told = ", ".join(counts)
     parts = [f"{progress.done}/{progress.of}", *([told] if told else []), *pace, *spent, *left]
     return f"[{'#' * filled}{'-' * (_BAR - filled)}] {'  '.join(parts)}"
+
+
+def _spent(progress: Progress) -> str:
+    known = money(progress.cost) if progress.cost else ""
+    if not progress.cost_unknown:
+        return known
+    return f"{known} + {progress.cost_unknown} unknown" if known else f"{progress.cost_unknown} of unknown cost"
 
 
 def clock_time(seconds: float) -> str:

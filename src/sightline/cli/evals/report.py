@@ -8,6 +8,7 @@ from sightline.cli.folding import clipped
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money
 from sightline.engine.evaluating.past_evals import State
+from sightline.evals.options import budget_of, cost_limit_of
 from sightline.evals.place import Place
 from sightline.evals.result import Result
 from sightline.evals.score import Score
@@ -15,7 +16,7 @@ from sightline.evals.standing import Standing, has_passed
 from sightline.evals.statistics.bootstrap import Draw
 from sightline.evals.statistics.interval import Interval
 from sightline.evals.statistics.sentences import counted, number
-from sightline.evals.summary import Amount, TargetSummary, summarized
+from sightline.evals.summary import Amount, TargetSummary, amount_of, costs_of, summarized
 from sightline.evals.tally import measured
 from sightline.model.json import Json, JsonObject
 
@@ -39,6 +40,11 @@ def report(run: str, state: State, standing: Standing, draw: Draw) -> list[str]:
         lines += table([_HEAD, *(_row(each) for each in summaries)], right=_RIGHT)
     for each in summaries:
         lines += _said(each, is_one_of_many=len(summaries) > 1)
+    lines += _said_of_budget(standing)
+    if ungraded := ungraded_count(standing):
+        of = counted(standing.done, "result")
+        lines += ["", f"{ungraded} of {of} could not be graded, so the run has not passed."]
+        lines += [f"Once the cause is fixed, run them again: sightline eval run --rerun-failed {run}"]
     lines += _troubles(run, standing)
     if state != "ended":
         why = {"running": "It is under way.", "stopped": "It was stopped.", "interrupted": "Its process ended."}[state]
@@ -64,6 +70,8 @@ def as_json(run: str, state: State, standing: Standing, draw: Draw) -> JsonObjec
         "results": standing.done,
         "of": len(standing.keys),
         "passed": is_passed(standing),
+        "not_graded": ungraded_count(standing),
+        "budget_usd": budget_of(began.suite, began.options),
         "targets": in_full(summarized(standing.results, draw)),
         "failed": [_brief(result) for result in standing.results if not has_passed(result)],
     }
@@ -72,6 +80,23 @@ def as_json(run: str, state: State, standing: Standing, draw: Draw) -> JsonObjec
 def is_passed(standing: Standing) -> bool:
     """Whether everything was run and went well."""
     return not standing.left and not standing.failed
+
+
+def _said_of_budget(standing: Standing) -> list[str]:
+    """What a limit of cost leaves out."""
+    suite = standing.began.suite
+    budget = budget_of(suite, standing.began.options)
+    has_limits = any(cost_limit_of(case, suite) is not None for case in suite.cases)
+    unknown = amount_of(cost for result in standing.results for cost in costs_of(result)).unknown
+    if not unknown or (budget is None and not has_limits):
+        return []
+    limit = "cost_limit_usd of the trials" if budget is None else f"The budget of {money(budget)}"
+    return ["", f"{limit} counts only what is known: the cost of {counted(unknown, 'request')} is not."]
+
+
+def ungraded_count(standing: Standing) -> int:
+    """How many answers a grader that counts could not say anything about."""
+    return sum(measured(result) == "not_graded" for result in standing.results)
 
 
 def _brief(result: Result) -> Json:
@@ -98,8 +123,6 @@ def _row(summary: TargetSummary) -> tuple[str, ...]:
     if mean is not None and mean.error is not None:
         score += f" ± {number(mean.error)}"
     interval = None if mean is None else mean.interval
-    tokens = summary.input_tokens.total + summary.output_tokens.total
-    is_counted = bool(summary.input_tokens.known or summary.output_tokens.known)
     return (
         summary.target,
         f"{summary.passed}/{graded}",
@@ -108,7 +131,7 @@ def _row(summary: TargetSummary) -> tuple[str, ...]:
         _DASH if interval is None else " to ".join(map(number, _within(interval))),
         str(len(summary.errors)),
         str(len(summary.not_graded)),
-        f"{tokens:,.0f}" if is_counted else _DASH,
+        _tokens(summary.input_tokens, summary.output_tokens),
         _cost(summary.cost, summary.grading_cost),
         _DASH if summary.seconds is None else f"{summary.seconds.median:.2f} s",
     )
@@ -120,10 +143,18 @@ def _within(interval: Interval) -> tuple[float, float]:
 
 
 def _cost(answers: Amount, grading: Amount) -> str:
-    if not answers.known and not grading.known:
+    unknown = answers.unknown + grading.unknown
+    if unknown and not answers.known and not grading.known:
+        return "unknown"
+    text = money(answers.at_least + grading.at_least)
+    return f"{text} + {unknown} unknown" if unknown else text
+
+
+def _tokens(*amounts: Amount) -> str:
+    if not any(each.known for each in amounts):
         return _DASH
-    text = money(answers.total + grading.total)
-    return f"{text} + ?" if answers.unknown or grading.unknown else text
+    text = f"{sum(each.at_least for each in amounts):,.0f}"
+    return text if all(each.total is not None for each in amounts) else f"{text} + ?"
 
 
 def _said(summary: TargetSummary, *, is_one_of_many: bool) -> Iterator[str]:

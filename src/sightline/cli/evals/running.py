@@ -46,9 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _guarded(_Command(arguments, exports), lambda command: command.again(loaded))
     plans = _planned([(each, each.sound()) for each in named(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
-        for plan in plans:
-            dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments)
-        return 0
+        are_sendable = [dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments) for plan in plans]
+        return 0 if all(are_sendable) else EXIT_FAILED
     exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
     exports.check()
     return _guarded(_Command(arguments, exports), lambda command: command.anew(plans))
@@ -79,10 +78,18 @@ def _planned(wanted: Sequence[tuple[Named, Suite]], arguments: argparse.Namespac
         else:
             if budget_of(suite, options) is not None:
                 answering.check_prices()
+                _tell_unpriced(answering)
             plans.append(_Plan(each, suite, answering, options))
     if nothing is not None and not plans:
         raise nothing
     return plans
+
+
+def _tell_unpriced(answering: Answering) -> None:
+    """Say which targets a budget can count only by their own word."""
+    for spec in answering.targets:
+        if spec.kind == "cli":
+            say(f"note: {spec.name} is a program; the budget counts the costs that it reports, and no others")
 
 
 def options_of(arguments: argparse.Namespace, answering: Answering) -> Options:
@@ -97,6 +104,7 @@ def options_of(arguments: argparse.Namespace, answering: Answering) -> Options:
         tags=tuple(arguments.tag),
         exclude_tags=tuple(arguments.exclude_tag),
         cases=tuple(arguments.case),
+        file_form=arguments.file_form,
         judge=arguments.judge or answering.loaded.settings.evals.judge,
         approve=arguments.yes,
     )
@@ -189,11 +197,15 @@ class _Command:
 
 
 def exit_code(standing: Standing) -> int:
-    """0 where everything passed. Where nobody answered anything, that is the provider's failure and not the suite's."""
+    """0 where everything passed. Where nobody answered anything, that is the provider's failure and not the suite's,
+    unless it is the suite that could not be sent."""
     if is_passed(standing):
         return 0
     results = standing.results
-    is_mute = bool(results) and all(result.status == "execution_error" for result in results)
+    own = (Code.USAGE.value, Code.CONFIG.value)
+    is_mute = bool(results) and all(
+        result.status == "execution_error" and result.observation.error_code not in own for result in results
+    )
     return EXIT_PROVIDER if is_mute else EXIT_FAILED
 
 
@@ -219,6 +231,7 @@ def _check_kept(arguments: argparse.Namespace) -> None:
         "--tag": arguments.tag,
         "--exclude-tag": arguments.exclude_tag,
         "--case": arguments.case,
+        "--file-form": arguments.file_form,
     }
     if kept := ", ".join(name for name, is_given in given.items() if is_given):
         hint = "Leave it out, or begin another run. --budget-usd, --workers, --cache and --yes may be others now."

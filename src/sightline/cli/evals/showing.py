@@ -101,7 +101,8 @@ def _case_lines(result: Result, place: Place) -> Iterator[str]:
         yield f"error     {seen.error} [{seen.error_code}]"
     spent = [f"{seen.seconds:.2f} s"] if seen.seconds is not None else []
     if seen.usage is not None:
-        spent.append(f"{seen.usage.input_tokens or 0:,} → {seen.usage.output_tokens or 0:,} tokens")
+        counts = (seen.usage.input_tokens, seen.usage.output_tokens)
+        spent.append(f"{' → '.join('?' if count is None else f'{count:,}' for count in counts)} tokens")
     spent += [money(seen.cost)] if seen.cost is not None else []
     if spent:
         yield f"spent     {', '.join(spent)}"

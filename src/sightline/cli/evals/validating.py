@@ -19,15 +19,20 @@ def run(arguments: argparse.Namespace) -> int:
     is_wrong = False
     for each in suites:
         reading = each.read()
-        is_wrong = is_wrong or reading.suite is None
+        is_wrong = is_wrong or not _is_sound(reading)
         write((_as_json(each, reading) if arguments.json else _as_text(each, reading)).encode("utf-8", "replace"))
     return EXIT_FAILED if is_wrong else 0
+
+
+def _is_sound(reading: Reading) -> bool:
+    """Whether every case can be run."""
+    return reading.suite is not None and all(problem.severity != "error" for problem in reading.problems)
 
 
 def _as_text(each: Named, reading: Reading) -> str:
     lines = problem_lines(reading.problems)
     wrong = sum(problem.severity == "error" for problem in reading.problems)
-    if reading.suite is None:
+    if reading.suite is None or wrong:
         lines.append(f"{each.file}: {counted(wrong, 'problem')}")
     else:
         odd = f", {counted(len(reading.problems), 'warning')}" if reading.problems else ""
@@ -39,7 +44,7 @@ def _as_json(each: Named, reading: Reading) -> str:
     """One object for each suite."""
     told: JsonObject = {
         "file": each.file,
-        "ok": reading.suite is not None,
+        "ok": _is_sound(reading),
         "cases": None if reading.suite is None else len(reading.suite.cases),
         "problems": [_problem(problem) for problem in reading.problems],
     }

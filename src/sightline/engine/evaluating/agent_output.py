@@ -58,6 +58,7 @@ class _Story:
         cost: float | None = None,
         seconds: float | None = None,
         rounds: int = 1,
+        is_traced: bool = True,
     ) -> Observation:
         return Observation(
             messages=tuple(self.messages),
@@ -68,6 +69,7 @@ class _Story:
             cost=cost,
             seconds=seconds,
             requests=rounds,
+            is_traced=is_traced,
         )
 
 
@@ -84,7 +86,7 @@ def _agentv(data: bytes) -> Observation:
     if not isinstance(value, dict) or not ("text" in value or "output" in value):
         text = data.decode("utf-8", "replace").strip()
         story.say(text)
-        return story.told(text, usage=None)
+        return story.told(text, usage=None, is_traced=False)
     _tell_output(value.get("output"), story)
     told = value.get("text")
     if isinstance(told, str):
@@ -98,6 +100,7 @@ def _agentv(data: bytes) -> Observation:
         usage=_usage(value.get("token_usage"), "input", "output", "cached"),
         cost=_number(value.get("cost_usd")),
         seconds=seconds,
+        is_traced=isinstance(value.get("output"), list),
     )
 
 

@@ -12,18 +12,20 @@ from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.wanted import Target, Wanted
 from sightline.engine.held_changes import Changes, carried
 from sightline.errors import Code, Fault
-from sightline.evals.delivery.attachment import FileForm
 from sightline.evals.delivery.delivery import Delivery, deliver
 from sightline.evals.delivery.turns import turn_messages, windowed
 from sightline.evals.facts import EvalBegan, Key
 from sightline.evals.graders.conversation import as_one, together
+from sightline.evals.graders.grade import prepare
+from sightline.evals.graders.ready import Ready
 from sightline.evals.graders.subject import Grading
 from sightline.evals.observation import Observation
-from sightline.evals.options import threshold_of
+from sightline.evals.options import file_form_of, threshold_of
 from sightline.evals.reading.found_files import files_of
 from sightline.evals.result import Result, Status
 from sightline.evals.score import CaseScore
 from sightline.evals.suite import Case, CaseMessage
+from sightline.evals.target import FileForm
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
 from sightline.transport.clock import Clock
@@ -81,6 +83,7 @@ class CaseWorker:
     clock: Clock
     _cases: dict[str, Case] = field(init=False)
     _files: dict[str, tuple[str, ...]] = field(init=False)
+    _graders: dict[tuple[str, int | None], tuple[Ready, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._cases = {case.id: case for case in self.began.suite.cases}
@@ -96,8 +99,7 @@ class CaseWorker:
             else:
                 came = await self._exchange(case, self.targets[target], trial)
         except Fault as fault:
-            observation = Observation(error=told(fault), error_code=fault.code.value, requests=0)
-            came = _Told(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"), observation)
+            came = _Told(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"), _unasked(fault))
         return Result(
             case=name,
             target=target,
@@ -123,7 +125,7 @@ class CaseWorker:
         delivery = self._delivered(case, target, case.messages)
         given = await target.answer(self._wanted(case, delivery, delivery.messages, trial))
         grading = self._grading(case, delivery.messages, delivery.question)
-        score = await self.graders.graded(case.graders, given.observation, grading, target.spec, trial)
+        score = await self.graders.graded(self._ready(case), given.observation, grading, target.spec, trial)
         return _Told(score, given.observation, is_cached=given.is_cached)
 
     async def _conversation(self, case: Case, target: Target, trial: int) -> _Told:
@@ -135,7 +137,15 @@ class CaseWorker:
         changes: Changes = ()
         for number, turn in enumerate(case.turns):
             said = turn_messages(case, number, [each.messages for each in observations])
-            delivery = self._delivered(case, target, said)
+            try:
+                delivery = self._delivered(case, target, said)
+            except Fault as fault:
+                if not observations:
+                    raise
+                # What was answered before it stays in the result, with what it cost.
+                observations.append(_unasked(fault))
+                scores.append(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"))
+                break
             messages = windowed(carried(delivery.messages, changes), case.window_size)
             given = await target.answer(self._wanted(case, delivery, messages, trial))
             changes += given.changes  # what was edited on its way stays as it was sent
@@ -149,7 +159,8 @@ class CaseWorker:
                 expected_value=turn.expected_value,
                 is_turn=True,
             )
-            scores.append(await self.graders.graded(turn.graders, observation, grading, target.spec, trial))
+            graders = self._ready(case, number)
+            scores.append(await self.graders.graded(graders, observation, grading, target.spec, trial))
             has_failed = scores[-1].verdict == "fail" and case.on_turn_failure == "stop"
             if observation.error or has_failed:
                 break
@@ -164,13 +175,22 @@ class CaseWorker:
         is_wanted = case.graders or not any(turn.graders or turn.expected for turn in case.turns)
         if is_wanted and not whole.error:
             grading = self._grading(case, whole.asked, whole.question)
-            said = await self.graders.graded(case.graders, whole, grading, target.spec, trial)
+            said = await self.graders.graded(self._ready(case), whole, grading, target.spec, trial)
         threshold = threshold_of(case, self.began.suite, self.began.options)
         left = len(case.turns) - len(scores)
         return together(scores, said, case.aggregation, threshold, not_held=left)
 
+    def _ready(self, case: Case, turn: int | None = None) -> tuple[Ready, ...]:
+        """The graders of a case or of one of its turns, read once for all targets and trials."""
+        found = self._graders.get((case.id, turn))
+        if found is None:
+            specs = case.graders if turn is None else case.turns[turn].graders
+            found = self._graders[case.id, turn] = prepare(specs)
+        return found
+
     def _delivered(self, case: Case, target: Target, messages: tuple[CaseMessage | Message, ...]) -> Delivery:
-        return delivered(case, messages, target.spec.system, self.shelf, self.began.options.file_form)
+        form = file_form_of(case, self.began.suite, self.began.options, target.spec)
+        return delivered(case, messages, target.spec.system, self.shelf, form)
 
     def _wanted(self, case: Case, delivery: Delivery, messages: tuple[Message, ...], trial: int) -> Wanted:
         return Wanted(
@@ -199,6 +219,9 @@ def delivered(
     case: Case, messages: tuple[CaseMessage | Message, ...], policy: SystemPolicy, shelf: FileShelf, form: FileForm
 ) -> Delivery:
     """The messages of a case, or of one of its turns, for a target with this policy."""
+    if case.missing:
+        hint = "Put it there, and run the suite again."
+        raise Fault(Code.USAGE, f"{case.place}: there is no file {case.missing!r}", hint=hint)
     return deliver(
         messages,
         shelf.contents(files_of(case)),
@@ -207,6 +230,11 @@ def delivered(
         guideline_patterns=case.guideline_patterns,
         file_form=form,
     )
+
+
+def _unasked(fault: Fault) -> Observation:
+    """That nothing was sent, and why; it has cost nothing."""
+    return Observation(error=told(fault), error_code=fault.code.value, requests=0, cost=0.0)
 
 
 def _answerable(observation: Observation) -> Observation:
@@ -226,4 +254,6 @@ def _answerable(observation: Observation) -> Observation:
 def _status(came: _Told) -> Status:
     if came.observation.error:
         return "execution_error"
+    if came.score.verdict == "not_graded":
+        return "not_graded"
     return "quality_failure" if came.score.verdict == "fail" else "ok"

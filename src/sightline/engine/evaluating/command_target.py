@@ -96,8 +96,12 @@ class CommandTarget:
         began = self._clock.elapsed()
         try:
             refuse_tools(wanted, self.spec.name, "is a program, which has its own")
+        except Fault as fault:
+            return unanswered(wanted, fault, cost=0.0)
+        try:
             observation = await self._answered(wanted)
         except Fault as fault:
+            self._purse.spend(None)
             return unanswered(wanted, fault)
         self._purse.spend(observation.cost)
         seconds = observation.seconds if observation.seconds is not None else self._clock.elapsed() - began

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from sightline.engine.evaluating.eval_log import EvalLog
-from sightline.engine.evaluating.purse import Purse, spent_on
+from sightline.engine.evaluating.purse import Purse
 from sightline.engine.evaluating.workers import Worker
 from sightline.errors import Fault
 from sightline.evals.facts import CaseDone, CaseStarted, EndedWhy, Key
@@ -16,6 +16,8 @@ from sightline.evals.options import budget_of, cost_limit_of
 from sightline.evals.result import Result, Status
 from sightline.evals.schedule import Schedule
 from sightline.evals.score import CaseScore
+from sightline.evals.standing import NOT_RUN
+from sightline.evals.summary import amount_of, costs_of
 from sightline.transport.clock import Clock
 
 
@@ -88,9 +90,11 @@ class Drive:
         case = self.log.standing.cases[key[0]]
         failures = self._schedule.failures(key) if case.on_dependency_failure != "run" else ()
         if failures:
-            why = f"it depends on {', '.join(failures)}, which did not pass"
+            why = f"it depends on {', '.join(failures)}, which could not be carried out"
             if case.on_dependency_failure == "fail":
-                return self._made(key, "quality_failure", CaseScore(verdict="fail", score=0.0, reason=why))
+                return self._made(
+                    key, "quality_failure", CaseScore(verdict="fail", score=0.0, reason=why), code=NOT_RUN
+                )
             return self._made(key, "skipped", CaseScore(verdict="skip", reason=why))
         limit = cost_limit_of(case, self._suite)
         if limit is not None and self._trials_cost.get(key[:2], 0.0) >= limit:
@@ -98,7 +102,7 @@ class Drive:
             return self._made(key, "skipped", CaseScore(verdict="skip", reason=why))
         return None
 
-    def _made(self, key: Key, status: Status, score: CaseScore) -> Result:
+    def _made(self, key: Key, status: Status, score: CaseScore, code: str = "") -> Result:
         case = self.log.standing.cases[key[0]]
         return Result(
             case=key[0],
@@ -109,13 +113,13 @@ class Drive:
             tags=case.tags,
             status=status,
             score=score,
-            observation=Observation(requests=0),
+            observation=Observation(requests=0, cost=0.0, error_code=code),
             at=self._clock.now(),
         )
 
     def _charge(self, result: Result) -> None:
         key = result.case, result.target
-        self._trials_cost[key] = self._trials_cost.get(key, 0.0) + spent_on(result)
+        self._trials_cost[key] = self._trials_cost.get(key, 0.0) + amount_of(costs_of(result)).at_least
 
 
 def _first(faults: BaseExceptionGroup[Fault]) -> Fault:

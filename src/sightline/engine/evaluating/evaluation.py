@@ -14,7 +14,7 @@ from sightline.engine.evaluating.eval_log import PREFIX, EvalLog
 from sightline.engine.evaluating.model_target import Means, ModelTarget
 from sightline.engine.evaluating.past_evals import Brief, PastEvals, State
 from sightline.engine.evaluating.progress import Meter, Telling
-from sightline.engine.evaluating.purse import Purse, spent_on
+from sightline.engine.evaluating.purse import Purse
 from sightline.engine.evaluating.rates import Rates
 from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.engine.evaluating.surroundings import Surroundings
@@ -23,11 +23,12 @@ from sightline.errors import Code, Fault
 from sightline.evals.delivery.delivery import Delivery
 from sightline.evals.delivery.turns import turn_messages
 from sightline.evals.facts import CaseDone, EvalBegan, EvalEnded, EvalFact, EvalTaken, Key, Reopened, read
-from sightline.evals.options import Options
+from sightline.evals.options import Options, file_form_of
 from sightline.evals.reading.found_files import files_of
 from sightline.evals.selection import selected
 from sightline.evals.standing import Standing, stood
 from sightline.evals.suite import Case, Suite
+from sightline.evals.summary import costs_of
 from sightline.evals.target import TargetSpec
 from sightline.store.logbook import Logbook
 
@@ -153,7 +154,8 @@ class Evaluation:
             known = ", ".join(each.id for each in suite.cases[:8])
             raise Fault(Code.USAGE, f"{suite.file} has no case {case!r}", hint=f"It has: {known}.")
         said = turn_messages(found, 0, ()) if found.turns else found.messages
-        delivery = delivered(found, said, spec.system, FileShelf(self.files), options.file_form)
+        form = file_form_of(found, suite, options, spec)
+        delivery = delivered(found, said, spec.system, FileShelf(self.files), form)
         if spec.kind not in ("model", "replay"):
             return Preview(delivery)
         means = Means(self.engine, self._rates, Purse(), PREFIX, self.surroundings.make_id)
@@ -163,7 +165,7 @@ class Evaluation:
     # --- parts ---
 
     async def _driven(self, run: str, standing: Standing, first: Sequence[EvalFact], told: Telling) -> Standing:
-        purse = Purse(sum(spent_on(result) for result in standing.results))
+        purse = Purse(cost for result in standing.results for cost in costs_of(result))
         async with crew(run, standing.began, self.engine, self.logbook, self.surroundings, purse) as who:
             return await self._noted(run, standing, first, who, purse, told)
 

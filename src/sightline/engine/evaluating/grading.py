@@ -17,6 +17,7 @@ from sightline.engine.evaluating.wanted import Given, Target, Wanted
 from sightline.errors import Code, Fault
 from sightline.evals.delivery.question import flat_question
 from sightline.evals.graders.grade import grade
+from sightline.evals.graders.ready import Ready
 from sightline.evals.graders.steps import (
     PYTHON,
     Answer,
@@ -35,7 +36,6 @@ from sightline.evals.graders.subject import Grading
 from sightline.evals.observation import Observation
 from sightline.evals.reading.paths import folder_of, joined
 from sightline.evals.score import CaseScore
-from sightline.evals.suite import GraderSpec
 from sightline.evals.target import TargetSpec
 from sightline.model.message import Message
 from sightline.model.parts import Text
@@ -66,10 +66,10 @@ class Graders:
     make_token: Callable[[], str] | None = None
 
     async def graded(
-        self, specs: Sequence[GraderSpec], observation: Observation, grading: Grading, target: TargetSpec, trial: int
+        self, graders: Sequence[Ready], observation: Observation, grading: Grading, target: TargetSpec, trial: int
     ) -> CaseScore:
         """What the graders say. What goes wrong with one of them leaves that one without a word, and no other."""
-        steps = grade(specs, observation, grading)
+        steps = grade(graders, observation, grading)
         try:
             step = next(steps)
             while True:

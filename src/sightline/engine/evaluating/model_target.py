@@ -107,7 +107,7 @@ class ModelTarget:
         try:
             ready = prepared(prompt, self.choice)
         except Fault as fault:
-            return unanswered(wanted, fault)
+            return unanswered(wanted, fault, cost=0.0)
         key, final = "", self.final(ready)
         if self._cache is not None:
             key = self._cache.key(final, wanted.trial)
@@ -119,6 +119,7 @@ class ModelTarget:
         try:
             observation, changes = await self._sent(ready, wanted, exchange)
         except Fault as fault:
+            self._means.purse.spend(None)
             failed = unanswered(wanted, fault).observation
             return Given(
                 msgspec.structs.replace(failed, exchanges=(exchange,), request_sha256=final.sha256, requests=1)

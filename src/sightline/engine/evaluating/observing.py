@@ -115,13 +115,15 @@ def _total(usages: Sequence[Usage | None]) -> Usage | None:
     if not known or len(known) < len(usages):
         return None
 
-    def total(name: str) -> int | None:
+    def total(name: str, *, is_always_told: bool = False) -> int | None:
         counts = [getattr(usage, name) for usage in known]
-        return None if all(count is None for count in counts) else sum(count or 0 for count in counts)
+        missing = counts.count(None)
+        # A provider that says nothing of cached or reasoning tokens had none; what went in and out is never none.
+        return None if missing == len(counts) or (is_always_told and missing) else sum(count or 0 for count in counts)
 
     return Usage(
-        input_tokens=total("input_tokens"),
-        output_tokens=total("output_tokens"),
+        input_tokens=total("input_tokens", is_always_told=True),
+        output_tokens=total("output_tokens", is_always_told=True),
         cached_tokens=total("cached_tokens"),
         cache_write_tokens=total("cache_write_tokens"),
         reasoning_tokens=total("reasoning_tokens"),

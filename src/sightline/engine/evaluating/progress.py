@@ -11,7 +11,8 @@ from sightline.evals.standing import Standing
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of results; `rate` is of those of this process in a second, `left_s` what is left at that rate."""
+    """Counts of results; `rate` is of those of this process in a second, `left_s` what is left at that rate. `cost` is
+    what is known of it, and `cost_unknown` how many requests that leaves out."""
 
     run: str
     done: int
@@ -23,6 +24,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
     cached: int = 0
     cost: float = 0.0
+    cost_unknown: int = 0
     rate: float = 0.0
     seconds: float = 0.0
     left_s: float | None = None
@@ -62,6 +64,7 @@ class Meter:
             done=self._done,
             of=self._of,
             cost=self._purse.spent,
+            cost_unknown=self._purse.unknown,
             rate=rate,
             seconds=seconds,
             left_s=(self._of - self._done) / rate if rate else None,

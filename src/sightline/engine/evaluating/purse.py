@@ -4,19 +4,26 @@ from collections.abc import Iterable
 
 from sightline.catalog.choose import Choice
 from sightline.errors import Code, Fault
-from sightline.evals.result import Result
-from sightline.evals.score import CaseScore, Score
 
 
 class Purse:
-    """Dollars, as far as prices are known."""
+    """Dollars, as far as prices are known; `unknown` counts what was paid for at a price that is not.
 
-    def __init__(self, spent: float = 0.0) -> None:
-        self.spent = spent
+    A budget can only hold what is known. Who set one is told how much that leaves out.
+    """
+
+    def __init__(self, costs: Iterable[float | None] = ()) -> None:
+        self.spent = 0.0
+        self.unknown = 0
+        for cost in costs:
+            self.spend(cost)
 
     def spend(self, cost: float | None) -> None:
-        """So much more."""
-        self.spent += cost or 0.0
+        """So much more; None is not known."""
+        if cost is None:
+            self.unknown += 1
+        else:
+            self.spent += cost
 
 
 def check_priced(choice: Choice) -> None:
@@ -25,18 +32,3 @@ def check_priced(choice: Choice) -> None:
     if prices is None or None in (prices.input, prices.output):
         message = f"there is a budget, and the prices of {choice.model} are not known"
         raise Fault(Code.USAGE, message, hint=f'Tell them in [models."{choice.model}"], or leave the budget out.')
-
-
-def spent_on(result: Result) -> float:
-    """What a result cost that was written down."""
-    answer = 0.0 if result.cached else result.observation.cost or 0.0
-    return answer + _graded(result.score)
-
-
-def _graded(score: CaseScore) -> float:
-    return _scores(score.scores) + sum(_graded(turn) for turn in score.turns)
-
-
-def _scores(scores: Iterable[Score]) -> float:
-    """The cost of judges. Where a grader has others inside, theirs are part of its own if it tells one."""
-    return sum(each.cost if each.cost is not None else _scores(each.scores) for each in scores)

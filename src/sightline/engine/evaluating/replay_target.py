@@ -34,7 +34,7 @@ class ReplayTarget:
                 raise await missed(self._library, lines)
             reply = recorded.reply()
         except Fault as fault:
-            return unanswered(wanted, fault)
+            return unanswered(wanted, fault, cost=0.0)
         seconds = recorded.frames[-1].after if recorded.frames else None
         observation = msgspec.structs.replace(
             observed(reply, self._model.choice),

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Generator, Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ from sightline.evals.place import Problem
 from sightline.evals.reading.need import Need, Reading
 from sightline.evals.reading.suites import read_suite
 from sightline.evals.suite import Suite
+
+T = TypeVar("T")
 
 
 class Bringing(Protocol):
@@ -33,7 +35,7 @@ def suite_in(files: SuiteFiles, file: str, environment: Mapping[str, str]) -> Re
 
 def read_text(files: Bringing, file: str, data: bytes, environment: Mapping[str, str]) -> Reading:
     """The same for a text that is not, or not yet, what stands in the file."""
-    reading = _answered(read_suite(data, file, environment), files)
+    reading = brought(read_suite(data, file, environment), files)
     if reading.suite is None:
         return reading
     wrong = tuple(_of_graders(reading.suite))
@@ -52,14 +54,15 @@ def sound(reading: Reading, file: str) -> Suite:
     raise Fault(Code.USAGE, f"{first.place}: {first.message}{more}", hint=first.suggestion, status=422, details=details)
 
 
-def _answered(steps: Generator[Need, bytes | None, Reading], files: Bringing) -> Reading:
+def brought(steps: Generator[Need, bytes | None, T], files: Bringing) -> T:
+    """What a reader returns when it is brought the files that it asks for."""
     given: bytes | None = None
     while True:
         try:
             given = files.bring(steps.send(given))
         except StopIteration as end:
-            reading: Reading = end.value
-            return reading
+            found: T = end.value
+            return found
 
 
 def _of_graders(suite: Suite) -> Iterator[Problem]:

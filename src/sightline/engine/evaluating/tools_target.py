@@ -73,6 +73,9 @@ class ToolsTarget:
         limits = Limits() if spec.requests is None else Limits(requests=spec.requests)
         try:
             refuse_tools(wanted, spec.name, "runs tools of its own")
+        except Fault as fault:
+            return unanswered(wanted, fault, cost=0.0)
+        try:
             ended = await self._runner.run(
                 self._model.prompt(wanted.messages),
                 choice,
@@ -96,6 +99,7 @@ class ToolsTarget:
             )
             observation = observed_run(ended, run, choice, heard.seconds)
         except Fault as fault:
+            self._means.purse.spend(None)
             return unanswered(wanted, fault)
         self._means.purse.spend(observation.cost)
         changes = tuple(heard.changes)

@@ -52,11 +52,11 @@ class Target(Protocol):
         ...
 
 
-def unanswered(wanted: Wanted, fault: Fault) -> Given:
-    """That there is no answer, and why."""
+def unanswered(wanted: Wanted, fault: Fault, cost: float | None = None) -> Given:
+    """That there is no answer, and why. What was never sent has cost 0; of the rest it is not known."""
     words = f"{fault.message} ({fault.hint})" if fault.hint else fault.message
     observation = Observation(
-        asked=wanted.messages, question=wanted.question, error=words, error_code=fault.code.value, requests=0
+        asked=wanted.messages, question=wanted.question, error=words, error_code=fault.code.value, requests=0, cost=cost
     )
     return Given(observation)
 

@@ -1,17 +1,16 @@
 """A file that a message names, as what it is: words in place, a picture, a document or a sound."""
 
 import base64
-from typing import Literal, TypeAlias, assert_never
+from typing import assert_never
 from xml.sax.saxutils import escape
 
 from sightline.dialects.media import from_url
 from sightline.errors import Code, Fault
 from sightline.evals.place import Place
 from sightline.evals.suite import FileSegment, ImageSegment
+from sightline.evals.target import FileForm
 from sightline.model.parts import Audio, Document, Image, Inline, Part
 from sightline.wire.media_type import encoding_of, is_text, sniff
-
-FileForm: TypeAlias = Literal["xml", "seed"]
 
 _PICTURE = "image/"
 _POSSIBLE = "Text, images, PDFs and audio can be sent."

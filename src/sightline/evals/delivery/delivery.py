@@ -7,7 +7,6 @@ import msgspec
 
 from sightline.dialects.dialect import SystemPolicy
 from sightline.evals.delivery.attachment import (
-    FileForm,
     block,
     file_part,
     file_text,
@@ -24,6 +23,7 @@ from sightline.evals.delivery.question import flat_question
 from sightline.evals.delivery.system import with_system
 from sightline.evals.reading.paths import is_link
 from sightline.evals.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.evals.target import FileForm
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 
@@ -182,5 +182,5 @@ def content(segment: FileSegment | ImageSegment, files: Mapping[str, bytes]) -> 
     """The bytes of a file. One that was not handed in is a fault, never an empty text."""
     data = files.get(segment.resolved)
     if data is None:
-        raise refusal(segment.place, f"there is no file {segment.path!r}", "Check that it is still where it was.")
+        raise refusal(segment.place, f"there is no file {segment.path!r}", "Put it there, and run the suite again.")
     return data

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from sightline.evals.delivery.attachment import FileForm, block, file_text
+from sightline.evals.delivery.attachment import block, file_text
 from sightline.evals.glob import compiled
 from sightline.evals.suite import CaseMessage, FileSegment
+from sightline.evals.target import FileForm
 from sightline.model.message import Message
 
 HEADING = "[[ ## Guidelines ## ]]"

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from sightline.evals.delivery.attachment import FileForm, block, file_text, marker
+from sightline.evals.delivery.attachment import block, file_text, marker
 from sightline.evals.delivery.calls import argument_text
 from sightline.evals.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.evals.target import FileForm
 from sightline.model.message import Message, Role
 from sightline.model.parts import Refusal, Text, ToolCall, ToolResult
 

@@ -20,13 +20,13 @@ def turn_messages(case: Case, turn: int, replies: Sequence[Sequence[Message]]) -
 def windowed(messages: Sequence[Message], size: int | None) -> tuple[Message, ...]:
     """All system messages, and of the others the last `size` exchanges: twice that many messages, and never one more.
 
-    The window opens on somebody who is not the model: an answer without its question, or a result without its call, is
-    left out with what came before. Where nothing else is in the window, it opens at the last of those before it.
+    The last of them is what is said now, so that the window usually opens on an answer of the model, as in AgentV. A
+    result whose call is outside of it is left out. Where nothing but results is in it, it opens at their call.
     """
     if size is None:
         return tuple(messages)
     spoken = [index for index, message in enumerate(messages) if message.role not in SYSTEM_ROLES]
-    opens = [index for index in spoken if messages[index].role == "user"]
+    opens = [index for index in spoken if messages[index].role != "tool"]
     inside = spoken[-2 * size :]
     first = next((index for index in opens if inside and index >= inside[0]), opens[-1] if opens else 0)
     return tuple(message for index, message in enumerate(messages) if index >= first or message.role in SYSTEM_ROLES)

@@ -9,8 +9,9 @@ and all paths, for there is no folder of artifacts beside the file.
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from sightline.evals.graders.finding import is_missing
 from sightline.evals.result import Result
-from sightline.evals.score import CaseScore, Score
+from sightline.evals.score import CaseScore, Score, Verdict
 from sightline.evals.tally import measured
 from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
@@ -75,9 +76,14 @@ def _scores(score: CaseScore) -> list[Json]:
     if not score.turns:
         return own
     rows = [_turn(f"turn-{number}", turn) for number, turn in enumerate(score.turns, 1)]
-    has_passed = all(each.verdict == "pass" for each in score.scores)
-    whole = CaseScore(verdict="pass" if has_passed else "fail", score=_mean(score.scores), scores=score.scores)
+    whole = CaseScore(verdict=_whole(score.scores), score=_mean(score.scores), scores=score.scores)
     return [*rows, _turn("conversation", whole)] if own else rows
+
+
+def _whole(scores: Sequence[Score]) -> Verdict:
+    if any(is_missing(each, each.weight) for each in scores):
+        return "not_graded"
+    return "pass" if all(each.verdict in ("pass", "not_graded") for each in scores) else "fail"
 
 
 def _turn(name: str, turn: CaseScore) -> Json:
@@ -96,8 +102,9 @@ def _all(scores: Sequence[Score]) -> list[Json]:
 
 
 def _mean(scores: Sequence[Score]) -> float:
-    total = sum(each.weight for each in scores)
-    return sum(each.weight * (each.score or 0) for each in scores) / total if total else 0
+    given = [(each.weight, each.score) for each in scores if each.score is not None]
+    total = sum(weight for weight, _ in given)
+    return sum(weight * value for weight, value in given) / total if total else 0
 
 
 def _score(score: Score) -> JsonObject:

@@ -12,7 +12,9 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from sightline.evals.result import Result
 from sightline.evals.score import Score
+from sightline.evals.summary import Amount, amount_of
 from sightline.evals.tally import measured, targets_of
+from sightline.model.usage import Usage
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SPACES = re.compile(r"\s+")
@@ -66,19 +68,24 @@ def _outcome(result: Result) -> str:
 
 def _properties(target: str, results: Sequence[Result]) -> list[tuple[str, str]]:
     scores = [score for score in map(measured, results) if isinstance(score, float)]
-    # An answer of the cache tells what it cost when it was asked for; nothing was spent on it here.
-    costs = [each.observation.cost for each in results if each.observation.cost is not None and not each.cached]
-    usages = [result.observation.usage for result in results if result.observation.usage is not None]
     found = [("target", _clean(target))]
     if scores:
         found.append(("mean_score", _decimal(fsum(scores) / len(scores))))
-    if costs:
-        found.append(("cost_usd", f"{fsum(costs):.6f}"))
-    for name in ("input_tokens", "output_tokens"):
-        counts = [count for usage in usages if (count := getattr(usage, name)) is not None]
-        if counts:
-            found.append((name, str(sum(counts))))
+    ran = [each for each in results if each.status != "skipped"]
+    # An answer of the cache tells what it cost when it was asked for; nothing was spent on it here.
+    found += _amount("cost", "_usd", amount_of(each.observation.cost for each in ran if not each.cached), ".6f")
+    usages = [each.observation.usage or Usage() for each in ran]
+    found += _amount("input_tokens", "", amount_of(each.input_tokens for each in usages), ".0f")
+    found += _amount("output_tokens", "", amount_of(each.output_tokens for each in usages), ".0f")
     return found
+
+
+def _amount(name: str, unit: str, amount: Amount, form: str) -> list[tuple[str, str]]:
+    """A sum, or what is known of it and how many parts are not."""
+    if amount.total is not None:
+        return [(f"{name}{unit}", f"{amount.total:{form}}")]
+    known = [(f"{name}_at_least{unit}", f"{amount.at_least:{form}}")] if amount.known else []
+    return [*known, (f"{name}_unknown", str(amount.unknown))]
 
 
 def _case(suite: str, result: Result, outcome: str) -> Element:

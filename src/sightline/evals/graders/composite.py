@@ -6,20 +6,26 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+import msgspec
+
 from sightline.evals.graders.command import Code, read_code
 from sightline.evals.graders.fence import Fence
 from sightline.evals.graders.fields import Fields
-from sightline.evals.graders.finding import Asking, Finding, Run, is_sunk, reaches, ungraded
+from sightline.evals.graders.finding import Asking, Finding, Run, is_missing, is_sunk, reaches, reasons, ungraded
 from sightline.evals.graders.judging import Question, judged
 from sightline.evals.graders.prompt import Prompt, read_words
 from sightline.evals.graders.ready import Ready, graded, ready
-from sightline.evals.graders.specs import read_specs
 from sightline.evals.graders.steps import Failed
 from sightline.evals.graders.subject import Subject
 from sightline.evals.graders.verdict import read_free
 from sightline.evals.graders.verdict_schema import FREE
 from sightline.evals.graders.wording import pretty
+from sightline.evals.place import Problem
+from sightline.evals.reading.findings import Findings
+from sightline.evals.reading.grader_specs import read_list
+from sightline.evals.reading.node import node_of
 from sightline.evals.score import Check, Score
+from sightline.evals.suite import GraderSpec
 from sightline.model.json import JsonObject
 
 RESULTS = "EVALUATOR_RESULTS_JSON"
@@ -31,6 +37,7 @@ _PROMPT = (
     "Give a score from 0 to 1 and what speaks for and against it."
 )
 _ROLE = "You weigh what graders say of an answer."
+_NO_WEIGHT = "none of the graders within has any weight"
 
 Verdict: TypeAlias = Callable[[tuple[Score, ...], Subject], Asking]
 
@@ -38,25 +45,42 @@ Verdict: TypeAlias = Callable[[tuple[Score, ...], Subject], Asking]
 def composite(fields: Fields) -> Run:
     """Graders within, and how they become one."""
     name = next((each for each in _MEMBERS if fields.has(each)), _MEMBERS[0])
-    specs, problems = read_specs(fields.items(name, needed=True), fields.place, f"{fields.path}.{name}", fields.readers)
-    fields.problems += problems
+    specs = _specs(fields, name)
     members = [ready(spec, f"{fields.path}.{name}[{index}]", fields.readers) for index, spec in enumerate(specs)]
     for member in members:
         fields.problems += member.problems
-    if fields.has(name) and not members:
+    if fields.raw(name) == []:
         fields.tell(name, "no grader is given")
     names = [member.spec.name for member in members]
-    together = _aggregator(fields, names)
+    weights, together = _aggregator(fields, names)
     fields.close()
-    return partial(_run, members, together)
+    return partial(_run, members, weights, together)
 
 
-def _run(members: Sequence[Ready], together: Verdict, subject: Subject) -> Asking:
+def _specs(fields: Fields, name: str) -> list[GraderSpec]:
+    """The graders within, by the same reader as those of a case. They are where the composite is."""
+    findings = Findings()
+    written = node_of(fields.items(name, needed=True), fields.place, (name,))
+    specs = read_list(written, name, findings)
+    fields.problems += [_placed(problem, fields.path) for problem in findings.problems]
+    return specs
+
+
+def _placed(problem: Problem, path: str) -> Problem:
+    return msgspec.structs.replace(problem, path=f"{path}.{problem.path}")
+
+
+def _run(members: Sequence[Ready], weights: JsonObject, together: Verdict, subject: Subject) -> Asking:
+    """A member that could not run leaves the composite not graded, however it is aggregated; nobody is asked then."""
     scores: list[Score] = []
     for member in members:
         scores += [(yield from graded(member, subject))]
-    finding = yield from together(tuple(scores), subject)
-    return replace(finding, scores=tuple(scores))
+    said = tuple(scores)
+    missing = [score for score in said if is_missing(score, _weight(weights, score))]
+    if missing:
+        return replace(ungraded(reasons(missing)), scores=said)
+    finding = yield from together(said, subject)
+    return replace(finding, scores=said)
 
 
 # --- together -------------------------------------------------------------------------------------
@@ -64,26 +88,25 @@ def _run(members: Sequence[Ready], together: Verdict, subject: Subject) -> Askin
 
 def _average(weights: JsonObject, scores: tuple[Score, ...], _subject: Subject) -> Asking:
     yield from ()
-    heard, silent = heard_of(scores)
-    if silent is not None:
-        return silent
+    heard = _heard(scores)
     weighed = [(score.score or 0.0, _weight(weights, score)) for score in heard]
     total = sum(weight for _, weight in weighed)
     if not total:
-        return ungraded("none of the graders that could tell has any weight")
+        return ungraded(_NO_WEIGHT)
     score = sum(value * weight for value, weight in weighed) / total
     return _gated(Finding(score=min(max(score, 0.0), 1.0), checks=_all_checks(heard), reason=_left_out(scores)), heard)
 
 
 def _counted(threshold: float, scores: tuple[Score, ...], _subject: Subject) -> Asking:
     yield from ()
-    heard, silent = heard_of(scores)
-    if silent is not None:
-        return silent
-    passed = sum(score.verdict == "pass" for score in heard)
-    part = passed / len(heard)
+    heard = _heard(scores)
+    counting = [score for score in heard if score.weight]
+    if not counting:
+        return ungraded(_NO_WEIGHT)
+    passed = sum(score.verdict == "pass" for score in counting)
+    part = passed / len(counting)
     enough = reaches(part, threshold)
-    first = Check(f"at least {threshold:g} of the graders pass", enough, f"{passed} of {len(heard)}")
+    first = Check(f"at least {threshold:g} of the graders pass", enough, f"{passed} of {len(counting)}")
     finding = Finding(score=part, checks=(first, *_all_checks(heard)), reason=_left_out(scores), passed=enough)
     return _gated(finding, heard)
 
@@ -110,14 +133,9 @@ def _by_judge(prompt: Prompt, target: str, model: str, scores: tuple[Score, ...]
     return (yield from judged(question, read_free))
 
 
-def heard_of(scores: Sequence[Score]) -> tuple[list[Score], Finding | None]:
-    """The graders that could tell, and what follows if too few of them could."""
-    heard = [score for score in scores if score.verdict in ("pass", "fail")]
-    missing = [score for score in scores if score.verdict == "not_graded" and score.required is not None]
-    if missing or not heard:
-        silent = missing or scores
-        return heard, ungraded("; ".join(f"{score.name}: {score.reason}" for score in silent))
-    return heard, None
+def _heard(scores: Sequence[Score]) -> list[Score]:
+    """The graders that gave a score."""
+    return [score for score in scores if score.verdict != "not_graded"]
 
 
 def _gated(finding: Finding, heard: Sequence[Score]) -> Finding:
@@ -164,7 +182,8 @@ def _results(scores: Sequence[Score]) -> JsonObject:
 # --- configuration --------------------------------------------------------------------------------
 
 
-def _aggregator(fields: Fields, names: list[str]) -> Verdict:
+def _aggregator(fields: Fields, names: list[str]) -> tuple[JsonObject, Verdict]:
+    """How much each grader within weighs, where that is said here, and how all of them become one."""
     value = fields.mapping("aggregator")
     inner = fields.inner(_old_names(value), "aggregator")
     kind = inner.word("type", words=_KINDS, otherwise="weighted_average")
@@ -173,7 +192,8 @@ def _aggregator(fields: Fields, names: list[str]) -> Verdict:
         fields.tell("", "two graders within have the same name", "Give each a name of its own.")
     together = _KIND[kind](inner, names)
     inner.close()
-    return together
+    weights = value.get("weights") if kind == "weighted_average" else None
+    return weights if isinstance(weights, dict) else {}, together
 
 
 def _old_names(value: JsonObject) -> JsonObject:

@@ -72,6 +72,7 @@ def as_one(turns: Sequence[Observation]) -> Observation:
         cost=summed([turn.cost for turn in turns]),
         seconds=summed([turn.seconds for turn in turns]),
         requests=sum(turn.requests for turn in turns),
+        is_traced=all(turn.is_traced for turn in turns),
         exchanges=tuple(exchange for turn in turns for exchange in turn.exchanges),
         request_sha256="",
         error=failed.error,

@@ -82,7 +82,7 @@ def _criterion(fields: Fields, value: Json, path: str, index: int) -> Criterion:
 
 def _floor(fields: Fields, *, is_scored: bool) -> float | None:
     """A criterion that is met or not has to be met, unless it says otherwise; one with points has to say so."""
-    least = fields.number("min_score", most=1.0, above=True)
+    least = fields.number("min_score", most=1.0)
     points = fields.number("required_min_score", most=MOST_POINTS)
     required = fields.flag("required", otherwise=not is_scored)
     if least is not None:

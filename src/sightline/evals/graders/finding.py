@@ -83,13 +83,12 @@ def reaches(score: float, floor: float) -> bool:
 
 
 def floor_of(spec: GraderSpec, threshold: float) -> float | None:
-    """The score that the case needs of this grader, None where it needs none.
-
-    A required score of 0 is how `required: true` is kept: it is as high as the threshold of the case.
-    """
-    if spec.required is None:
+    """The score that the case needs of this grader, None where it needs none."""
+    if spec.required is None or spec.required is False:
         return None
-    return spec.min_score if spec.min_score is not None else spec.required or threshold
+    if spec.min_score is not None:
+        return spec.min_score
+    return threshold if spec.required is True else spec.required
 
 
 def scored(spec: GraderSpec, finding: Finding, threshold: float) -> Score:
@@ -123,6 +122,16 @@ def scored(spec: GraderSpec, finding: Finding, threshold: float) -> Score:
 def is_sunk(score: Score) -> bool:
     """Whether a score is required and not reached."""
     return score.required is not None and score.score is not None and not reaches(score.score, score.required)
+
+
+def is_missing(score: Score, weight: float) -> bool:
+    """Whether a verdict is impossible without this score: it has weight or is required, and could not be given."""
+    return score.verdict == "not_graded" and (weight > 0 or score.required is not None)
+
+
+def reasons(scores: Sequence[Score]) -> str:
+    """Why each of these could not grade."""
+    return "; ".join(f"{score.name}: {score.reason}" for score in scores)
 
 
 def negated(score: Score) -> Score:

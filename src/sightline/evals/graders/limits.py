@@ -68,6 +68,9 @@ def tokens_of(observation: Observation) -> tuple[int | None, int | None, int | N
     return given, got, None if given is None or got is None else given + got
 
 
+UNTRACED = "which tools and models the target called is not known: it tells its last words only"
+
+
 def held_to(what: str, count: float, most: float, unit: str = "") -> Check:
     """Whether a number is within its limit."""
     return Check(f"{what}: at most {unit}{most:g}", count <= most, f"{unit}{count:g}")

@@ -27,6 +27,8 @@ def execution_metrics(fields: Fields) -> Run:
         actual = measured(subject.observation)
         wanted = {name: most for name, most in limits.items() if most is not None}
         unknown = [name.removeprefix("max_") for name in wanted if actual[name] is None]
+        if ratio is not None and not subject.observation.is_traced:
+            unknown.append("exploration_ratio")
         if unknown:
             return ungraded(f"not known: {', '.join(unknown)}")
         checks = [held_to(name.removeprefix("max_"), actual[name] or 0, most) for name, most in wanted.items()]
@@ -42,8 +44,8 @@ def measured(observation: Observation) -> dict[str, float | None]:
     """What a run took, by the name of the limit."""
     seconds = observation.seconds
     return {
-        "max_tool_calls": len(observation.tools),
-        "max_llm_calls": observation.requests,
+        "max_tool_calls": len(observation.tools) if observation.is_traced else None,
+        "max_llm_calls": observation.requests if observation.is_traced else None,
         "max_tokens": tokens_of(observation)[2],
         "max_cost_usd": observation.cost,
         "max_duration_ms": None if seconds is None else seconds * 1000,

@@ -5,7 +5,7 @@ the four that it knows.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from sightline.errors import Fault
@@ -24,15 +24,17 @@ from sightline.wire.jsontext import decode
 def payload_of(subject: Subject, config: JsonObject | None) -> JsonObject:
     """All of it. What is not known is null."""
     observation, grading = subject.observation, subject.grading
-    said = _messages(observation.messages, observation.tools)
+    asked = _before(subject)
+    # A call of the history may have the id of a later one, and what came of that one is not its result.
+    said = [*_messages(asked, ()), *_messages(observation.messages, observation.tools)]
     milliseconds = None if observation.seconds is None else observation.seconds * 1000
-    trace: JsonObject = {"messages": said, "events": _events(observation), **_counts(observation)}
+    trace: JsonObject = {"messages": said, "events": _events(asked, observation), **_counts(observation)}
     return {
         "criteria": grading.criteria,
         "expected_output": _expected(subject),
         "output": subject.text,
         "messages": said,
-        "input": _messages(grading.messages or observation.asked, ()),
+        "input": _messages(_asked(subject), ()),
         "input_files": list(grading.input_files),
         "metadata": grading.metadata or None,
         "question": grading.question or observation.question,
@@ -47,6 +49,16 @@ def payload_of(subject: Subject, config: JsonObject | None) -> JsonObject:
         "workspace_path": None,
         "config": config,
     }
+
+
+def _asked(subject: Subject) -> tuple[Message, ...]:
+    return subject.grading.messages or subject.observation.asked
+
+
+def _before(subject: Subject) -> tuple[Message, ...]:
+    """The input that goes before what was answered, as in AgentV; a whole conversation begins with its own."""
+    asked = _asked(subject)
+    return () if subject.observation.messages[: len(asked)] == asked else asked
 
 
 def asserted_of(subject: Subject, reference: str) -> JsonObject:
@@ -183,24 +195,37 @@ def _duration(use: ToolUse) -> JsonObject:
     return {} if use.seconds is None else {"duration_ms": use.seconds * 1000}
 
 
-def _events(observation: Observation) -> list[Json]:
-    """Each use of a tool, in its order."""
-    return [
-        {
-            "event_id": f"tool-{number}",
-            "ordinal": number,
-            "type": "tool_call",
-            "tool": {
-                "name": use.name,
-                "call_id": use.id,
-                "input": use.arguments,
-                "output": use.result,
-                "status": "error" if use.is_error else "ok",
-            },
-            **_duration(use),
-        }
-        for number, use in enumerate(observation.tools)
-    ]
+def _events(asked: Sequence[Message], observation: Observation) -> list[Json]:
+    """Each message with the calls in it, then calls that no message shows, then the answer; in their order."""
+    events: list[JsonObject] = []
+    unseen = list(observation.tools)
+    last: JsonObject | None = None
+    for index, message in enumerate((*asked, *observation.messages)):
+        shown = _message(message, {})
+        shown.pop("tool_calls", None)
+        name = f"message-{index}"
+        events.append({"event_id": name, "type": "message", "message": shown})
+        if message.role == "assistant":
+            last = {"event_id": "final-response", "parent_event_id": name, "type": "final_response", "message": shown}
+        ids = {part.id for part in message.parts if isinstance(part, ToolCall)} if index >= len(asked) else set()
+        found = [use for use in unseen if use.id and use.id in ids]
+        unseen = [use for use in unseen if use not in found]
+        for number, use in enumerate(found):
+            events.append({"event_id": f"{name}-tool-{number}", "parent_event_id": name, **_tool_event(use)})
+    events += [{"event_id": f"tool-{number}", **_tool_event(use)} for number, use in enumerate(unseen)]
+    events += [] if last is None else [last]
+    return [{**event, "ordinal": number} for number, event in enumerate(events)]
+
+
+def _tool_event(use: ToolUse) -> JsonObject:
+    tool: JsonObject = {
+        "name": use.name,
+        "call_id": use.id,
+        "input": use.arguments,
+        "output": use.result,
+        "status": "error" if use.is_error else "ok",
+    }
+    return {"type": "tool_call", "tool": tool, **_duration(use)}
 
 
 def _counts(observation: Observation) -> JsonObject:

@@ -31,7 +31,6 @@ def ready(spec: GraderSpec, path: str, readers: Readers) -> Ready:
     name = name_of(kind, spec.config) if spec.name in ("", spec.type) else spec.name
     spec = msgspec.structs.replace(spec, type=kind, name=name)
     fields = Fields(spec.config, spec.place, path, readers)
-    _check_common(spec, fields)
     if kind not in readers:
         hint = f'Did you mean "{RENAMED[kind]}"?' if kind in RENAMED else nearest(kind, readers)
         fields.tell("type", f"there is no grader {spec.type!r}", hint)
@@ -44,14 +43,6 @@ def graded(grader: Ready, subject: Subject) -> Generator[Step, Answer, Score]:
     """The score that a grader gives."""
     finding = yield from grader.run(subject)
     return scored(grader.spec, finding, subject.grading.threshold)
-
-
-def _check_common(spec: GraderSpec, fields: Fields) -> None:
-    if spec.weight < 0:
-        fields.tell("weight", f"{spec.weight:g} is not at least 0")
-    for name, value in (("required", spec.required), ("min_score", spec.min_score)):
-        if value is not None and not 0 <= value <= 1:
-            fields.tell(name, f"{value:g} is not from 0 to 1")
 
 
 def _refusing(problems: Sequence[Problem]) -> Run:

@@ -1,7 +1,8 @@
 """The grader that looks whether a skill was used: it was called by name, or its files were read."""
 
 from sightline.evals.graders.fields import Fields
-from sightline.evals.graders.finding import Finding, Run, at_once, of_one
+from sightline.evals.graders.finding import Finding, Run, at_once, of_one, ungraded
+from sightline.evals.graders.limits import UNTRACED
 from sightline.evals.graders.subject import Subject
 from sightline.evals.observation import ToolUse
 
@@ -13,6 +14,8 @@ def skill_trigger(fields: Fields) -> Run:
     fields.close()
 
     def look(subject: Subject) -> Finding:
+        if not subject.observation.is_traced:
+            return ungraded(UNTRACED)
         uses = subject.observation.tools
         seen = next((words for use in uses if (words := _evidence(use, name))), "")
         text = f'skill "{name}" is {"" if wanted else "not "}used'

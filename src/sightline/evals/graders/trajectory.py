@@ -7,6 +7,7 @@ from sightline.evals.graders.call_arguments import MODES as ARGUMENT_MODES
 from sightline.evals.graders.call_arguments import fits
 from sightline.evals.graders.fields import Fields, shown
 from sightline.evals.graders.finding import Finding, Run, at_once, share, ungraded
+from sightline.evals.graders.limits import UNTRACED
 from sightline.evals.graders.subject import Subject
 from sightline.evals.observation import ToolUse
 from sightline.evals.score import Check
@@ -68,6 +69,8 @@ def tool_trajectory(fields: Fields) -> Run:
     _check(fields, mode, minimums, expected)
 
     def look(subject: Subject) -> Finding:
+        if not subject.observation.is_traced:
+            return ungraded(UNTRACED)
         uses = subject.observation.tools
         if mode == "any_order":
             return _finding(_Looked(checks=_often_enough(minimums, uses)))

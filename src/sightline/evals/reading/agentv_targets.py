@@ -37,6 +37,27 @@ _TEMPLATES: dict[str, _Template] = {
     **dict.fromkeys(("codex", "codex-cli"), "codex"),
     **dict.fromkeys(("claude", "claude-cli", "claude-code", "claude-sdk"), "claude"),
 }
+_CLI = "Write provider: cli and"
+_RECORD = 'Put its traffic on record, and write replay = "session:…" in [evals.targets.NAME]: answers come from there.'
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("vscode", "vscode-insiders"),
+        "It needs the editor's window. Write provider: cli and a command that runs the same agent in a terminal.",
+    ),
+    **dict.fromkeys(
+        ("copilot", "copilot-cli", "copilot-sdk"), f"{_CLI} command: copilot -s -p {{PROMPT}} --allow-all-tools."
+    ),
+    **dict.fromkeys(("pi", "pi-cli", "pi-coding-agent"), f"{_CLI} command: pi -p {{PROMPT}}."),
+    "cc-mirror": f"{_CLI} command: with the variant's own program, or provider: claude.",
+    "replay": f"Its fixtures hold no requests. {_RECORD}",
+    **dict.fromkeys(
+        ("transcript", "copilot-log"),
+        "Make cases of recorded conversations with `sightline eval make`, or grade them anew with a replay target.",
+    ),
+    "agentv": "Write provider: openai (or another vendor) and the model that it stands for.",
+}
+"""Providers of AgentV that are not asked here, and what to use instead."""
+
 _SHARED = ("name", "provider", "use_target", "grader_target", "judge_target", "workers", "temperature", "max_retries")
 _TAKEN = {
     "model": (
@@ -175,6 +196,9 @@ class _Reader:
             self._check("agent")
             cli = CommandSpec(template=_TEMPLATES[kind], model=self._text("model"))
             return self._spec(cli=self._limited(cli)), None
+        if kind in _ELSEWHERE:
+            self._findings.wrong(self._node, f"{quoted(kind)} cannot be asked here", _ELSEWHERE[kind])
+            return None, None
         known = (*_VENDORS, "mock", "cli", *_TEMPLATES)
         hint = nearest(kind, known) if kind else f"Write provider: and one of {', '.join(known)}."
         self._findings.wrong(self._node, f"{quoted(kind)} is no provider that can be asked here", hint)

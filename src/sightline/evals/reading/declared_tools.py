@@ -11,6 +11,7 @@ from sightline.evals.reading.need import Need
 from sightline.evals.reading.node import Node
 from sightline.evals.reading.paths import candidates, refusal_of
 from sightline.evals.reading.yaml_text import read_yaml
+from sightline.evals.suite import Case
 from sightline.model.tools import CustomTool, FunctionTool, OpaqueTool, Tool
 from sightline.wire.jsontext import MISFIT
 
@@ -20,13 +21,22 @@ _SCHEMAS = ("parameters", "input_schema", "schema")
 _OTHERS = {"custom": CustomTool, "opaque": OpaqueTool}
 
 
-def read_tools(owner: Node, file: str, findings: Findings) -> Generator[Need, bytes | None, tuple[Tool, ...]]:
-    """The tools of a case. Each name stands once: a model could not say which of two it means."""
+def with_tools(case: Case, owner: Node, file: str, findings: Findings) -> Generator[Need, bytes | None, Case]:
+    """The case with its tools. Each name stands once: a model could not say which of two it means. Where their file is
+    missing, this case cannot be sent, and the others can."""
     listed = owner.get("tools")
-    if listed is not None and listed.text is not None:
-        listed = yield from _in_file(listed, listed.text, file, findings)
     if listed is None:
-        return ()
+        return case
+    if listed.text is not None:
+        found = yield from _in_file(listed, listed.text, file, findings, case.id)
+        if found is None:
+            return msgspec.structs.replace(case, missing=listed.text)
+        listed = found
+    tools = _read(listed, findings)
+    return msgspec.structs.replace(case, tools=tools) if tools else case
+
+
+def _read(listed: Node, findings: Findings) -> tuple[Tool, ...]:
     read = [(each, _tool(each, findings)) for each in findings.items(listed, "tools", _EXAMPLE)]
     names: set[str] = set()
     for node, tool in read:
@@ -37,7 +47,9 @@ def read_tools(owner: Node, file: str, findings: Findings) -> Generator[Need, by
     return tuple(tool for _, tool in read if tool is not None)
 
 
-def _in_file(node: Node, path: str, file: str, findings: Findings) -> Generator[Need, bytes | None, Node | None]:
+def _in_file(
+    node: Node, path: str, file: str, findings: Findings, case: str
+) -> Generator[Need, bytes | None, Node | None]:
     refusal = refusal_of(path)
     if refusal is not None:
         findings.wrong(node, *refusal)
@@ -51,7 +63,7 @@ def _in_file(node: Node, path: str, file: str, findings: Findings) -> Generator[
                 return None
             return document
     hint = "Name a JSON file with a list of tools, or list them here."
-    findings.wrong(node, f"there is no file {quoted(path)}", hint)
+    findings.wrong_at(node.place, node.path, f"there is no file {quoted(path)}", hint, case=case)
     return None
 
 

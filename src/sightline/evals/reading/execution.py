@@ -1,16 +1,17 @@
 """How a suite or a case wants to be run."""
 
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from sightline.catalog.problem import quoted
 from sightline.evals.reading.findings import Findings
 from sightline.evals.reading.node import Node
 from sightline.evals.reading.old_names import OF_EXECUTION, OF_TRIALS, renamed
 from sightline.evals.suite import Execution, Trials
+from sightline.evals.target import FileForm
 
 KEYS = (
     *("target", "targets", "workers", "assertions", "assert", "evaluators", "skip_defaults", "cache", "trials"),
-    *("budget_usd", "fail_on_error", "threshold"),
+    *("budget_usd", "fail_on_error", "threshold", "file_form"),
 )
 _STRATEGIES = ("pass_at_k", "mean", "confidence_interval")
 _MOST_WORKERS = 50
@@ -34,6 +35,7 @@ def read_execution(owner: Node, findings: Findings) -> Execution:
         threshold=findings.number(node, "threshold", least=0, most=1),
         cache=findings.flag(node, "cache"),
         fail_on_error=findings.flag(node, "fail_on_error"),
+        file_form=cast(FileForm | None, findings.choice(node, "file_form", get_args(FileForm)) or None),
         skip_defaults=bool(findings.flag(node, "skip_defaults")),
     )
 

@@ -22,8 +22,8 @@ class Findings:
 
     @property
     def has_errors(self) -> bool:
-        """Whether something keeps the suite from running."""
-        return any(problem.severity == "error" for problem in self._found)
+        """Whether something keeps the whole suite from running."""
+        return any(problem.severity == "error" and not problem.case for problem in self._found)
 
     def add(self, problems: Iterable[Problem], path: Path = ()) -> None:
         """Take problems that were found elsewhere; one that does not know the way there is told to be on this one."""
@@ -39,12 +39,20 @@ class Findings:
         self.wrong(node, message, suggestion, severity="warning")
 
     def wrong_at(
-        self, place: Place, path: Path, message: str, suggestion: str = "", *, severity: Severity = "error"
+        self,
+        place: Place,
+        path: Path,
+        message: str,
+        suggestion: str = "",
+        *,
+        severity: Severity = "error",
+        case: str = "",
     ) -> None:
-        """Something is wrong at this place."""
-        self._found[
-            Problem(place=place, path=shown(path), message=message, suggestion=suggestion, severity=severity)
-        ] = None
+        """Something is wrong at this place; with a `case`, only that one cannot be run."""
+        problem = Problem(
+            place=place, path=shown(path), message=message, suggestion=suggestion, severity=severity, case=case
+        )
+        self._found[problem] = None
 
     def is_mapping(self, node: Node, what: str, suggestion: str = "") -> bool:
         """Whether it is a mapping; if it is not, that is told."""

@@ -1,4 +1,5 @@
-"""Where the files lie that messages name. One that is nowhere is an error: without it the case would be another."""
+"""Where the files are that messages name. One that is nowhere is an error of its case, which is not sent without it;
+the other cases run."""
 
 from collections.abc import Generator, Mapping, Sequence
 
@@ -32,7 +33,7 @@ def with_files(
     search = _Search(file, findings)
     found: list[Case] = []
     for case in cases:
-        search.path = paths[case.place]
+        search.path, search.case = paths[case.place], case.id
         messages = yield from search.messages(case.messages)
         expected = yield from search.messages(case.expected)
         turns: list[Turn] = []
@@ -47,6 +48,7 @@ def with_files(
 class _Search:
     def __init__(self, file: str, findings: Findings) -> None:
         self.path: Path = ()
+        self.case = ""
         self._file = file
         self._findings = findings
         self._known: dict[tuple[str, str], str] = {}
@@ -83,4 +85,5 @@ class _Search:
     def _missing(self, path: str, place: Place, tried: list[str]) -> None:
         message = f"there is no file {quoted(path)}" if tried else f"the path {quoted(path)} leads out of the folder"
         hint = f"Looked for {', '.join(tried[:5])}." if tried else "Put the file into the folder."
-        self._findings.wrong_at(place, self.path, message, hint)
+        # A path that leads out is a mistake of the suite; a file may be missing on this machine only.
+        self._findings.wrong_at(place, self.path, message, hint, case=self.case if tried else "")

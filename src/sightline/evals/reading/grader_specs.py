@@ -1,12 +1,12 @@
-"""Graders as a suite names them. What belongs to one type is carried as it stands; the grader itself checks it."""
+"""The one reader of graders as a suite writes them: of a case, of a turn, and of a composite.
+
+What is common to all types is read here; what belongs to one type is carried as it is, and the grader itself checks it.
+"""
 
 from sightline.evals.reading.findings import Findings
 from sightline.evals.reading.node import Node
 from sightline.evals.suite import GraderSpec
 from sightline.model.json import Json
-
-PASSING = 0.8
-"""The score that `required: true` asks for, as AgentV has it."""
 
 _COMMON = ("type", "name", "weight", "required", "min_score", "negate")
 
@@ -22,11 +22,12 @@ def read_graders(
     for key in keys:
         node = owner.get(key)
         if node is not None:
-            specs += _read_list(node, key, findings, is_turn=is_turn)
+            specs += read_list(node, key, findings, is_turn=is_turn)
     return tuple(specs)
 
 
-def _read_list(node: Node, key: str, findings: Findings, *, is_turn: bool) -> list[GraderSpec]:
+def read_list(node: Node, key: str, findings: Findings, *, is_turn: bool = False) -> list[GraderSpec]:
+    """The graders of one list, which is called `key`."""
     specs: list[GraderSpec | None] = []
     criteria: list[Json] = []
     rubric: tuple[int, Node] | None = None
@@ -34,6 +35,7 @@ def _read_list(node: Node, key: str, findings: Findings, *, is_turn: bool) -> li
         if item.text is not None:
             if not item.text.strip():
                 findings.wrong(item, "the criterion is empty", "Say what has to hold, or remove it.")
+                continue
             if rubric is None:
                 rubric = (len(specs), item)
                 specs.append(None)
@@ -53,14 +55,13 @@ def _read_grader(node: Node, findings: Findings) -> GraderSpec:
     kind = findings.text(node, "type")
     if not kind:
         findings.wrong(node, "the grader has no type", "Write type: contains, for example.")
-    least = findings.number(node, "min_score", least=0, most=1)
     weight = findings.number(node, "weight", least=0)
     return GraderSpec(
         type=kind,
         name=findings.text(node, "name") or kind,
         weight=1.0 if weight is None else weight,
-        required=_required(node, PASSING if least is None else least, findings),
-        min_score=least,
+        required=_required(node, findings),
+        min_score=findings.number(node, "min_score", least=0, most=1),
         negate=bool(findings.flag(node, "negate")),
         config={
             key: each.json for key, each in node.members.items() if key not in _COMMON and not key.startswith("x-")
@@ -69,8 +70,12 @@ def _read_grader(node: Node, findings: Findings) -> GraderSpec:
     )
 
 
-def _required(node: Node, passing: float, findings: Findings) -> float | None:
+def _required(node: Node, findings: Findings) -> bool | float | None:
     required = node.get("required")
     if required is None or required.value is False:
         return None
-    return passing if required.value is True else findings.number(node, "required", least=0, most=1)
+    if required.value is True:
+        return True
+    # AgentV drops a floor of 0. Here 0 is a number like any other: it is always reached, but the grader has to run.
+    least = findings.number(node, "required", least=0, most=1)
+    return None if least is None else float(least)

@@ -35,7 +35,7 @@ def read_tests(
         if item.text is None:
             tests.append(item)
             continue
-        for path in (yield from _paths(item, item.text.removeprefix(FILE), file, findings)):
+        for path in (yield from paths_of(item, item.text.removeprefix(FILE), file, findings)):
             data = yield Need(path)
             if data is None:
                 findings.wrong(item, f"there is no file {quoted(path)}", "Check the path: it starts at the suite.")
@@ -45,7 +45,8 @@ def read_tests(
     return tests
 
 
-def _paths(item: Node, path: str, file: str, findings: Findings) -> Generator[Need, bytes | None, list[str]]:
+def paths_of(item: Node, path: str, file: str, findings: Findings) -> Generator[Need, bytes | None, list[str]]:
+    """The files that a path means, which starts at the suite: one, those of a pattern, or those of a folder."""
     refusal = refusal_of(path)
     if refusal is not None:
         findings.wrong(item, *refusal)

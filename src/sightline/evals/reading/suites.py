@@ -11,7 +11,7 @@ from sightline.evals.glob import compiled
 from sightline.evals.place import Place, Problem
 from sightline.evals.reading import promptfoo, skills
 from sightline.evals.reading.cases import Shared, read_case
-from sightline.evals.reading.declared_tools import read_tools
+from sightline.evals.reading.declared_tools import with_tools
 from sightline.evals.reading.dependencies import check_dependencies
 from sightline.evals.reading.execution import read_execution
 from sightline.evals.reading.findings import Findings
@@ -27,6 +27,7 @@ from sightline.evals.reading.own_graders import with_own_graders
 from sightline.evals.reading.pairing import check_pairing
 from sightline.evals.reading.yaml_text import read_yaml
 from sightline.evals.suite import Case, Suite
+from sightline.evals.target import SuiteTarget
 from sightline.model.json import JsonObject
 
 ABOUT = ("$schema", "category", "version", "author", "license", "requires", "governance")
@@ -78,8 +79,9 @@ def _suite(
     document: Node, file: str, environment: Mapping[str, str], findings: Findings
 ) -> Generator[Need, bytes | None, Suite]:
     document = with_environment(document, environment, findings)
+    targets: tuple[SuiteTarget, ...] = ()
     if promptfoo.is_promptfoo(document):
-        document = promptfoo.as_suite(document, findings)
+        document, targets = yield from promptfoo.as_suite(document, file, findings)
     elif skills.is_of_a_skill(document):
         document = skills.as_suite(document, findings)
     document = renamed(document, OF_SUITE, findings)
@@ -92,8 +94,7 @@ def _suite(
     for node in nodes:
         case = read_case((yield from includes.taken_in(node)), shared, findings)
         if case is not None:
-            tools = yield from read_tools(node, file, findings)
-            cases.append(replace(case, tools=tools) if tools else case)
+            cases.append((yield from with_tools(case, node, file, findings)))
             paths[case.place] = node.path
     for problem in check_dependencies(cases):
         findings.add([problem], paths[problem.place])
@@ -102,7 +103,7 @@ def _suite(
         _check_patterns(case, paths[case.place], findings)
     found = yield from with_files(cases, paths, file, findings)
     found = yield from with_own_graders(found, file)
-    return _made(document, file, found, findings)
+    return replace(_made(document, file, found, findings), targets=targets)
 
 
 def _shared(document: Node, findings: Findings) -> Shared:

@@ -49,6 +49,11 @@ def said_of_mean(mean: Mean | None) -> str:
     return f"Every case scores {number(mean.value)}, {many}: scores that do not differ say nothing about other cases."
 
 
+def said_of_unknown(unknown: int, known: int, noun: str) -> str:
+    """How many costs are not known; empty where all are."""
+    return f"What {unknown} of {counted(unknown + known, noun)} cost is not known." if unknown else ""
+
+
 def said_of_excluded(
     reasons: Iterable[Literal["error", "not_graded", "skipped"]], bounds: tuple[float, float] | None, what: str
 ) -> str:

@@ -164,12 +164,27 @@ export function evalWords(run) {
 /** How well it went at a glance. @param {Pick<EvalBrief, "state" | "summary">} run @returns {"" | "good" | "bad"} */
 export function evalTone(run) {
   if (run.state !== "ended" || !run.summary.length) return "";
-  return run.summary.some((line) => line.errors || line.not_graded || (line.pass_rate ?? 1) < 1) ? "bad" : "good";
+  if (run.summary.some((line) => line.errors || line.not_graded || (line.pass_rate ?? 1) < 1)) return "bad";
+  return run.summary.every((line) => line.pass_rate === 1) ? "good" : "";
+}
+
+/** What is known of a cost, and how many parts of it are not. @param {number} atLeast @param {number} unknown */
+function costWords(atLeast, unknown) {
+  if (!unknown) return atLeast ? money(atLeast) : "";
+  return atLeast ? `${money(atLeast)} + ${unknown} unknown` : "cost unknown";
+}
+
+/** What a run cost on all its targets. @param {readonly Pick<TargetLine, "cost_at_least" | "cost_unknown">[]} lines */
+export function runCost(lines) {
+  const unknown = lines.reduce((sum, line) => sum + line.cost_unknown, 0);
+  const words = costWords(lines.reduce((sum, line) => sum + line.cost_at_least, 0), unknown);
+  return { words, title: unknown ? `What ${counted(unknown, "request")} cost is not known.` : "" };
 }
 
 /** What a target took. @param {TargetLine} line */
 export function spentWords(line) {
-  return [line.cost ? money(line.cost) : "", line.tokens ? `${short(line.tokens)} tokens` : "", line.seconds ? `${duration(line.seconds)} an answer` : ""].filter(Boolean).join(" · ");
+  const tokens = line.tokens_at_least ? `${line.tokens === null ? "at least " : ""}${short(line.tokens_at_least)} tokens` : "";
+  return [costWords(line.cost_at_least, line.cost_unknown), tokens, line.seconds ? `${duration(line.seconds)} an answer` : ""].filter(Boolean).join(" · ");
 }
 
 /** What no mean counts. @param {TargetLine} line */

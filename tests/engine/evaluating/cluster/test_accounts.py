@@ -110,6 +110,7 @@ def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path)
     async def story() -> None:
         line = HostLine()
         FarPurse(line).spend(0.25)
+        FarPurse(line).spend(0.0)
         FarPurse(line).spend(None)
         known = Calibration()
         for _ in range(8):
@@ -120,6 +121,7 @@ def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path)
         memory.save()
         assert await heard(line) == [
             Spent(0.25),
+            Spent(None),
             Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False),
         ]
 

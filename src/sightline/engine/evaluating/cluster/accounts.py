@@ -121,7 +121,7 @@ class FarPurse(Purse):
     def spend(self, cost: float | None) -> None:
         """So much more."""
         super().spend(cost)
-        if cost:
+        if cost is None or cost:
             self._line.tell(Spent(cost))
 
 

@@ -203,9 +203,9 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
 
 
 class Spent(msgspec.Struct, frozen=True, tag="spent"):
-    """So many dollars are gone."""
+    """So many dollars are gone; None is not known."""
 
-    cost: float
+    cost: float | None
 
 
 class Released(msgspec.Struct, frozen=True, tag="released"):

@@ -95,7 +95,7 @@ class CaseShowing:
         began = shown.standing.began
         spec = next(each for each in began.targets if each.name == target)
         # Only the messages are of interest here, and they need nobody to be asked.
-        plain = TargetSpec(name=spec.name, system=spec.system, mock="")
+        plain = TargetSpec(name=spec.name, system=spec.system, mock="", file_form=spec.file_form)
         try:
             return self._evaluation.preview(began.suite, case.id, plain, began.options).delivery.notes, ""
         except Fault as fault:

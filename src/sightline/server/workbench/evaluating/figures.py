@@ -57,8 +57,8 @@ def figures(summary: TargetSummary) -> TargetFigures:
     interval = None if mean is None else mean.interval
     low, high = within(interval)
     pass_low, pass_high = within(summary.pass_interval)
-    spent = [each.total for each in (summary.cost, summary.grading_cost) if each.known]
-    tokens = [each.total for each in (summary.input_tokens, summary.output_tokens) if _is_told(each)]
+    spent = _both(summary.cost, summary.grading_cost)
+    tokens = _both(summary.input_tokens, summary.output_tokens)
     return TargetFigures(
         target=summary.target,
         results=summary.results,
@@ -75,8 +75,11 @@ def figures(summary: TargetSummary) -> TargetFigures:
         stderr=None if mean is None else mean.error,
         low=low,
         high=high,
-        cost=sum(spent) if spent else None,
-        tokens=round(sum(tokens)) if tokens else None,
+        cost=spent.total,
+        cost_at_least=spent.at_least,
+        cost_unknown=spent.unknown,
+        tokens=None if tokens.total is None else round(tokens.total),
+        tokens_at_least=round(tokens.at_least),
         seconds=None if summary.seconds is None else summary.seconds.mean,
         said=summary.said,
     )
@@ -103,8 +106,10 @@ def trial(key: Key, result: Result | None, *, is_running: bool) -> TrialShown:
     )
 
 
-def _is_told(amount: Amount) -> bool:
-    return amount.known > 0
+def _both(first: Amount, second: Amount) -> Amount:
+    total = None if first.total is None or second.total is None else first.total + second.total
+    known, unknown = first.known + second.known, first.unknown + second.unknown
+    return Amount(total, known, unknown, first.at_least + second.at_least)
 
 
 def _matrix(standing: Standing, targets: Sequence[str]) -> tuple[CaseRow, ...]:

@@ -10,18 +10,20 @@ from sightline.evals.comparing import GraderPair
 from sightline.evals.delivery.note import Note
 from sightline.evals.making.writing import Left
 from sightline.evals.place import Place, Problem
+from sightline.evals.result import Status
 from sightline.evals.score import Score, Verdict
 from sightline.evals.statistics.sentences import Finding
 from sightline.evals.tally import Excluded
 from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
 
-TrialStatus: TypeAlias = Literal["ok", "quality_failure", "execution_error", "skipped", "running", "waiting"]
+TrialStatus: TypeAlias = Status | Literal["running", "waiting"]
 
 
 class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What one target came to. What is not known is null, which is not 0; `low` and `high` are the ends of the mean's
-    interval, within 0 and 1. `said` is the same in sentences."""
+    interval, within 0 and 1. `cost_at_least` is what is known of the cost, and `cost_unknown` how many answers and
+    judgements it leaves out. `said` is the same in sentences."""
 
     target: str
     results: int
@@ -39,7 +41,10 @@ class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     cost: float | None
+    cost_at_least: float
+    cost_unknown: int
     tokens: int | None
+    tokens_at_least: int
     seconds: float | None
     said: tuple[str, ...]
 

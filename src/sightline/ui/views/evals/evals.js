@@ -4,9 +4,9 @@
 import { useEvals } from "../../eval-feed.js";
 import { useShortcuts } from "../../keyboard.js";
 import { go } from "../../navigation.js";
-import { evalTone, evalWords, leftOutWords, suitesOf } from "../../state/evals.js";
+import { evalTone, evalWords, leftOutWords, runCost, suitesOf } from "../../state/evals.js";
 import { scoreRange } from "../../state/evals-plot.js";
-import { money, stamp, when } from "../../state/format.js";
+import { stamp, when } from "../../state/format.js";
 import { hashOf } from "../../state/routes.js";
 import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
 import { CopyBlock } from "../../widgets/copy.js";
@@ -89,16 +89,14 @@ function Head({ runs, suite, chosen, canCompare, onCompare }) {
 function Line({ run, isHere, isChosen, onToggle }) {
   const title = run.name || run.suite || run.run;
   const range = scoreRange(run.summary.flatMap((line) => [line.low, line.high]));
-  // A target whose cost is not known makes the sum the least that it was.
-  const costs = run.summary.map((line) => line.cost).filter((cost) => cost != null);
-  const cost = costs.length ? `${money(costs.reduce((sum, each) => sum + each, 0))}${costs.length < run.summary.length ? "+" : ""}` : "";
+  const spent = runCost(run.summary);
   return html`<tr class=${`run-row eval-row ${isHere ? "is-here" : ""} ${isChosen ? "is-chosen" : ""}`}>
     <td><input type="checkbox" aria-label=${`Compare ${title}, ${run.run}`} checked=${isChosen} onChange=${onToggle} /></td>
     <td class="eval-name"><a href=${hashOf({ view: "eval", id: run.run })}>${title}</a>
       <p class="faint"><span class=${`run-state ${run.state} ${run.state === "ended" ? evalTone(run) === "good" ? "good" : "" : ""}`}>${evalWords(run)}</span>${run.suite && run.suite !== title ? html`<a class="cut" href=${hashOf({ view: "evals", suite: run.suite })} title=${`Runs of ${run.suite}`}>${run.suite}</a>` : null}<span class="narrow-cell number">${when(run.at, Date.now() / 1000)}</span></p></td>
     <td class="eval-results">${run.summary.length ? run.summary.map((line) => html`<div key=${line.target} class="eval-result"><span class="cut eval-target" title=${line.target}>${line.target}</span><span>${h(Rates, { line })}${leftOutWords(line) ? html` <span class="bad">${leftOutWords(line)}</span>` : null}</span>${h(IntervalPlot, { what: `Mean score of ${line.target}`, mean: line.mean, low: line.low, high: line.high, range })}</div>`) : html`<p class="faint">${run.targets.join(", ")}</p>`}</td>
     <td class="wide-cell number">${run.cases}</td>
-    <td class="wide-cell number" title=${cost.endsWith("+") ? "At least: not every target's cost is known" : null}>${cost}</td>
+    <td class="wide-cell number" title=${spent.title}>${spent.words}</td>
     <td class="wide-cell number soft" title=${stamp(run.at)}>${when(run.at, Date.now() / 1000)}</td>
   </tr>`;
 }

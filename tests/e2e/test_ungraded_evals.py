@@ -1,0 +1,158 @@
+"""A grader that could not run never turns into a pass: whatever passes beside it, wherever it is, in every export."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from sightline.cli.program import main
+from tests.cli.evals.eval_folder import eval_folder
+
+Captured = pytest.CaptureFixture[str]
+
+PASSES = "{type: contains, value: Paris}"
+NOBODY = "{type: llm-grader, name: judge, target: nobody, prompt: Is it good?}"
+UNABLE = {
+    "an unreachable judge": NOBODY,
+    "garbage from a judge": "{type: llm-grader, name: judge, target: garbage, prompt: Is it good?}",
+    "a missing program": "{type: code-grader, name: judge, command: [no-such-program-here]}",
+    "a program that crashes": "{type: code-grader, name: judge, command: [sh, -c, 'echo broken >&2; exit 3']}",
+    "a missing file of a function": "{type: code-grader, name: judge, python: 'missing.py:grade'}",
+    "an unknown cost": "{type: cost, name: judge, budget: 1}",
+    "a composite's member": f"{{type: composite, name: judge, assertions: [{PASSES}, {NOBODY}]}}",
+    "a composite that counts": (
+        f"{{type: composite, name: judge, aggregator: {{type: threshold, threshold: 0.5}},"
+        f" assertions: [{PASSES}, {NOBODY}]}}"
+    ),
+    "a composite that a program decides": (
+        "{type: composite, name: judge,"
+        """ aggregator: {type: code-grader, path: 'echo "{\\"score\\": 1}"'},"""
+        f" assertions: [{PASSES}, {NOBODY}]}}"
+    ),
+    "a composite in a composite": (
+        "{type: composite, name: judge, assertions: [{type: composite, name: inner,"
+        f" assertions: [{PASSES}, {NOBODY}]}}, {PASSES}]}}"
+    ),
+    "a negated one": "{type: llm-grader, name: judge, target: nobody, prompt: Is it bad?, negate: true}",
+    "a required one without weight": NOBODY.replace("name: judge", "name: judge, weight: 0, required: true"),
+}
+TARGETS = """
+[providers.nowhere]
+dialect = "openai-chat"
+base_url = "http://127.0.0.1:1/v1"
+request_max_retries = 0
+stream_max_retries = 0
+[evals.targets.nobody]
+model = "nowhere/x"
+[evals.targets.garbage]
+mock = "I would rather not say."
+[evals.targets.program]
+cli = { words = ["echo", "Paris"] }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with eval_folder(tmp_path, monkeypatch):
+        with (tmp_path / "sightline.toml").open("a") as file:
+            file.write(TARGETS)
+        yield tmp_path
+
+
+def run(folder: Path, capsys: Captured, suite: str, *words: str) -> tuple[int, dict[str, object]]:
+    (folder / "s.eval.yaml").write_text(suite)
+    code = main(["eval", "run", "s.eval.yaml", "--target", "program", "--json", *words])
+    out, err = capsys.readouterr()
+    assert out, err
+    report: dict[str, object] = json.loads(out.splitlines()[-1])
+    return code, report
+
+
+@pytest.mark.parametrize("grader", UNABLE.values(), ids=UNABLE)
+def test_what_could_not_run_is_no_pass(folder: Path, capsys: Captured, grader: str) -> None:
+    suite = f"tests:\n  - id: a\n    criteria: x\n    input: hi\n    assertions: [{PASSES}, {grader}]\n"
+    code, report = run(folder, capsys, suite)
+    assert code == 1
+    assert (report["passed"], report["not_graded"]) == (False, 1)
+    assert [(each["verdict"], each["status"]) for each in report["failed"]] == [("not_graded", "not_graded")]  # type: ignore[attr-defined]
+    (target,) = report["targets"]  # type: ignore[misc]
+    assert (target["passed"], target["failed"], target["pass_rate"]) == (0, 0, None)
+
+
+def test_what_has_no_weight_is_left_out_and_named(folder: Path, capsys: Captured) -> None:
+    light = NOBODY.replace("name: judge", "name: judge, weight: 0")
+    inside = f"{{type: composite, name: both, assertions: [{PASSES}, {light}]}}"
+    suite = f"tests:\n  - id: a\n    criteria: x\n    input: hi\n    assertions: [{PASSES}, {light}, {inside}]\n"
+    code, report = run(folder, capsys, suite)
+    assert (code, report["passed"], report["not_graded"]) == (0, True, 0)
+    main(["eval", "show", str(report["run"]), "a"])
+    assert "left out: judge: the judge failed" in capsys.readouterr().out
+
+
+def test_a_turn_that_could_not_be_graded_leaves_the_conversation_not_graded(folder: Path, capsys: Captured) -> None:
+    suite = (
+        "tests:\n  - id: a\n    criteria: x\n    mode: conversation\n    turns:\n"
+        f"      - {{input: hi, assertions: [{PASSES}, {NOBODY}]}}\n"
+        f"      - {{input: and now?, assertions: [{PASSES}]}}\n"
+        f"    assertions: [{PASSES}]\n"
+    )
+    code, report = run(folder, capsys, suite)
+    assert (code, report["not_graded"]) == (1, 1)
+    main(["eval", "show", str(report["run"])])
+    assert "NOT GRADED (1)" in capsys.readouterr().out
+
+
+def test_every_trial_and_target_counts_for_itself(folder: Path, capsys: Captured) -> None:
+    suite = (
+        f"tests:\n  - id: a\n    criteria: x\n    input: hi\n    assertions: [{PASSES}, {UNABLE['an unknown cost']}]\n"
+    )
+    code, report = run(folder, capsys, suite, "--target", "all", "--trials", "2")
+    assert (code, report["not_graded"]) == (1, 2)
+    sums = {each["target"]: (each["passed"], len(each["excluded"])) for each in report["targets"]}  # type: ignore[attr-defined]
+    assert sums == {"program": (0, 2), "all": (2, 0)}
+    main(["eval", "show", str(report["run"])])
+    assert "2 of 4 results could not be graded" in capsys.readouterr().out
+
+
+def test_every_export_tells_it_apart_from_a_pass(folder: Path, capsys: Captured) -> None:
+    suite = f"tests:\n  - id: a\n    criteria: x\n    input: hi\n    assertions: [{PASSES}, {NOBODY}]\n"
+    code, _ = run(folder, capsys, suite, "--output", "out")
+    assert code == 1
+    line = json.loads((folder / "out/results.jsonl").read_text())
+    assert (line["status"], line["verdict"], line["score"]) == ("not_graded", "not_graded", None)
+    row = json.loads((folder / "out/index.jsonl").read_text())
+    assert (row["execution_status"], row["score"], row["failure_stage"]) == ("execution_error", 0, "evaluator")
+    tests = ElementTree.parse(folder / "out/junit.xml").getroot().find("testsuite")
+    assert tests is not None
+    assert (tests.get("tests"), tests.get("errors"), tests.get("failures")) == ("1", "1", "0")
+    (summary,) = json.loads((folder / "out/summary.json").read_text())
+    assert (summary["passed"], [each["why"] for each in summary["excluded"]]) == (0, ["not_graded"])
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["at the top", "in a composite"])
+@pytest.mark.parametrize(
+    ("settings", "passes"),
+    [
+        ("required: true", True),
+        ("required: true, min_score: 0.7", False),
+        ("required: 0.7", False),
+        ("required: 0", True),
+        ("min_score: 0", True),
+        ("required: true, min_score: 0", True),
+    ],
+)
+def test_required_means_the_same_at_every_level(
+    folder: Path, capsys: Captured, settings: str, passes: bool, nested: bool
+) -> None:
+    (folder / "half.py").write_text("def grade(case):\n    return 0.6\n")
+    grader = f"{{type: code-grader, name: half, python: 'half.py:grade', {settings}}}"
+    if nested:
+        grader = f"{{type: composite, name: both, assertions: [{grader}]}}"
+    suite = (
+        "execution: {threshold: 0.5}\n"
+        f"tests:\n  - id: a\n    criteria: x\n    input: hi\n    assertions: [{grader}]\n"
+    )
+    code, report = run(folder, capsys, suite)
+    assert (code, report["passed"]) == (0 if passes else 1, passes), report
