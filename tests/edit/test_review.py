@@ -2,7 +2,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sightline.budget.estimator import Estimator
+from sightline.budget.calibration import Ratio
+from sightline.budget.estimator import CountedRequest, Estimator
 from sightline.catalog.facts import Facts
 from sightline.dialects.registry import dialect
 from sightline.edit.budgeting import budgeted
@@ -79,3 +80,28 @@ def test_a_body_that_cannot_be_read_has_no_cost() -> None:
     seen = review.of(draft.applied(Set(pointer="/messages", value="none")))
     assert seen.cost == EditCost()
     assert not seen.validity.ok
+
+
+def test_a_lesson_alone_does_not_make_a_request_too_large() -> None:
+    """The rules alone find room for it; past counts of the model were far higher."""
+    facts = Facts(context_window=2000)
+    editing = Editing(drafted(chat(), "openai-chat"))
+    spoken = next(section.id for section in editing.draft.sections if section.role == "user")
+    draft = editing.apply(SetText(section=spoken, text="Some more words than before. " * 20))
+    learned = Estimator(facts, dialect="openai-chat", calibration=Ratio(1.0, 50_000.0, 0.15, 24))
+    seen = Review(learned, facts).of(draft)
+    assert seen.budget.estimate.low > 2000
+    found = [problem.severity for problem in seen.validity.problems if "tokens that the model takes" in problem.message]
+    assert found == ["warning"]
+
+
+def test_what_the_provider_counted_leads_in_the_budget() -> None:
+    draft = drafted(chat(), "openai-chat")
+    request = draft.request
+    assert request is not None
+    estimator = Estimator(FACTS, dialect="openai-chat")
+    estimator.continue_from(CountedRequest(request.messages[:-1], request.tools, 5000))
+    budget = Review(estimator, FACTS).of(draft).budget
+    assert budget.estimate.low >= 5000
+    assert budget.estimate.tokens == 5000 + estimator.message(request.messages[-1]).tokens
+    assert sum(each.tokens for each in budget.categories) == budget.estimate.tokens

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from sightline.budget.counted_prefix import digest_chain
 from sightline.edit.draft import Draft
 from sightline.edit.operations import Delete, Insert, SetText, Undo
 from sightline.engine.recording.recorded import Recorded
@@ -135,6 +136,28 @@ def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider(tmp_p
             gone, hold = hold, await held(stage)
             assert not (await viewing.held(hold)).follows, "another provider's cache has nothing of it"
             assert viewing._desk(gone) is None, "what is no longer held is let go"
+            let_go(stage, hold)
+
+    recorded(tmp_path, story)
+
+
+def test_what_the_provider_counted_leads_where_the_conversation_goes_on(tmp_path: Path) -> None:
+    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+        stage.relay.holds.set_mode("every")
+        async with asking(stage, asks("openai-chat", body=turn("one", "Hello there.", "two"), session="s")):
+            hold = await held(stage)
+            request = hold.draft.request
+            assert request is not None
+            chain = digest_chain("acme", "m", request)
+            stage.memory.note_count(chain[:3], 1500)
+            look = await viewing.held(hold)
+            assert look.budget is not None
+            assert look.budget.estimate.low >= 1500
+            assert look.budget.estimate.tokens < 1600
+            stage.relay.holds.edit(hold.exchange, SetText(section=look.sections[0].id, text="short"))
+            later = viewing.now(hold).budget
+            assert later is not None
+            assert later.estimate.tokens < 1500, "the counted beginning was edited, so it is estimated again"
             let_go(stage, hold)
 
     recorded(tmp_path, story)

@@ -68,6 +68,11 @@ test("workflow 4.10: only who waits at an empty input for more than fits is brou
   assert.equal(takesFocus({ ...now, isEmpty: false }), false);
   assert.equal(takesFocus({ ...now, mode: "view" }), false);
   assert.equal(takesFocus({ ...now, mode: "command" }), false);
+  assert.equal(takesFocus({ ...now, focus: "never" }), false);
+  assert.equal(takesFocus({ ...now, height: 1, focus: "always" }), true);
+  assert.equal(takesFocus({ ...now, height: 1, focus: "always", isEmpty: false }), false);
+  assert.equal(takesFocus({ ...now, height: 700, threshold: 0.5 }), true);
+  assert.equal(takesFocus({ ...now, threshold: 10 }), false);
 });
 
 test("a colon command is told from a field's colon", () => {
