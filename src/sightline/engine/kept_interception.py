@@ -45,7 +45,7 @@ class KeptInterception:
         try:
             kept = msgspec.convert(decode(self._path.read_bytes()), _Kept)
             return Interception.of(kept.interception), kept.masks, kept.counts
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Interception(), (), {}
         except (OSError, *MISFIT, Fault) as error:
             hint = "Correct the file, or take it away to begin without rules and masks."
