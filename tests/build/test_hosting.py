@@ -1,3 +1,4 @@
+import hashlib
 import os
 import queue
 import sys
@@ -99,6 +100,21 @@ def test_a_run_on_hosts_ends_as_one_here_and_is_on_record_here(tmp_path: Path) -
             for exchange in result.observation.exchanges:
                 assert await store.facts(exchange)
         assert len({each for result in there.results for each in result.observation.exchanges}) == 6
+
+    play(story, tmp_path)
+
+
+def test_hosts_put_the_masks_of_home_on_what_they_send(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        hunks = [{"old": "capital of France", "new": "largest city of France"}]
+        mask = {"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": hunks}
+        stage.stage.engine.relay.holds.set_masks([mask])
+        laid(stage)
+        far, _ = on_hosts(stage, size=1)
+        (result,) = (await far.run(SUITE, (ACME,), cases=("france",), cache=False)).results
+        (seen,) = upstream.seen
+        assert seen.json()["messages"][-1]["content"] == "What is the largest city of France?"
+        assert result.observation.request_sha256 == hashlib.sha256(seen.body).hexdigest()
 
     play(story, tmp_path)
 

@@ -169,3 +169,14 @@ def test_something_is_tried_on_a_copy_of_the_history() -> None:
     trial.apply(Undo())
     assert (trial.can_undo, editing.can_undo) == (False, True)
     assert editing.draft.section("s1").text == "x"
+
+
+def test_the_steps_back_are_known_from_the_oldest_on() -> None:
+    first = Draft.of(b'{"model":"m","messages":[{"role":"user","content":"zero"}]}', "openai-chat")
+    editing = Editing(first)
+    assert editing.earlier == ()
+    second = editing.apply(SetText(section=first.sections[0].id, text="one"))
+    editing.apply(SetText(section=first.sections[0].id, text="two"))
+    assert editing.earlier == (first, second)
+    editing.apply(Undo())
+    assert editing.earlier == (first,)

@@ -23,6 +23,11 @@ def test_mode_rules_and_masks_are_there_again(tmp_path: Path) -> None:
     assert kept.read()[1] == ()
 
 
+def test_where_no_folder_is_there_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file in its place")
+    assert KeptInterception(tmp_path / "data").read_all() == (Interception(), (), {})
+
+
 def test_half_a_character_is_kept_too(tmp_path: Path) -> None:
     kept = KeptInterception(tmp_path)
     masks = read_masks(

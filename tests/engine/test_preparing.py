@@ -115,3 +115,13 @@ def test_a_version_of_the_api_that_is_configured_refuses_for_every_model() -> No
     ready = prepared(Prompt(messages=HI.messages, temperature=0.2), choice(provider))
     assert "temperature" not in json.loads(ready.body)
     assert [loss.pointer for loss in ready.report.losses] == ["/temperature"]
+
+
+def test_a_body_that_masks_made_is_shown_with_what_is_read_in_it() -> None:
+    ready = prepared(HI, choice(Provider(base_url="http://127.0.0.1:1")))
+    assert ready.with_body(bytes(ready.body)) is ready
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "ho"}]}).encode()
+    shown = ready.with_body(body)
+    assert (shown.body, shown.call.body, shown.sha256) == (body, body, hashlib.sha256(body).hexdigest())
+    assert shown.request.messages[0].parts == (Text("ho", at="/messages/0/content"),)
+    assert ready.with_body(b"{").request is ready.request

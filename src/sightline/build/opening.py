@@ -8,7 +8,6 @@ from sightline.build.configured import Configuration, data_folder
 from sightline.build.machine import SystemClock
 from sightline.build.parts import hearing, means_of, nowhere, opened_relay, opened_store
 from sightline.engine.counting import Counter
-from sightline.engine.kept_interception import BorrowedInterception
 from sightline.engine.memory import Memory
 from sightline.errors import Fault
 
@@ -31,11 +30,11 @@ def counter(data: str | None) -> Counter:
 
 def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
     """What an engine of this data folder sends for this request, after masks; nothing is opened for it."""
-    from sightline.engine.holds import Holds
+    from sightline.engine.final_body import final_body
+    from sightline.engine.kept_interception import KeptInterception
 
-    folder = data_folder(data)
-    holds = Holds(Memory(folder, SystemClock().now), SystemClock().now, BorrowedInterception(folder))
-    body = holds.final_body(prepared.body, prepared.dialect, prepared.choice.model, session=session)
+    _, masks = KeptInterception(data_folder(data)).read()
+    body = final_body(prepared.body, prepared.dialect, prepared.choice.model, masks, session=session)
     return prepared.with_body(body.data)
 
 
@@ -93,6 +92,8 @@ async def open_relay(
     loaded: Configuration, data: str | None, *, store: str = ""
 ) -> AsyncIterator[tuple["Relay", "Store"]]:
     """A relay without a server, and the record that it writes to."""
+    from sightline.engine.kept_interception import BorrowedInterception
+
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
         record = await opened_store(loaded, folder, store, clock)

@@ -11,8 +11,7 @@ from sightline.build.machine import SystemClock
 from sightline.build.parts import Means, nowhere, open_exporter, opened_relay
 from sightline.engine.counting import Counter
 from sightline.engine.engine import Engine
-from sightline.engine.holds import Holds
-from sightline.engine.kept_interception import BorrowedInterception
+from sightline.engine.kept_interception import BorrowedInterception, KeptInterception
 from sightline.engine.remote_relay import RemoteRelay, RunningServer
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ async def engine_through(
     def held(link: str) -> None:
         notice(f"note: held until you decide: {link}")
 
-    masks = Holds(means.memory, SystemClock.now, BorrowedInterception(folder))
+    _, masks = KeptInterception(folder).read()
     observer = await open_exporter(loaded, means.client, stack)
 
     def relay(*, is_recorded: bool) -> RemoteRelay:

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not is_shown:
         return _ask(arguments, ready, loaded)
     from sightline.build.opening import final
-    from sightline.engine.engine import SESSION
+    from sightline.engine.preparing import SESSION
 
     return _show(arguments, final(ready, arguments.data, session=SESSION), loaded)
 

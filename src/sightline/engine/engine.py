@@ -17,7 +17,7 @@ from sightline.engine.heard import heard as hear
 from sightline.engine.memory import Memory
 from sightline.engine.overheard import Telling
 from sightline.engine.own_calls import count, question
-from sightline.engine.preparing import Prepared
+from sightline.engine.preparing import SESSION, Prepared
 from sightline.engine.relay import Relay
 from sightline.engine.remote_relay import RemoteRelay
 from sightline.errors import Code, Fault
@@ -28,9 +28,6 @@ from sightline.store.entries import Noted
 from sightline.transport.clock import Clock
 from sightline.transport.retry import LONGEST_WAIT
 from sightline.wire.jsontext import decode
-
-SESSION = "ask"
-"""How exchanges of a caller that gives them no other name are labelled."""
 
 Tried: TypeAlias = Callable[[AttemptStarted], None]
 Paused: TypeAlias = Callable[[Wait], None]

@@ -1,11 +1,12 @@
-"""The body that is sent, after masks. `Holds.final_body` makes it; whatever shows, hashes or sends one asks there."""
+"""The body that is sent, after masks. `final_body` alone makes it; whatever shows, hashes or sends one asks there."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from sightline.edit.draft import Draft
-from sightline.edit.masks import Outcome
+from sightline.edit.masks import Mask, Outcome, masked, meant_for, project_of
 from sightline.errors import Code, Fault
 
 
@@ -22,6 +23,16 @@ class FinalBody:
     def sha256(self) -> str:
         """The hash of `data`, in hex."""
         return hashlib.sha256(self.data).hexdigest() if self.draft is None else self.draft.sha256
+
+
+def final_body(body: bytes, dialect: str, model: str, masks: Sequence[Mask], *, session: str) -> FinalBody:
+    """What is sent in place of this body, which is in the dialect of its provider: the body after those of the masks
+    that are for its session."""
+    project = project_of(session)
+    if not masks or not meant_for(masks, session=session, project=project):
+        return FinalBody(body)
+    after, outcomes = masked(Draft.of(body, dialect, model), masks, session=session, project=project)
+    return FinalBody(after.data, after, outcomes)
 
 
 def refuse_other(expected: str, sha256: str) -> None:

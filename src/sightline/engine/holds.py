@@ -9,11 +9,11 @@ from sightline.budget.estimator import Estimator
 from sightline.catalog.choose import Choice
 from sightline.edit.draft import Draft, Editing
 from sightline.edit.keeping import Keeper, check_repeats
-from sightline.edit.masks import Mask, Outcome, masked, meant_for, project_of, read_masks
+from sightline.edit.masks import Mask, Outcome, read_masks
 from sightline.edit.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
 from sightline.edit.validity import Validity, checked
 from sightline.engine.counting import Counter
-from sightline.engine.final_body import FinalBody
+from sightline.engine.final_body import FinalBody, final_body
 from sightline.engine.hold import ByHand, Drop, Ending, Hold, Let, not_held
 from sightline.engine.kept_edits import Kept, named
 from sightline.engine.kept_interception import KeptInterception, MaskCount
@@ -143,18 +143,10 @@ class Holds:
             return False  # such a reply streams
         return self._interception.may_want_calls(subject, now=self._now())
 
-    def has_masks_for(self, session: str) -> bool:
-        """Whether the requests of a session have to be read for their masks at all."""
-        return bool(self._masks) and bool(meant_for(self._masks, session=session, project=project_of(session)))
-
     def final_body(self, body: bytes, dialect: str, model: str, *, session: str, masks: bool = True) -> FinalBody:
-        """What is sent in place of this body, which is in the dialect of its provider: the body after the masks that
-        are for its session. Without `masks` it is the very body. Nothing is noted by this: a preview asks here, too."""
-        if not masks or not self.has_masks_for(session):
-            return FinalBody(body)
-        draft = Draft.of(body, dialect, model)
-        after, outcomes = masked(draft, self._masks, session=session, project=project_of(session))
-        return FinalBody(after.data, after, outcomes)
+        """What is sent in place of this body, with the masks that are active now; without `masks` the very body.
+        Nothing is noted by this: a preview asks here, too."""
+        return final_body(body, dialect, model, self._masks if masks else (), session=session)
 
     def note_outcomes(self, exchange: str, outcomes: tuple[Outcome, ...]) -> None:
         """Masks were put on a request that is on its way: remember and count what became of them."""

@@ -19,6 +19,9 @@ from sightline.model.request import Request
 from sightline.wire.call import Call
 from sightline.wire.jsontext import decode
 
+SESSION = "ask"
+"""How exchanges of a caller that gives them no other name are labelled."""
+
 _MOST_BY_DEFAULT = 8192
 """The limit of a reply where the dialect demands one and nobody has said any."""
 

@@ -18,8 +18,7 @@ from sightline.catalog.loading import variables_in
 from sightline.edit.conversation_changes import Change
 from sightline.edit.masks import Mask
 from sightline.engine.asked import Asked
-from sightline.engine.final_body import FinalBody
-from sightline.engine.holds import Holds
+from sightline.engine.final_body import FinalBody, final_body
 from sightline.engine.hub import RunObserver
 from sightline.engine.outbound import configured_secrets
 from sightline.engine.overheard import Telling
@@ -125,7 +124,7 @@ class RemoteRelay:
         ledger: Ledger,
         clock: Clock,
         on_held: Callable[[str], None],
-        masks: Holds,
+        masks: tuple[Mask, ...] = (),
         observer: RunObserver | None = None,
         is_recorded: bool = True,
     ) -> None:
@@ -166,7 +165,7 @@ class RemoteRelay:
     def final_body(self, asked: Asked) -> FinalBody:
         """The body that this request goes out with, after the masks that the server applies to it."""
         spoken, session = asked.dialect, session_of(asked)
-        return self._masks.final_body(asked.body, spoken, asked.model, session=session, masks=asked.masks)
+        return final_body(asked.body, spoken, asked.model, self._masks if asked.masks else (), session=session)
 
     async def wait(self, choice: Choice, tokens: int) -> Wait:
         """How long a request of this size must wait, by the server's ledger, which knows everybody's requests."""
