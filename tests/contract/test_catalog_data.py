@@ -240,6 +240,8 @@ def test_only_openai_s_families_have_base_instructions_and_they_are_short() -> N
         # Nothing here applies patches by a command, so that there is nothing to explain.
         assert not family.tool_instructions, name
         assert not family.needs_special_apply_patch_instructions, name
+        assert not family.default_effort, name
+        assert not family.default_verbosity, name
 
 
 def test_image_costs_have_what_their_kind_needs() -> None:
