@@ -34,6 +34,7 @@ THIS_MONTH = "2026-11"
 # Globs for models that people run themselves, that a vendor has switched off, or that only a vendor's path hides.
 OPEN_GLOBS = {
     "chatgpt-4o*", "claude-2*", "claude-3*", "claude-instant*", "claude-opus-4", "claude-opus-4-2025*", "codex-*",
+    "codex-mini*", "gpt-5-codex*", "gpt-5.1-codex*",
     "deepseek-chat*", "deepseek-r1*", "deepseek-r1-distill-llama*", "deepseek-r1-distill-qwen*", "deepseek-r1:1.5b*",
     "deepseek-r1:14b*", "deepseek-r1:32b*", "deepseek-r1:70b*", "deepseek-r1:7b*", "deepseek-r1:8b*",
     "deepseek-reasoner*", "deepseek-v3*", "devstral*", "gemma-3*", "glm-4*", "gpt-3.5*", "gpt-35*", "gpt-4.5*",
@@ -192,7 +193,8 @@ def test_globs_of_one_length_never_quarrel_over_a_model() -> None:
     [
         ("gpt-6.1-terra-2026-10-26", "gpt-6"),
         ("gpt-5.4-mini-2026-03-17", "gpt-5.4"),
-        ("gpt-5-codex", "gpt-5"),
+        ("gpt-5-codex", "codex"),
+        ("codex-mini-latest", "codex-mini"),
         ("o4-mini", "o-series"),
         ("gpt-4o-mini", "gpt-4o"),
         ("gpt-4-turbo", "gpt-4"),
@@ -234,12 +236,16 @@ def test_a_family_is_counted_exactly_or_nearly_but_never_both() -> None:
         assert bool(family.tokenizer) != bool(family.nearest_tokenizer or family.chars_per_token), name
 
 
-def test_nothing_is_added_to_a_prompt_in_secret() -> None:
-    for family in FAMILIES.values():
-        assert not family.base_instructions
-        assert not family.tool_instructions
-        assert not family.default_effort
-        assert not family.default_verbosity
+def test_only_openai_s_families_have_base_instructions_and_they_are_short() -> None:
+    for name, family in FAMILIES.items():
+        is_openai = family.providers[:1] == ("openai",)
+        assert bool(family.base_instructions) == is_openai, name
+        assert len(family.base_instructions) < 250, name
+        # Nothing here applies patches by a command, so that there is nothing to explain.
+        assert not family.tool_instructions, name
+        assert not family.needs_special_apply_patch_instructions, name
+        assert not family.default_effort, name
+        assert not family.default_verbosity, name
 
 
 def test_image_costs_have_what_their_kind_needs() -> None:

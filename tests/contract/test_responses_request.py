@@ -52,7 +52,8 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 INPUT = {"input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}]}
-BASE = {"model": "gpt-5", **INPUT, "store": False, "stream": True}
+SAID_ALWAYS = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": False, "include": []}
+BASE = {"model": "gpt-5", **INPUT, **SAID_ALWAYS, "store": False, "stream": True}
 REASONED = {"include": ["reasoning.encrypted_content"]}
 
 
@@ -62,7 +63,7 @@ def body(
     report = Report()
     provider = Provider(quirks=quirks)
     request = compose(prompt, provider=provider, family=family, facts=facts, model="gpt-5", dialect=spoken)
-    target = Target(max_tokens_field=quirks.max_tokens_field, developer_role=quirks.developer_role)
+    target = Target(max_tokens_field=quirks.max_tokens_field, developer_role=quirks.developer_role, states_tools=True)
     return json.loads(write_request(request, spoken, target, report, with_url=True)), report
 
 

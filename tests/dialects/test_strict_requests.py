@@ -52,3 +52,10 @@ def test_other_dialects_and_what_was_written_in_this_one_stay_as_they_are() -> N
     own = Request("m", tools=request.tools, dialect="openai-chat")
     assert with_strict_schemas(own, "openai-chat", Report()) is own
     assert with_strict_schemas(request, "openai-chat", Report()).options.format == JsonFormat()
+
+
+def test_a_description_that_is_there_stays() -> None:
+    tool = FunctionTool("f", "F.", CLOSED, strict=True)
+    report = Report()
+    assert with_strict_schemas(Request("m", tools=(tool,)), "openai-chat", report).tools == (tool,)
+    assert report.additions == ()

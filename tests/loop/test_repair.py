@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.loop.repair import MOST_REPAIRS, Repair, repaired, unwrapped
+from sightline.loop.repair import MOST_REPAIRS, Repair, repaired, unwrapped, without_nulls
 from sightline.loop.schema import judged
 from sightline.model.json import Json, JsonObject
 
@@ -127,3 +127,8 @@ def test_what_is_right_is_never_touched_and_what_is_wrong_never_gets_worse(value
     after, verdict, repairs = repaired(value, schema)
     assert verdict.count <= before
     assert repairs or after == value
+
+
+def test_a_definition_that_leads_in_a_circle_is_not_followed_for_ever() -> None:
+    schema: JsonObject = {"properties": {"a": {"$ref": "#/properties/a"}, "b": {"$ref": "#/nowhere"}}}
+    assert without_nulls({"a": {"x": None}, "b": {"x": None}}, schema) == ({"a": {"x": None}, "b": {"x": None}}, ())

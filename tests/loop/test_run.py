@@ -556,6 +556,16 @@ def test_a_hook_can_keep_the_run_from_ending() -> None:
     assert (stop.value.value.why, len(stop.value.value.rounds)) == ("answered", 2)
 
 
+def test_an_end_that_could_not_be_judged_is_a_failure_that_keeps_the_words() -> None:
+    loop = run(question(), plan(is_hooked=True))
+    next(loop)
+    loop.send(Replied(says("Done.")))
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Rested(failure="a hook could not judge the end"))
+    ended = stop.value.value
+    assert (ended.why, ended.rounds[-1].text, ended.reply.fault.code) == ("failed", "Done.", Code.PERMISSION)
+
+
 def test_the_question_whether_the_run_may_end_has_one_kind_of_answer() -> None:
     loop = run(question(), plan(is_hooked=True))
     next(loop)

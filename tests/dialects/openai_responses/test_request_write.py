@@ -312,3 +312,12 @@ def test_a_message_of_our_own_that_was_made_of_several_items_is_taken_apart():
     assert (first["id"], first["phase"]) == ("msg_1", "x")
     assert call["arguments"] == ""
     assert "id" not in last
+
+
+def test_a_request_of_our_own_says_that_it_has_no_tools():
+    request = Request(model="m", messages=(user(Text("Hi")),))
+    body = write(request, Report(), Target(states_tools=True))
+    assert (body["tools"], body["tool_choice"]) == ([], "auto")
+    assert "tools" not in write(request, Report(), Target())
+    own = read({"model": "m", "input": "Hi"})
+    assert "tools" not in write(own, Report(), Target(states_tools=True))
