@@ -93,7 +93,7 @@ class World:
         self.logbook = ListLogbook()
         self.asked = 0
         self.used: list[str] = []
-        self.relay = SimpleNamespace(secrets=(), holds=SimpleNamespace(find=lambda _exchange: None))
+        self.relay = SimpleNamespace(secrets=(), observer=None, holds=SimpleNamespace(find=lambda _exchange: None))
         sized = SimpleNamespace(message=lambda _message: SimpleNamespace(tokens=3))
         self.counter = SimpleNamespace(estimator=lambda _choice: sized)
         catalog = Catalog(providers={})

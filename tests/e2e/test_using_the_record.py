@@ -165,8 +165,14 @@ def test_a_collector_is_told_of_every_exchange_and_of_no_secret(
         )
         with served(tmp_path, config) as gateway:
             exchange = post(gateway.url, {**QUESTION, "stream": True})[1]["x-sightline-exchange"]
-        (seen,) = collector.seen
+        seen, metrics = collector.seen
+        address = f'{{"key":"server.port","value":{{"intValue":"{upstream.port}"}}}}'
     assert (seen.target, seen.header("x-key")) == ("/v1/traces", "its-own-key")
+    assert (metrics.target, metrics.header("x-key")) == ("/v1/metrics", "its-own-key")
+    assert b"gen_ai.client.operation.duration" in metrics.body
+    assert address.encode() in seen.body
+    assert address.encode() in metrics.body
+    assert not [secret for secret in SECRETS if secret.encode() in metrics.body]
     assert exchange.encode() in seen.body
     assert b"Say hello." in seen.body
     assert not [secret for secret in SECRETS if secret.encode() in seen.body]

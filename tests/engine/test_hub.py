@@ -189,3 +189,18 @@ def test_nothing_more_is_written_of_an_exchange_that_misses_a_part() -> None:
     for number in range(10_000):
         hub.lose(f"y_{number}")
     assert not hub.is_missing("x_1")
+
+
+def test_what_no_store_takes_holds_up_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    kept: list[Entry] = []
+
+    def record(entries: Sequence[Entry]) -> None:
+        if entries and entries[0] == fact("x_1", 0):
+            raise OverflowError("too large")
+        kept.extend(entries)
+
+    hub = Hub(record)
+    hub.owe([fact("x_1", 0)])
+    hub.record([fact("x_2", 0)])
+    assert kept == [fact("x_2", 0)]
+    assert "is lost" in caplog.text

@@ -1,6 +1,7 @@
 """Every fact as it becomes true: into the record first, then to whoever watches; and what is only announced."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from sightline.loop.facts import RunFact
     from sightline.loop.output import Outcome
     from sightline.loop.steps import Call
+
+_LOG = logging.getLogger(__name__)
 
 Record = Callable[[Sequence[Entry]], None]
 Hear = Callable[[Said], None]
@@ -152,7 +155,13 @@ class Hub:
         the store raises, and then these entries are not written.
         """
         while self._owed:
-            self._write_down(self._owed[0])
+            try:
+                self._write_down(self._owed[0])
+            except (Fault, OSError):
+                raise
+            except Exception:  # noqa: BLE001 - whatever is wrong with one record, the others are written
+                # The store will never take this, and must not refuse everything behind it for that.
+                _LOG.exception("what was to be recorded later is lost")
             self._owed_size -= _size_of(self._owed.popleft())
         self._write_down(entries)
 

@@ -3,7 +3,7 @@
 from sightline.dialects.hearing import Hearing
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
-from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
+from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
 from sightline.wire.coding import READABLE, Decoding
@@ -95,7 +95,7 @@ class Reading:
                 self.has_failed = True
             elif isinstance(event, FrameBroken):
                 self._warnings.append(f"a frame cannot be read ({event.at}): {event.message}")
-            elif not isinstance(event, Ended):
+            elif not _says_nothing(event):
                 self._has_begun = True
 
     def _lose(self, error: Exception) -> None:
@@ -107,6 +107,13 @@ class Reading:
         if not self._is_lost:
             self._is_lost = True
             self._warnings.append(why)
+
+
+def _says_nothing(event: StreamEvent) -> bool:
+    """Whether an event could come of any JSON, such as a ping of another dialect, and begins no reply."""
+    if isinstance(event, Started):
+        return event.id is None and event.model is None
+    return isinstance(event, Ended | FieldReceived)
 
 
 class Undoing:

@@ -166,8 +166,8 @@ class Verbatim:
             self._live.finished(reply, warning=self._reading.warning)
             return self._held_back()
         is_empty = self._early is not None
-        can_tell = self._is_framed or self._reading.can_add_element
-        if (is_empty and not can_tell) or (self._undoing is not None and not was_told):
+        can_tell = self._is_framed or (self._undoing is None and self._reading.can_add_element)
+        if not can_tell and (is_empty or not was_told):
             # Nothing was said yet, or what was said has no room for an error: the caller tells it in another way.
             self._live.failed(reply.fault, dialect(self._spoken).write_error(reply.fault)[0], reply.usage)
             raise reply.fault
