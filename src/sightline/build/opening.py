@@ -89,9 +89,10 @@ async def open_record(loaded: Configuration, data: str | None, store: str = "") 
 
 @asynccontextmanager
 async def open_relay(
-    loaded: Configuration, data: str | None, *, store: str = ""
+    loaded: Configuration, data: str | None, *, store: str = "", unattended: Callable[[], None] | None = None
 ) -> AsyncIterator[tuple["Relay", "Store"]]:
-    """A relay without a server, and the record that it writes to."""
+    """A relay without a server, and the record that it writes to. With `unattended` what a rule would hold is sent, and
+    this is called."""
     from sightline.engine.kept_interception import BorrowedInterception
 
     clock, folder = SystemClock(), data_folder(data)
@@ -100,7 +101,7 @@ async def open_relay(
         stack.push_async_callback(record.close)
         means, kept = means_of(loaded, folder, stack), BorrowedInterception(folder)
         relay, hub = await opened_relay(
-            loaded, means, record.record, stack, is_told=True, interception=kept, unattended=lambda: None
+            loaded, means, record.record, stack, is_told=True, interception=kept, unattended=unattended
         )
         hub.hear = hearing(record)
         yield relay, record

@@ -51,6 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     return asyncio.run((_offline if arguments.offline else _online)(arguments, loaded))
 
 
+def _pass_hold() -> None:
+    say("note: hold is on, but a replay is sent at once")
+
+
 async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> int:
     from sightline.build.machine import SystemClock
     from sightline.build.opening import open_record
@@ -98,7 +102,7 @@ async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int
     from sightline.model.reply import Reply
 
     clock, view = SystemClock(), AnswerView()
-    async with open_relay(loaded, arguments.data, store=arguments.store) as (relay, store):
+    async with open_relay(loaded, arguments.data, store=arguments.store, unattended=_pass_hold) as (relay, store):
         await store.settle()
         exchange = await recorded(store, await resolved(store, arguments.id, now=clock.now()))
         asked = Means(loaded.catalog, loaded.environment).asked(exchange, model=arguments.to)
