@@ -110,6 +110,8 @@ def check_surgical(before: Draft, operation: AnyOperation, after: Draft) -> None
 
 def check_text(before: Draft, operation: SetText, after: Draft) -> None:
     section = after.section(operation.section)
+    # An edit of what is deleted restores it, with what was deleted along with it.
+    before = before.applied(Restore(section=operation.section, part=operation.part))
     if operation.part is None:
         shown, is_json = section.text, any(part.is_json for part in section.parts)
     else:

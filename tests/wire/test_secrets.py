@@ -97,3 +97,8 @@ def test_a_variable_that_is_no_text_is_found_as_well() -> None:
 def test_the_word_before_a_credential_is_none_of_it() -> None:
     assert without_scheme(" Bearer abc ") == "abc"
     assert without_scheme("abc") == "abc"
+
+
+def test_without_secrets_there_is_nothing_to_look_for() -> None:
+    assert forms_of(()) is None
+    assert bytes_of(()) is None

@@ -11,7 +11,7 @@ from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.server.asgi import Receive
 from sightline.server.workbench.orders import MOST_WITH_BODY, order
-from sightline.wire.jsontext import MISFIT
+from sightline.wire.jsontext import MISFIT, decode
 
 _HEADERS = (("content-type", "application/json"), ("user-agent", AGENT))
 
@@ -59,14 +59,15 @@ def _request(document: DocumentToOpen) -> Asked:
     except UnicodeEncodeError:
         message = "the body has half a surrogate pair, which UTF-8 cannot carry"
         raise Fault(Code.INVALID_REQUEST, message, hint="Write it as an escape.", status=400) from None
-    read = translate_request(data, name, name, model=document.model)
-    model = document.model or read.request.model
+    request = dialect(name).read_request(decode(data))
+    model = document.model or request.model
     if not model:
         hint = 'Name the model that is to answer: {"model": "…"}.'
         raise Fault(Code.INVALID_REQUEST, "the document names no model", hint=hint, status=400)
-    is_stream = bool(read.request.options.stream)
+    body = translate_request(data, name, name, model=document.model).data
+    is_stream = bool(request.options.stream)
     # No client can send some dialects, `raw` for one: their requests come from here alone.
     path, query = (
         path_of(name, model, stream=is_stream) if dialect(name).endpoint is not None else ("/api/exchanges", "")
     )
-    return Asked(name, read.data, _HEADERS, path, query, model, is_stream, session=document.session, hold=True)
+    return Asked(name, body, _HEADERS, path, query, model, is_stream, session=document.session, hold=True)

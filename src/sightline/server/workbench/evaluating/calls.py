@@ -21,7 +21,7 @@ from sightline.server.workbench.evaluating.case_showing import CaseShowing, answ
 from sightline.server.workbench.evaluating.compared import compared, trend_of
 from sightline.server.workbench.evaluating.figures import brief, whole
 from sightline.server.workbench.evaluating.reruns import Reruns
-from sightline.server.workbench.evaluating.sent_back import SentBack, changes_of
+from sightline.server.workbench.evaluating.sent_back import SentBack, asked_before, changes_of
 from sightline.server.workbench.evaluating.shapes import (
     CaseShown,
     CompareShown,
@@ -147,7 +147,7 @@ class Evals:
             raise Fault(Code.USAGE, "nobody changed a request of this try", hint=hint, status=409)
         case = shown.standing.cases[told.case]
         _, source = await asyncio.to_thread(self.suites.source, case)
-        changes = changes_of(source, seen.asked, edited.request().messages)
+        changes = changes_of(source, asked_before(edited, seen.asked), edited.request().messages)
         return await self.suites.put(shown.standing, case, changes, told.sha256, is_dry=told.dry)
 
     async def compare(self, query: Query) -> CompareShown:

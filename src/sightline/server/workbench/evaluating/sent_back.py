@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from sightline.catalog.problem import Path
-from sightline.engine.recording.recorded import Recorded, recorded, resolved
+from sightline.engine.recording.recorded import Recorded, read_request, recorded, resolved
 from sightline.errors import Code, Fault
 from sightline.model.essence import of_message
 from sightline.model.exchange import Edited
@@ -35,6 +35,13 @@ class SentBack:
             except Fault:
                 continue  # it was forgotten, and so was what was changed in it
         return None
+
+
+def asked_before(edited: Recorded, asked: Sequence[Message]) -> Sequence[Message]:
+    """The messages of a request before a person changed it. What was `asked` by the result of the case is what was sent
+    in the end; the record has both, unless it is the request of a later round."""
+    before = read_request(edited.spoken, edited.body, edited.model).messages
+    return before if [each.role for each in before] == [each.role for each in asked] else asked
 
 
 def changes_of(source: Json, asked: Sequence[Message], sent: Sequence[Message]) -> list[tuple[Path, Json]]:
