@@ -234,3 +234,21 @@ def test_a_rule_of_no_remedy_and_a_place_that_is_gone_offer_nothing() -> None:
 def test_what_is_not_strict_needs_no_remedy_for_it() -> None:
     draft = responses({"type": "function", "name": "f", "parameters": OBJECT})
     assert list(remedies(draft, "/tools/0/parameters", "strict_keyword", Facts())) == []
+
+
+def test_a_tool_that_is_renamed_stays_the_one_that_is_chosen() -> None:
+    named, several = {"type": "function", "name": "a b"}, [{"type": "function", "name": "a b"}]
+    for choice in (named, {"type": "allowed_tools", "mode": "auto", "tools": several}):
+        draft = responses({"type": "function", "name": "a b", "parameters": OBJECT}, tool_choice=choice)
+        (fitting,) = (each.fixes[0].label.removeprefix("Call it ") for each in problems(draft, Facts()))
+        draft = mended(draft, "/tools/0/name", f"Call it {fitting}")
+        assert problems(draft, Facts()) == ()
+        assert draft.data.count(f'"{fitting}"'.encode()) == 2
+
+
+def test_a_choice_is_written_in_the_form_of_its_api() -> None:
+    flat, nested = {"type": "function", "name": "f"}, {"type": "function", "function": {"name": "f"}}
+    draft = mended(responses({**flat, "parameters": OBJECT}, tool_choice=nested), "/tool_choice", "Write it flat")
+    assert resolve(draft.document, "/tool_choice") == flat
+    draft = mended(chat(nested, tool_choice=flat), "/tool_choice", "Write it under function")
+    assert resolve(draft.document, "/tool_choice") == nested

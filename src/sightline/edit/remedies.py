@@ -25,7 +25,7 @@ from sightline.edit.draft import Draft
 from sightline.edit.operations import Edit, Insert, Move, Set, SetRole
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
-from sightline.wire.pointer import resolve
+from sightline.wire.pointer import join, resolve
 
 THINKING, EFFORT, OLD_LIMIT, INLINE_SYSTEM = "thinking", "effort", "max_tokens", "inline_system"
 """The rules of models that an edit can mend."""
@@ -154,7 +154,23 @@ def _rename_tool(place: _Place) -> Iterator[Remedy]:
     name = place.value
     if isinstance(name, str) and name:
         fitting = dialect(place.draft.dialect).names.fit(name)
-        yield Remedy(f"Call it {fitting}", (Set(pointer=place.pointer, value=fitting),))
+        edits = [Set(pointer=at, value=fitting) for at in (place.pointer, *_choices_of(place.draft, name))]
+        yield Remedy(f"Call it {fitting}", tuple(edits))
+
+
+def _choices_of(draft: Draft, name: str) -> Iterator[str]:
+    """The places at which the tool choice names a tool."""
+    choice = None if draft.request is None else draft.request.tool_choice
+    if choice is not None and name in choice.names:
+        yield from _places_of(name, resolve(draft.document, choice.at), choice.at)
+
+
+def _places_of(name: str, value: Json, at: str) -> Iterator[str]:
+    if value == name:
+        yield at
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in children:
+        yield from _places_of(name, inner, join(at, key))
 
 
 def _reshape_tool(place: _Place) -> Iterator[Remedy]:
