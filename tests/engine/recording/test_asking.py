@@ -143,7 +143,7 @@ def test_the_call_goes_to_the_address_that_was_used_whatever_is_configured_today
     call = call_of(told, today)
     assert call.url == "https://api.acme.example/v1/chat/completions?v=1"
     assert isinstance(dict(call.headers)["authorization"], Variable)
-    assert json.loads(har(told, call, "9"))["log"]["entries"][0]["request"]["url"] == THERE
+    assert json.loads(har([(told, call)], "9"))["log"]["entries"][0]["request"]["url"] == THERE
     assert "https://api.acme.example/v1/chat/completions?v=1" in curl(call)
     translated = exchange("x_1", ANTHROPIC, asked="anthropic", sent=BODY, headers=HEADERS, url=THERE)
     call = call_of(asyncio.run(one(tmp_path / "b", translated)), today)
@@ -169,4 +169,4 @@ def test_a_secret_of_the_settings_is_in_no_export(tmp_path: Path) -> None:
     call = call_of(told, catalog(headers={"x-session-token": "tok-0123456789"}))
     assert "tok-0123456789" not in curl(call)
     assert "${X_SESSION_TOKEN:?}" in curl(call)
-    assert b"tok-0123456789" not in har(told, call, "9")
+    assert b"tok-0123456789" not in har([(told, call)], "9")
