@@ -175,8 +175,10 @@ class Hearing:
             events = self._reasoning(item, part, at)
         elif kind in CALLS:
             events = self._call(item, CALLS[kind][1], part, at)
-        elif part in self.calls or is_client_call(item):
+        elif kind in BY_CALL and (part in self.calls or is_client_call(item)):
             events = self._client_call(item, part, at)
+        elif part in self.calls:  # it was another call when it began
+            events = [FieldReceived(at, item)]
         else:
             events = self._once(PartReceived(part, Opaque(NAME, item, at=at)))
         return [event for event in events if not isinstance(event, FieldReceived) or self._is_news(event, index, at)]
