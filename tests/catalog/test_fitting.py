@@ -2,7 +2,9 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.catalog.fitting import ReasoningForm, effort_for, fit_to_model, is_reasoning, misfits, nearest_effort
+from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning
+from sightline.model.parts import Text, ToolCall
 from sightline.model.report import Loss, Report
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice
@@ -14,6 +16,39 @@ def fitted(
     report = Report()
     request = Request(model="m-1", tool_choice=choice, options=Options(**options))  # type: ignore[arg-type]
     return fit_to_model(request, facts, form, report), report.losses
+
+
+# --- length and the last word -----------------------------------------------------------------------
+
+
+def test_a_limit_that_the_model_cannot_reach_is_lowered() -> None:
+    request, losses = fitted(Facts(max_output=16_384), max_tokens=32_000, places={"max_tokens": "/max_tokens"})
+    assert request.options.max_tokens == 16_384
+    assert [(loss.pointer, loss.what, loss.why, loss.severity) for loss in losses] == [
+        ("/max_tokens", "a limit of 32000 tokens", "m-1 writes 16384 at most", "option")
+    ]
+    for facts, asked in ((Facts(max_output=9), 9), (Facts(max_output=9), None), (Facts(), 99)):
+        request, losses = fitted(facts, max_tokens=asked)
+        assert (request.options.max_tokens, losses) == (asked, ())
+
+
+def test_an_answer_that_is_begun_is_followed_by_the_user_where_the_model_would_refuse_it() -> None:
+    user, begun = Message("user", (Text("Hi."),)), Message("assistant", (Text("It is"),), at="/messages/1")
+    refusing = Facts(prefill=False)
+
+    def told(facts: Facts, *messages: Message) -> tuple[tuple[Message, ...], Report]:
+        report = Report()
+        return fit_to_model(Request(messages=messages), facts, "mode", report).messages, report
+
+    messages, report = told(refusing, user, begun)
+    assert messages == (user, begun, Message("user", (Text("Continue."),)))
+    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/messages/1", "content")]
+    assert [addition.what for addition in report.additions] == ["a user's message behind it: Continue."]
+    called = Message("assistant", (ToolCall("c", "f", "{}"),))
+    for facts, last in ((Facts(), begun), (Facts(prefill=True), begun), (refusing, user), (refusing, called)):
+        messages, report = told(facts, user, last)
+        assert (messages, report.losses, report.additions) == ((user, last), (), ())
+    assert told(refusing)[0] == ()
 
 
 # --- options ----------------------------------------------------------------------------------------
@@ -201,6 +236,13 @@ def test_an_effort_that_a_model_does_not_have_becomes_the_nearest() -> None:
         ["/reasoning effort 'high': m-1 takes no effort (option)"],
     )
     assert thought(facts, "effort", effort="low") == (Reasoning(effort="low"), [])
+
+
+def test_a_model_that_always_thinks_is_not_told_to_stop() -> None:
+    reasoning, losses = thought(Facts(thinking=("budget",)), "level", budget=0, mode="off", places={"mode": "/b"})
+    assert (reasoning.mode, reasoning.budget) == (None, None)
+    assert losses == ["/b thinking switched off: m-1 always thinks (option)"]
+    assert thought(Facts(thinking=("budget", "off")), "level", mode="off")[1] == []
 
 
 def test_off_is_an_effort_where_efforts_are_all_there_is() -> None:

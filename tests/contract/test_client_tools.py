@@ -285,6 +285,18 @@ def test_a_provider_that_knows_functions_only_serves_a_client_of_these_tools(tmp
     play(story, tmp_path, "anthropic", clock=SteppingClock())
 
 
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_the_raw_schema_keeps_which_tool_was_called(is_stream: bool) -> None:
+    if is_stream:
+        stream = StreamTranslation(RESPONSES, "raw")
+        data, report = stream.feed(STREAM) + stream.close(), stream.report
+    else:
+        translated = translate_reply(REPLY, RESPONSES, "raw")
+        data, report = translated.data, translated.report
+    assert b'"kind":"local_shell"' in data
+    assert [loss.what for loss in report.losses if "built-in" in loss.what] == []
+
+
 def test_what_was_exported_to_the_raw_schema_comes_back_as_the_same_items() -> None:
     raw = translate_request(REQUEST, RESPONSES, "raw").data
     back, items = json.loads(translate_request(raw, "raw", RESPONSES).data), json.loads(REQUEST)["input"]

@@ -75,13 +75,39 @@ def test_a_strict_schema_is_closed_and_requires_everything_at_every_level():
         ("/s/properties/b/items", "required_properties"),
     ]
     closed = {**inner, "required": ["c"], "additionalProperties": False}
-    good = {**schema, "required": ["a", "b"], "properties": {**schema["properties"], "b": {"items": closed}}}
+    good = {
+        **schema,
+        "required": ["a", "b"],
+        "properties": {**schema["properties"], "b": {"type": "array", "items": closed}},
+    }
     assert found(strict_problems, good) == []
 
 
 def test_keywords_that_a_strict_schema_cannot_use():
-    schema = {"properties": {"a": {"oneOf": [{"type": "string"}]}}, "required": ["a"], "additionalProperties": False}
-    assert found(strict_problems, schema) == [("/s/properties/a/oneOf", "")]
+    properties = {"a": {"oneOf": [{"type": "string"}]}, "b": {"type": "array", "uniqueItems": True}}
+    schema = {"type": "object", "properties": properties, "required": ["a", "b"], "additionalProperties": False}
+    assert found(strict_problems, schema) == [
+        ("/s/properties/a/oneOf", "strict_keyword"),
+        ("/s/properties/b/uniqueItems", "strict_keyword"),
+    ]
+
+
+def test_a_strict_schema_says_what_every_value_is():
+    properties = {
+        "a": {},
+        "b": True,
+        "c": {"type": "array", "items": True},
+        "d": {"$ref": "#"},
+        "e": {"properties": {}},
+    }
+    closed = {"required": list(properties), "additionalProperties": False}
+    assert found(strict_problems, {"type": "object", "properties": properties, **closed}) == [
+        ("/s/properties/b", "untyped"),
+        ("/s/properties/a", "untyped"),
+        ("/s/properties/c/items", "untyped"),
+        ("/s/properties/e", "closed_object"),
+        ("/s/properties/e", "untyped"),
+    ]
 
 
 def test_what_is_an_object_and_what_it_may_do_without():

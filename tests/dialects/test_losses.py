@@ -9,6 +9,7 @@ from sightline.dialects.losses import (
     lose_counts,
     lose_partial,
 )
+from sightline.dialects.registry import dialect
 from sightline.model.events import TextReceived, ToolCallBegun
 from sightline.model.message import Message
 from sightline.model.options import JsonFormat, Options, Reasoning
@@ -156,7 +157,8 @@ def test_a_part_that_is_lost_is_called_by_what_it_is(value: Part | OpaqueTool, w
 
 def test_a_call_of_a_built_in_tool_is_one_of_a_function_elsewhere() -> None:
     report = Report()
-    lose_call_kind(ToolCallBegun(0, "c", "shell", kind="shell", at="/output/0"), "gemini", report)
-    lose_call_kind(ToolCallBegun(1, "d", "f", at="/output/1"), "gemini", report)
-    lose_call_kind(TextReceived(2, "a"), "gemini", report)
+    lose_call_kind(ToolCallBegun(0, "c", "shell", kind="shell", at="/output/0"), dialect("gemini"), report)
+    lose_call_kind(ToolCallBegun(1, "d", "f", at="/output/1"), dialect("gemini"), report)
+    lose_call_kind(ToolCallBegun(2, "e", "shell", kind="shell", at="/output/2"), dialect("raw"), report)
+    lose_call_kind(TextReceived(2, "a"), dialect("gemini"), report)
     assert pointers(report) == {"/output/0": "identity"}

@@ -1,6 +1,12 @@
 import pytest
 
-from sightline.dialects.openai_rules import call_problems, format_problems, option_problems, tool_problems
+from sightline.dialects.openai_rules import (
+    call_problems,
+    choice_problems,
+    format_problems,
+    option_problems,
+    tool_problems,
+)
 from sightline.dialects.service_tiers import OF_CHAT
 
 OBJECT = {"type": "object", "properties": {}}
@@ -101,3 +107,12 @@ def test_the_schema_of_the_answer():
     assert answer(name="a b", schema={"type": "objekt"}) == ["/f/name", "/f/schema/type"]
     assert answer(strict=True, schema={"anyOf": [{"type": "string"}]}) == ["/f/schema/anyOf"]
     assert answer(strict=True, schema=OBJECT) == ["/f/schema"]
+
+
+def test_a_choice_has_the_form_of_its_api():
+    flat, nested = {"type": "function", "name": "f"}, {"type": "function", "function": {"name": "f"}}
+    for good, bad, is_nested in ((flat, nested, False), (nested, flat, True)):
+        for choice in (good, "auto", None, {"type": "allowed_tools"}):
+            assert list(choice_problems(choice, is_nested=is_nested)) == []
+        (problem,) = choice_problems(bad, is_nested=is_nested)
+        assert (problem.pointer, problem.rule) == ("/tool_choice", "tool_form")

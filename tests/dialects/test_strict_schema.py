@@ -1,5 +1,10 @@
-import pytest
+from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.dialects.json_schemas import strict_problems
 from sightline.dialects.strict_schema import strict_schema
 from sightline.model.json import Json, JsonObject
 
@@ -79,7 +84,7 @@ def test_objects_are_closed_wherever_they_are() -> None:
         "properties": {
             "list": {"type": "array", "items": inner},
             "either": {"anyOf": [inner, {"type": "string"}]},
-            "a/b": {"type": ["object", "null"], "properties": {}},
+            "a/b": {"type": ["object", "null"], "properties": {"y": {"type": "null"}}},
         },
         "required": ["list", "either", "a/b", 7],
         "additionalProperties": True,
@@ -102,9 +107,64 @@ def test_objects_are_closed_wherever_they_are() -> None:
         ({"type": "object", "additionalProperties": True}, "/additionalProperties"),
         ({"properties": {"a": {"allOf": [{"type": "string"}]}}}, "/properties/a/allOf"),
         ({"properties": {"a": True}}, "/properties/a"),
+        ({"properties": {"a": {"description": "Anything."}}}, "/properties/a"),
+        ({"properties": {"a": {"type": "object"}}}, "/properties/a"),  # closed, it could only be empty
+        ({"properties": {"a": {"type": "array", "uniqueItems": True}}}, "/properties/a/uniqueItems"),
+        ({"anyOf": [{"type": "object", "properties": {}}]}, "/anyOf"),
     ],
 )
 def test_what_cannot_be_strict_says_where(schema: JsonObject, place: str) -> None:
     result = strict_schema(schema)
     assert result.obstacle is not None
     assert (result.obstacle[0], result.schema, result.changes) == (place, schema, ())
+
+
+def test_what_else_is_put_right_is_said() -> None:
+    schema: JsonObject = {"properties": {"a": {"properties": {"b": {"type": "null"}}, "required": ["b", "gone"]}}}
+    schema["required"] = ["a"]
+    closed = {"required": ["b"], "additionalProperties": False, "properties": {"b": {"type": "null"}}}
+    assert made(schema)["properties"] == {"a": {"type": "object", **closed}}
+    assert [place for place, _ in strict_schema(schema).changes] == [
+        "/properties/a/required",
+        "/properties/a/type",
+        "/properties/a/additionalProperties",
+        "/additionalProperties",
+    ]
+
+
+def _wrapped(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    names = st.sampled_from(["a", "b/c", "d"])
+    return st.one_of(
+        st.fixed_dictionaries(
+            {"properties": st.dictionaries(names, inner, max_size=3)},
+            optional={
+                "type": st.sampled_from(["object", ["object", "null"]]),
+                "required": st.lists(names, max_size=3),
+                "additionalProperties": st.one_of(st.booleans(), inner),
+            },
+        ),
+        st.fixed_dictionaries({"type": st.just("array"), "items": inner}, optional={"uniqueItems": st.just(True)}),
+        st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=2)}),
+        st.fixed_dictionaries({"oneOf": st.lists(inner, min_size=1, max_size=2)}),
+    )
+
+
+SCHEMAS = st.recursive(
+    st.sampled_from([True, {}, {"type": "string"}, {"type": "string", "enum": ["x"]}, {"const": 1}, {"$ref": "#"}]),
+    _wrapped,
+    max_leaves=8,
+)
+ROOTS = st.fixed_dictionaries(
+    {"type": st.just("object"), "properties": st.dictionaries(st.sampled_from("ab"), SCHEMAS, max_size=2)}
+)
+
+
+@given(ROOTS)
+def test_what_is_made_strict_is_what_the_check_of_strict_schemas_takes(schema: JsonObject) -> None:
+    result = strict_schema(schema)
+    if result.obstacle is None:
+        assert list(strict_problems(result.schema, "")) == []
+    else:
+        assert list(strict_problems(schema, "")) != []
+    if not list(strict_problems(schema, "")):
+        assert (result.obstacle, result.changes) == (None, ())

@@ -14,7 +14,7 @@ from sightline.dialects.validity import (
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolResult
 from sightline.model.request import Request
-from sightline.model.tools import FunctionTool, OpaqueTool
+from sightline.model.tools import FunctionTool, OpaqueTool, ToolChoice
 
 NAME = NameRule(re.compile("[a-z]+"), 64)
 
@@ -113,3 +113,16 @@ def test_tools_need_good_names_once_each_and_not_too_many() -> None:
     assert [problem.pointer for problem in problems] == ["/0", "/1", "/3/name", "/tools"]
     assert tool_problems(Request(tools=request.tools[:1]), NAME) == []
     assert tool_problems(Request(tools=request.tools[3:4]), None) == []
+
+
+def test_a_choice_names_tools_that_there_are() -> None:
+    tools = (FunctionTool("f"), FunctionTool("g", namespace="n"))
+
+    def found(*names: str, offered: tuple[FunctionTool | OpaqueTool, ...] = tools) -> list[str]:
+        choice = ToolChoice("required", names, at="/tool_choice")
+        return [problem.message for problem in tool_problems(Request(tools=offered, tool_choice=choice), None)]
+
+    assert found("f", "g", "n__g") == found() == []
+    assert found("f", "h") == ["the tool choice names 'h', and there is no such tool"]
+    assert found("h", offered=(*tools, OpaqueTool("anthropic", {"name": "h"}))) == []
+    assert found("h", offered=()) == []

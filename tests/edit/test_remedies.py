@@ -79,10 +79,41 @@ def test_strict_schemas_are_put_right_level_by_level() -> None:
         properties = fixed["properties"]
         assert properties["a"] == {"type": "string"}
         assert properties["b"]["type"] == ["object", "null"]
-        assert properties["d"] == {"anyOf": [{"enum": ["x"], "type": "string"}, {"type": "null"}]}
-        assert properties["e"] == {"anyOf": [{"anyOf": [{"type": "string"}]}, {"type": "null"}]}
+        assert properties["d"] == {"enum": ["x", None], "type": ["string", "null"]}
+        assert properties["e"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
         assert properties["f"] is True
-        assert properties["g"] == {"anyOf": [{"type": "null"}, {"type": "null"}]}
+        assert properties["g"] == {"type": "null"}
+        draft = mended(draft, f"{at}/properties/f", "Do not be strict")  # what may be anything cannot be strict
+        assert problems(draft, Facts()) == ()
+
+
+STRICT_PLACES = [
+    ("openai-responses", "tools", "/tools/0/parameters"),
+    ("openai-chat", "tools", "/tools/0/function/parameters"),
+    ("openai-responses", "text", "/text/format/schema"),
+    ("openai-chat", "response_format", "/response_format/json_schema/schema"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "field", "at"), STRICT_PLACES)
+def test_a_whole_schema_is_made_strict_in_one_step(dialect: str, field: str, at: str) -> None:
+    # A property that is called like the place of a schema is not taken for one.
+    inner = {"properties": {"parameters": {"oneOf": [{"type": "string"}, {"type": "integer"}]}}, "required": ["x"]}
+    schema: Any = {"type": "object", "properties": {"a": inner, "b": {"type": "string", "default": "x"}}}
+    holder = {"name": "f", "strict": True}
+    values: dict[str, Any] = {
+        "/tools/0/parameters": [{"type": "function", **holder, "parameters": schema}],
+        "/tools/0/function/parameters": [{"type": "function", "function": {**holder, "parameters": schema}}],
+        "/text/format/schema": {"format": {"type": "json_schema", **holder, "schema": schema}},
+        "/response_format/json_schema/schema": {"type": "json_schema", "json_schema": {**holder, "schema": schema}},
+    }
+    draft = (responses if dialect == "openai-responses" else chat)(**{field: values[at]})
+    for place in (at, f"{at}/properties/a", f"{at}/properties/a/properties/parameters/oneOf"):
+        for label in ("Make the whole schema strict", "Do not be strict"):
+            fixes = [fix for each in problems(draft, Facts()) if each.pointer == place for fix in each.fixes]
+            fix = next(fix for fix in fixes if fix.label == label)
+            after = draft.applied(Batch(operations=fix.operations))
+            assert [each.message for each in problems(after, Facts()) if "strict" in each.message] == []
 
 
 @pytest.mark.parametrize(
@@ -198,3 +229,26 @@ def test_a_rule_of_no_remedy_and_a_place_that_is_gone_offer_nothing() -> None:
     assert list(remedies(draft, "/max_tokens", "tool_form", Facts())) == []
     assert list(remedies(draft, "/max_tokens", "tool_name", Facts())) == []
     assert fixes_for(draft, Problem("/nowhere", "?", rule="range"), Facts()) == ()
+
+
+def test_what_is_not_strict_needs_no_remedy_for_it() -> None:
+    draft = responses({"type": "function", "name": "f", "parameters": OBJECT})
+    assert list(remedies(draft, "/tools/0/parameters", "strict_keyword", Facts())) == []
+
+
+def test_a_tool_that_is_renamed_stays_the_one_that_is_chosen() -> None:
+    named, several = {"type": "function", "name": "a b"}, [{"type": "function", "name": "a b"}]
+    for choice in (named, {"type": "allowed_tools", "mode": "auto", "tools": several}):
+        draft = responses({"type": "function", "name": "a b", "parameters": OBJECT}, tool_choice=choice)
+        (fitting,) = (each.fixes[0].label.removeprefix("Call it ") for each in problems(draft, Facts()))
+        draft = mended(draft, "/tools/0/name", f"Call it {fitting}")
+        assert problems(draft, Facts()) == ()
+        assert draft.data.count(f'"{fitting}"'.encode()) == 2
+
+
+def test_a_choice_is_written_in_the_form_of_its_api() -> None:
+    flat, nested = {"type": "function", "name": "f"}, {"type": "function", "function": {"name": "f"}}
+    draft = mended(responses({**flat, "parameters": OBJECT}, tool_choice=nested), "/tool_choice", "Write it flat")
+    assert resolve(draft.document, "/tool_choice") == flat
+    draft = mended(chat(nested, tool_choice=flat), "/tool_choice", "Write it under function")
+    assert resolve(draft.document, "/tool_choice") == nested

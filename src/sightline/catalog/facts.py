@@ -116,7 +116,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     effort is none (`reasons_unasked` says whether it reasons where a request names no effort); with `one_sampler`
     temperature and top_p together; a thinking mode that `thinking` lacks; without `forced_tools` a tool choice that
     forces a call; without `inline_system` a system message inside the conversation; without `prefill` a last message
-    of the assistant's; with `max_completion_tokens` the older `max_tokens` of Chat Completions.
+    of the assistant's; with `signed_calls` calls of the current turn without a thought signature; with
+    `max_completion_tokens` the older `max_tokens` of Chat Completions.
     """
 
     title: str = ""
@@ -137,6 +138,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     forced_tools: bool | None = None
     inline_system: bool | None = None
     prefill: bool | None = None
+    signed_calls: bool | None = None
     max_completion_tokens: bool | None = None
     tokenizer: Tokenizer = ""
     nearest_tokenizer: Tokenizer = ""

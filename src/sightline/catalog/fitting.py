@@ -11,7 +11,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.catalog.facts import Facts, ThinkingMode
+from sightline.model.message import Message
 from sightline.model.options import Options, Reasoning
+from sightline.model.parts import Text
 from sightline.model.report import Report, Severity
 from sightline.model.request import Request
 from sightline.model.tools import ToolChoice
@@ -37,6 +39,9 @@ _DEFAULTS: Mapping[str, object] = {
 # What Google's own OpenAI-compatible endpoint makes of an effort for models that take a budget
 # (ai.google.dev/gemini-api/docs/openai, "Thinking", seen 2026-11).
 _BUDGETS: Mapping[str, int] = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576}
+
+GO_ON = "Continue."
+"""What the user says where a model does not go on with an answer that is begun."""
 
 _EFFORTS = ((2048, "low"), (8192, "medium"))
 
@@ -64,7 +69,35 @@ def fit_to_model(request: Request, facts: Facts, form: ReasoningForm, report: Re
         severity: Severity = "identity" if misfit.is_default else "option"
         report.lose(misfit.pointer, misfit.what, misfit.why, severity)
         request = _without(request, misfit)
-    return request
+    return _with_last_word(_within_output(request, facts, report), facts, report)
+
+
+def _within_output(request: Request, facts: Facts, report: Report) -> Request:
+    """The request with a limit of tokens that the model can write: a higher one is refused, not lowered."""
+    options = request.options
+    if options.max_tokens is None or facts.max_output is None or options.max_tokens <= facts.max_output:
+        return request
+    why = f"{request.model or 'the model'} writes {facts.max_output} at most"
+    place = options.places.get("max_tokens", "/max_tokens")
+    report.lose(place, f"a limit of {options.max_tokens} tokens", why, "option")
+    lowered = msgspec.structs.replace(options, max_tokens=facts.max_output)
+    return msgspec.structs.replace(request, options=lowered)
+
+
+def _with_last_word(request: Request, facts: Facts, report: Report) -> Request:
+    """The request with a user's word behind an answer that is begun, which the model would refuse to go on with."""
+    last = request.messages[-1] if request.messages else None
+    if facts.prefill is not False or last is None or not is_begun(last):
+        return request
+    why = f"{request.model or 'the model'} takes no last message of the assistant's"
+    report.lose(last.at, "that the answer is begun", why, "content")
+    report.add(last.at, f"a user's message behind it: {GO_ON}", why, "content")
+    return msgspec.structs.replace(request, messages=(*request.messages, Message("user", (Text(GO_ON),))))
+
+
+def is_begun(message: Message) -> bool:
+    """Whether a client has begun the answer itself; a turn that ends in a server's tool is the model's own."""
+    return message.role == "assistant" and bool(message.parts) and isinstance(message.parts[-1], Text)
 
 
 def misfits(request: Request, facts: Facts, form: ReasoningForm) -> Iterator[Misfit]:
@@ -121,6 +154,10 @@ def _reasoning_misfits(reasoning: Reasoning, facts: Facts, form: ReasoningForm, 
     if form == "mode" and facts.thinking is not None:
         yield from _mode_misfits(reasoning, facts, facts.thinking, model, is_off=is_off)
     effort = "none" if is_off else reasoning.effort
+    if form == "level" and is_off and facts.thinking is not None and "off" not in facts.thinking:
+        place = reasoning.places.get("mode", reasoning.places.get("effort", reasoning.at or "/thinking"))
+        yield Misfit("mode", place, "thinking switched off", f"{model} always thinks")
+        return
     says_so_by_effort = form == "effort" or not is_off
     if effort is not None and facts.efforts is not None and effort not in facts.efforts and says_so_by_effort:
         yield _effort_misfit(reasoning, effort, facts.efforts, form, model)

@@ -12,7 +12,8 @@ from sightline.wire.pointer import join
 TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 """The types that JSON Schema has."""
 
-SCHEMA_TYPE, CLOSED, REQUIRED = "schema_type", "closed_object", "required_properties"
+SCHEMA_TYPE, CLOSED, REQUIRED, UNTYPED = "schema_type", "closed_object", "required_properties", "untyped"
+KEYWORD = "strict_keyword"
 """The rules that an edit can mend."""
 
 _MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
@@ -21,9 +22,18 @@ _NODES = frozenset({"items", "additionalProperties", "not", "if", "then", "else"
 _DEPTH = 100
 """A schema nested deeper than this is not looked at below that level."""
 
-# "Some type-specific keywords are not yet supported" and the errors "'oneOf' is not permitted", "'allOf' is not
-# permitted" (developers.openai.com, "Structured model outputs", 2026-11).
-_NOT_STRICT = ("oneOf", "allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas")
+# What is not among the keywords of "Supported schemas" (developers.openai.com, "Structured model outputs", 2026-11) is
+# answered with "'allOf' is not permitted", "'uniqueItems' is not permitted" and the like. A `default` is taken by
+# OpenAI today and was not before; Azure still refuses it.
+NOT_STRICT = (
+    *("allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "prefixItems"),
+    *("patternProperties", "propertyNames", "unevaluatedProperties", "minProperties", "maxProperties"),
+    *("unevaluatedItems", "contains", "minContains", "maxContains", "uniqueItems"),
+)
+"""Keywords that strict mode refuses and that have no other spelling; `oneOf` has one, `anyOf`."""
+
+_TYPED = frozenset({"type", "anyOf", "oneOf", "$ref", "enum", "const"})
+"""A schema without any of these may be anything, which strict mode cannot keep to."""
 
 
 def schema_nodes(schema: JsonObject, at: str, depth: int = 0) -> Iterator[tuple[str, JsonObject]]:
@@ -54,7 +64,7 @@ def type_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
 
 
 def strict_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
-    """What keeps a schema from being strict: an open object, an optional property, a keyword."""
+    """What keeps a schema from being strict: an open object, an optional property, a keyword, a value of any type."""
     for place, node in schema_nodes(schema, at):
         if is_object_schema(node):
             if node.get("additionalProperties") is not False:
@@ -62,9 +72,47 @@ def strict_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
             missing = ", ".join(map(repr, optional_properties(node)))
             if missing:
                 yield Problem(place, f"a strict schema must require every property: {missing}", rule=REQUIRED)
-        for key in _NOT_STRICT:
+        for key in ("oneOf", *NOT_STRICT):
             if key in node:
-                yield Problem(join(place, key), f"a strict schema cannot use {key}")
+                yield Problem(join(place, key), f"a strict schema cannot use {key}", rule=KEYWORD)
+        for where in [*([place] if is_untyped(node) else []), *_unlimited(node, place)]:
+            yield Problem(where, "a strict schema must say the type of every value", rule=UNTYPED)
+
+
+def _unlimited(node: JsonObject, at: str) -> Iterator[str]:
+    """The places of the schemas right within this one that are `true`, which is anything."""
+    properties = node.get("properties")
+    if isinstance(properties, dict):
+        yield from (join(at, "properties", name) for name, inner in properties.items() if inner is True)
+    if node.get("items") is True:
+        yield f"{at}/items"
+
+
+def is_untyped(node: JsonObject) -> bool:
+    """Whether a schema does not say what its values are."""
+    return not _TYPED.intersection(node) and not any(key in node for key in NOT_STRICT)
+
+
+def or_null(schema: Json) -> Json:
+    """The same or null: what strict mode has for a property that may be left out."""
+    if not isinstance(schema, dict):
+        return schema
+    null: JsonObject = {"type": "null"}
+    branches = schema.get("anyOf")
+    if isinstance(branches, list):
+        return schema if null in branches else {**schema, "anyOf": [*branches, null]}
+    if "$ref" in schema or "const" in schema or "type" not in schema:
+        about = {key: inner for key, inner in schema.items() if key == "description"}
+        rest: JsonObject = {key: inner for key, inner in schema.items() if key != "description"}
+        return {**about, "anyOf": [rest, null]}
+    kind = schema["type"]
+    types = kind if isinstance(kind, list) else [kind]
+    if "null" in types:
+        return schema
+    made: JsonObject = {**schema, "type": [*types, "null"]}
+    if isinstance(options := schema.get("enum"), list) and None not in options:
+        made["enum"] = [*options, None]
+    return made
 
 
 def fit_strict(value: FunctionTool | SchemaFormat, report: Report, dialect: str) -> bool | None:

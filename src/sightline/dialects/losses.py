@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sightline.dialects.dialect import Unread
+from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.events import StreamEvent, ToolCallBegun
 from sightline.model.json import Json, JsonObject
@@ -81,10 +81,10 @@ def describe(value: Part | OpaqueTool) -> str:
     return f"{noun} {kind!r} of {value.dialect}" if isinstance(kind, str) else f"{noun} of {value.dialect}"
 
 
-def lose_call_kind(event: StreamEvent, target: str, report: Report) -> None:
-    """Report a call of a built-in tool, which is a function's call in every other dialect."""
-    if isinstance(event, ToolCallBegun) and event.kind in BUILT_IN:
-        why = f"{target} has no such tool; the call is one of a function"
+def lose_call_kind(event: StreamEvent, target: Dialect, report: Report) -> None:
+    """Report a call of a built-in tool, which is a function's call in every dialect that cannot tell them apart."""
+    if isinstance(event, ToolCallBegun) and event.kind in BUILT_IN and not target.keeps_kinds:
+        why = f"{target.name} has no such tool; the call is one of a function"
         report.lose(event.at, f"that {event.name!r} is a built-in tool", why, "identity")
 
 

@@ -55,11 +55,22 @@ def tool_problems(tools: Json, at: str, *, is_nested: bool) -> Iterator[Problem]
             yield from tool_problems(tool.get("tools"), f"{place}/tools", is_nested=False)
 
 
+def choice_problems(choice: Json, *, is_nested: bool) -> Iterator[Problem]:
+    """A choice of one tool in the form of the other API."""
+    kind = choice.get("type") if isinstance(choice, dict) else None
+    if isinstance(choice, dict) and kind in KINDS:
+        yield from _form_problems(choice, str(kind), "/tool_choice", "choice of a {} tool", is_nested=is_nested)
+
+
+def _form_problems(holder: JsonObject, kind: str, at: str, what: str, *, is_nested: bool) -> Iterator[Problem]:
+    if isinstance(holder.get(kind), dict) != is_nested:
+        form = f"under {kind!r}" if is_nested else f"beside its type, not under {kind!r}"
+        yield Problem(at, f"the fields of a {what.format(kind)} stand {form}", rule=TOOL_FORM)
+
+
 def _tool_problems(tool: JsonObject, kind: str, place: str, *, is_nested: bool) -> Iterator[Problem]:
     inner = tool.get(kind)
-    if isinstance(inner, dict) != is_nested:
-        form = f"under {kind!r}" if is_nested else f"beside its type, not under {kind!r}"
-        yield Problem(place, f"the fields of a {kind} tool stand {form}", rule=TOOL_FORM)
+    yield from _form_problems(tool, kind, place, "{} tool", is_nested=is_nested)
     if isinstance(inner, dict):
         tool, place = inner, f"{place}/{kind}"
     yield from _name_problems(tool.get("name"), place, "tool name")

@@ -118,4 +118,4 @@ class StreamTranslation:
         elif isinstance(event, UsageReceived):
             lose_counts(event.usage, self._target, self.report)
         else:
-            lose_call_kind(event, self._target, self.report)
+            lose_call_kind(event, dialect(self._target), self.report)

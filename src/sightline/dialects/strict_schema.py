@@ -1,17 +1,18 @@
 """A JSON schema that OpenAI's strict mode takes, made from one that says the same to a reader.
 
-Strict mode demands that every property is required and that an object has no others; what may be left out is said by a
-null. It knows `anyOf` and not `oneOf`, takes no `default`, and has no word for objects with any keys: a schema with one
-of those cannot be strict.
+What strict mode refuses is known to `json_schemas`; here it is said in another way: every property is required and may
+be null instead, an object has no others, `anyOf` stands for `oneOf`, a `default` is left out (not every server of
+OpenAI's models takes it). What has no other way, such as an object with any keys, cannot be strict.
 """
 
 from dataclasses import dataclass, field
 
+from sightline.dialects.json_schemas import NOT_STRICT, is_object_schema, is_untyped, or_null
 from sightline.model.json import Json, JsonObject
 from sightline.wire.pointer import join
 
-_NEVER = ("allOf", "not", "if", "patternProperties", "dependentRequired", "dependentSchemas", "prefixItems")
-"""Keywords that strict mode refuses and that have no other spelling."""
+_NOT_AT_ROOT = ("anyOf", "oneOf", "enum")
+"""The root of a strict schema is an object and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class StrictSchema:
 def strict_schema(schema: JsonObject) -> StrictSchema:
     """The schema as strict mode takes it. Pointers are from its own root."""
     making = _Making()
+    making.obstacles += [(f"/{key}", f"its root has {key}") for key in _NOT_AT_ROOT if key in schema]
     made = making.object({"type": "object", **schema}, "")
     if making.obstacles:
         return StrictSchema(schema, obstacle=making.obstacles[0])
@@ -43,8 +45,13 @@ class _Making:
             if value is True:
                 self.obstacles.append((at, "it may be anything"))
             return value
-        is_object = "properties" in value or "object" in _types(value)
-        return self.object(value, at) if is_object else self._plain(value, at)
+        if is_object_schema(value):
+            if not value.get("properties") and value.get("additionalProperties") is None:
+                self.obstacles.append((at, "it is an object with any keys"))
+            return self.object(value, at)
+        if is_untyped(value):
+            self.obstacles.append((at, "it may be anything"))
+        return self._plain(value, at)
 
     def object(self, value: JsonObject, at: str) -> JsonObject:
         """A schema of an object: closed, with every property required."""
@@ -63,8 +70,13 @@ class _Making:
             if name in required:
                 properties[name] = each
             else:
-                properties[name] = _nullable(each)
+                properties[name] = or_null(each)
                 self.changes.append((place, "required, and null where it is left out"))
+        if told is not None and set(required) - set(properties):
+            self.changes.append((f"{at}/required", "only names of properties"))
+        if "type" not in made:
+            made = {"type": "object", **made}
+            self.changes.append((f"{at}/type", "object"))
         if made.get("additionalProperties") is not False:
             self.changes.append((f"{at}/additionalProperties", "false"))
         return {**made, "properties": properties, "required": list(properties), "additionalProperties": False}
@@ -85,34 +97,8 @@ class _Making:
                     made["anyOf"] = [self.any(each, f"{place}/{n}") for n, each in enumerate(inner)]
                 case "default", _:
                     self.changes.append((place, "left out"))
-                case _ if key in _NEVER:
+                case _ if key in NOT_STRICT:
                     self.obstacles.append((place, f"strict mode has no {key}"))
                 case _:
                     made[key] = inner
         return made
-
-
-def _types(value: JsonObject) -> list[Json]:
-    kind = value.get("type")
-    return kind if isinstance(kind, list) else [kind]
-
-
-def _nullable(value: Json) -> Json:
-    """The same or null."""
-    if not isinstance(value, dict):
-        return value
-    null: JsonObject = {"type": "null"}
-    branches = value.get("anyOf")
-    if isinstance(branches, list):
-        return value if null in branches else {**value, "anyOf": [*branches, null]}
-    if "$ref" in value or "const" in value or "type" not in value:
-        about = {key: inner for key, inner in value.items() if key == "description"}
-        rest: JsonObject = {key: inner for key, inner in value.items() if key != "description"}
-        return {**about, "anyOf": [rest, null]}
-    types = _types(value)
-    if "null" in types:
-        return value
-    made: JsonObject = {**value, "type": [*types, "null"]}
-    if isinstance(options := value.get("enum"), list) and None not in options:
-        made["enum"] = [*options, None]
-    return made

@@ -122,7 +122,7 @@ def translate_reply(
         view = VIEWS[target]()
         return ReplyTranslation(b"".join(view.feed(event) for event in events), report, reply)
     for event in read:
-        lose_call_kind(event, target, report)
+        lose_call_kind(event, dialect(target), report)
     UnreadLosses(reading.unread, target, report).of_reply(reply)
     return ReplyTranslation(encode(dialect(target).write_reply(reply, client or Client(), report)), report, reply)
 

@@ -106,4 +106,15 @@ def tool_problems(request: Request, rule: NameRule | None, limit: int | None = N
         problems.append(
             Problem("/tools", f"{len(request.tools)} tools are {excess} more than the {limit} that are taken")
         )
-    return problems
+    return [*problems, *_choice_problems(request)]
+
+
+def _choice_problems(request: Request) -> list[Problem]:
+    """A choice of tools that are not there. A tool that only its own dialect knows may have any name."""
+    choice = request.tool_choice
+    named = [tool for tool in request.tools if not isinstance(tool, OpaqueTool)]
+    if choice is None or not named or len(named) < len(request.tools):
+        return []
+    known = {name for tool in named for name in (tool.name, flat_name(tool.name, tool.namespace))}
+    missing = [name for name in choice.names if name not in known]
+    return [Problem(choice.at, f"the tool choice names {name!r}, and there is no such tool") for name in missing]

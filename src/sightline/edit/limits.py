@@ -4,15 +4,14 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from sightline.catalog.facts import Facts, Modality
-from sightline.catalog.fitting import misfits
+from sightline.catalog.fitting import is_begun, misfits
 from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
 from sightline.dialects.validity import is_object
 from sightline.edit.remedies import EFFORT, INLINE_SYSTEM, OLD_LIMIT, THINKING
 from sightline.model.json import Json, JsonObject
-from sightline.model.message import Message
-from sightline.model.parts import Audio, Document, Image, Part, Text, ToolCall, ToolResult
+from sightline.model.parts import Audio, Document, Image, Part, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool
 
@@ -53,13 +52,8 @@ def refusal_problems(request: Request, facts: Facts) -> Iterator[Problem]:
                 text = "this model takes no system message inside the conversation"
                 yield Problem(message.at, text, rule=INLINE_SYSTEM)
     last = request.messages[-1] if request.messages else None
-    if facts.prefill is False and last is not None and _is_begun(last):
+    if facts.prefill is False and last is not None and is_begun(last):
         yield Problem(last.at, "this model does not go on with a last message of the assistant's")
-
-
-def _is_begun(message: Message) -> bool:
-    """Whether a client has begun the answer itself; a turn that ends in a server's tool is the model's own."""
-    return message.role == "assistant" and bool(message.parts) and isinstance(message.parts[-1], Text)
 
 
 def argument_problems(request: Request) -> Iterator[Problem]:

@@ -6,16 +6,26 @@ from typing import NamedTuple
 
 from sightline.catalog.facts import Facts
 from sightline.catalog.fitting import nearest_effort
-from sightline.dialects.json_schemas import CLOSED, REQUIRED, SCHEMA_TYPE, TYPES, optional_properties
+from sightline.dialects.json_schemas import (
+    CLOSED,
+    KEYWORD,
+    REQUIRED,
+    SCHEMA_TYPE,
+    TYPES,
+    UNTYPED,
+    optional_properties,
+    or_null,
+)
 from sightline.dialects.openai_rules import GRAMMAR, KINDS, RANGE, RANGES, SYNTAXES, TOOL_FORM
 from sightline.dialects.registry import dialect
+from sightline.dialects.strict_schema import strict_schema
 from sightline.dialects.user_ids import USER_ID, hash_id
 from sightline.dialects.validity import TOOL_NAME
 from sightline.edit.draft import Draft
 from sightline.edit.operations import Edit, Insert, Move, Set, SetRole
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
-from sightline.wire.pointer import resolve
+from sightline.wire.pointer import join, resolve
 
 THINKING, EFFORT, OLD_LIMIT, INLINE_SYSTEM = "thinking", "effort", "max_tokens", "inline_system"
 """The rules of models that an edit can mend."""
@@ -37,6 +47,9 @@ _WORDS: Mapping[str, str] = {
     "none": "null",
 }
 """What types are called elsewhere."""
+
+_SCHEMAS = frozenset({"parameters", "schema"})
+"""Where tools and formats of answers hold a schema that may be strict."""
 
 
 class Remedy(NamedTuple):
@@ -74,19 +87,37 @@ def _require_all(place: _Place) -> Iterator[Remedy]:
     properties = node["properties"]
     assert isinstance(properties, dict)  # or nothing would be optional
     required: list[Json] = list(properties)
-    nullable: JsonObject = {name: _or_null(each) if name in optional else each for name, each in properties.items()}
+    nullable: JsonObject = {name: or_null(each) if name in optional else each for name, each in properties.items()}
     loose: JsonObject = {**node, "properties": nullable, "required": required}
     yield Remedy("Require all, optional ones may be null", (Set(pointer=place.pointer, value=loose),))
     yield Remedy("Require all", (Set(pointer=place.pointer, value={**node, "required": required}),))
+    yield from _strictly_or_not(place)
 
 
-def _or_null(schema: Json) -> Json:
-    if not isinstance(schema, dict):
-        return schema
-    kind = schema.get("type")
-    if isinstance(kind, str) and "enum" not in schema and kind != "null":
-        return {**schema, "type": [kind, "null"]}
-    return {"anyOf": [schema, {"type": "null"}]}
+def _strictly_or_not(place: _Place) -> Iterator[Remedy]:
+    """The whole schema put right in one step where that can be done, or no promise to keep to it."""
+    for root, holder in _holders(place.draft.document, place.pointer):
+        schema = resolve(holder, root.removeprefix(_above(root)))
+        if holder.get("strict") is not True or not isinstance(schema, dict):
+            continue
+        made = strict_schema(schema)
+        if made.obstacle is None:
+            yield Remedy("Make the whole schema strict", (Set(pointer=root, value=made.schema),))
+        yield Remedy("Do not be strict", (Set(pointer=f"{_above(root)}/strict", value=False),))
+        return
+
+
+def _holders(document: Json, pointer: str) -> Iterator[tuple[str, JsonObject]]:
+    """The schemas that a place may lie in, outermost first, each with the object that holds it."""
+    tokens = pointer.split("/")
+    for end, token in enumerate(tokens[1:], 2):
+        holder = resolve(document, "/".join(tokens[: end - 1]))
+        if token in _SCHEMAS and isinstance(holder, dict):
+            yield "/".join(tokens[:end]), holder
+
+
+def _above(pointer: str) -> str:
+    return pointer.rpartition("/")[0]
 
 
 def _close(place: _Place) -> Iterator[Remedy]:
@@ -94,6 +125,13 @@ def _close(place: _Place) -> Iterator[Remedy]:
     is_there = isinstance(place.value, dict) and "additionalProperties" in place.value
     edit = Set(pointer=at, value=False) if is_there else Insert(pointer=at, value=False)
     yield Remedy("Say additionalProperties false", (edit,))
+    yield from _strictly_or_not(place)
+
+
+def _say_object(place: _Place) -> Iterator[Remedy]:
+    if isinstance(place.value, dict) and "properties" in place.value:
+        yield Remedy("Say that it is an object", (Insert(pointer=f"{place.pointer}/type", value="object"),))
+    yield from _strictly_or_not(place)
 
 
 def _name_type(place: _Place) -> Iterator[Remedy]:
@@ -116,7 +154,23 @@ def _rename_tool(place: _Place) -> Iterator[Remedy]:
     name = place.value
     if isinstance(name, str) and name:
         fitting = dialect(place.draft.dialect).names.fit(name)
-        yield Remedy(f"Call it {fitting}", (Set(pointer=place.pointer, value=fitting),))
+        edits = [Set(pointer=at, value=fitting) for at in (place.pointer, *_choices_of(place.draft, name))]
+        yield Remedy(f"Call it {fitting}", tuple(edits))
+
+
+def _choices_of(draft: Draft, name: str) -> Iterator[str]:
+    """The places at which the tool choice names a tool."""
+    choice = None if draft.request is None else draft.request.tool_choice
+    if choice is not None and name in choice.names:
+        yield from _places_of(name, resolve(draft.document, choice.at), choice.at)
+
+
+def _places_of(name: str, value: Json, at: str) -> Iterator[str]:
+    if value == name:
+        yield at
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in children:
+        yield from _places_of(name, inner, join(at, key))
 
 
 def _reshape_tool(place: _Place) -> Iterator[Remedy]:
@@ -183,6 +237,8 @@ def _speak_as_user(place: _Place) -> Iterator[Remedy]:
 _MENDING: Mapping[str, Callable[[_Place], Iterator[Remedy]]] = {
     REQUIRED: _require_all,
     CLOSED: _close,
+    UNTYPED: _say_object,
+    KEYWORD: _strictly_or_not,
     SCHEMA_TYPE: _name_type,
     TOOL_NAME: _rename_tool,
     TOOL_FORM: _reshape_tool,

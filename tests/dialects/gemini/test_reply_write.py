@@ -166,3 +166,10 @@ def test_the_same_dialect_gets_its_extras_back():
     assert part["thought"] is True
     reply = Reply(usage=Usage(input_tokens=1, extras={"trafficType": "x"}), dialect="gemini")
     assert write(reply)[0]["usageMetadata"]["trafficType"] == "x"
+
+
+def test_a_call_of_free_text_becomes_one_of_a_function_and_that_is_said():
+    report = Report()
+    wire = write_part(ToolCall("c", "sql", "select 1", kind="custom", at="/0"), report)
+    assert wire == {"functionCall": {"id": "c", "name": "sql", "args": {"input": "select 1"}}}
+    assert [(loss.pointer, loss.what) for loss in report.losses] == [("/0", "that the call takes free text")]

@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
+from sightline.dialects.dialect import Target
 from sightline.dialects.openai_responses.client_tools import (
     complete_call,
     is_client_call,
@@ -15,8 +17,13 @@ from sightline.dialects.openai_responses.client_tools import (
     write_output,
 )
 from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.openai_responses.reply_read import read_reply
+from sightline.dialects.openai_responses.request_write import write_request
+from sightline.model.events import ToolCallBegun
+from sightline.model.message import Message
 from sightline.model.parts import FileId, Image, Link, PlainText, Text, ToolCall, ToolResult
 from sightline.model.report import Report
+from sightline.model.request import Request
 from tests.dialects.openai_responses.cases import losses, read, write
 
 ACTIONS: list[dict[str, Any]] = [
@@ -151,14 +158,50 @@ def test_a_call_of_another_model_gets_what_clients_rely_on() -> None:
     item = write_call("local_shell", '{"command":["ls"]}', {"call_id": "c"})
     assert item is not None
     assert complete_call(item, "/output/0", report)["action"] == {"command": ["ls"], "type": "exec", "env": {}}
-    assert [addition.pointer for addition in report.additions] == ["/output/0/action/type", "/output/0/action/env"]
+    assert [addition.pointer for addition in report.additions] == [
+        "/output/0/id",
+        "/output/0/action/type",
+        "/output/0/action/env",
+        "/output/0/status",
+    ]
     clicked = write_call("computer", '{"actions":[{"type":"wait"}]}', {})
     assert clicked == {"type": "computer_call", "actions": [{"type": "wait"}]}
-    assert complete_call({"type": "computer_call", "pending_safety_checks": [1]}, "", report)[
-        "pending_safety_checks"
-    ] == [1]
-    assert complete_call({"type": "computer_call"}, "", report)["pending_safety_checks"] == []
-    assert complete_call({"type": "apply_patch_call"}, "", report) == {"type": "apply_patch_call"}
+    computer = {"type": "computer_call", "call_id": "c"}
+    assert complete_call({**computer, "pending_safety_checks": [1]}, "", report)["pending_safety_checks"] == [1]
+    assert complete_call(computer, "", report)["pending_safety_checks"] == []
+    patch = {"type": "apply_patch_call"}
+    assert complete_call(patch, "", report) == {**patch, "status": "completed"}
+    assert complete_call({"type": "shell_call"}, "", report) == {"type": "shell_call"}
+
+
+def test_what_the_api_requires_of_a_call_is_in_a_request_of_our_own() -> None:
+    call = ToolCall("call_1", "local_shell", '{"type":"exec","command":["ls"],"env":{}}', kind="local_shell")
+    result = ToolResult("call_1", (Text("a.txt"),))
+
+    def items(item: str | None) -> list[Any]:
+        made = msgspec.structs.replace(call, item=item)
+        request = Request("m", (Message("assistant", (made,)), Message("tool", (result,))))
+        body: Any = write_request(request, Target(), Report())
+        return list(body["input"])
+
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    usual = {"type": "local_shell_call", "call_id": "call_1", "action": action, "status": "completed"}
+    said = {"type": "local_shell_call_output", "id": "call_1", "call_id": "call_1", "output": "a.txt"}
+    assert items("lsh_7") == [{**usual, "id": "lsh_7"}, said]
+    for foreign in (None, "fc_7"):
+        made, output = items(foreign)
+        assert (made["id"][:4], len(made["id"]), output) == ("lsh_", 28, said)
+
+
+def test_a_reply_s_call_without_a_call_id_is_named_by_its_item() -> None:
+    item = {"type": "shell_call", "id": "sh_1", "call_id": None, "action": {"commands": ["ls"]}}
+    assert is_client_call(item)
+    reply = {"id": "r", "object": "response", "model": "m", "status": "completed", "output": [item]}
+    begun = [event for event in read_reply(reply) if isinstance(event, ToolCallBegun)]
+    assert [(event.id, event.kind) for event in begun] == [("sh_1", "shell")]
+    body = {"model": "m", "input": [item]}
+    assert read_call(item, "") is None
+    assert write(read(body)) == body
 
 
 def made(result: ToolResult, kind: Any) -> tuple[Any, Report]:

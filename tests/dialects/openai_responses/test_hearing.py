@@ -146,3 +146,9 @@ def test_a_call_that_had_begun_stays_one_without_an_action(hearing):
     assert hearing.item(item, 0, "/0/item")[0] == ToolCallCompleted(
         0, extras={"environment": {"type": "container_reference"}}
     )
+
+
+def test_a_call_that_ends_as_something_unknown_is_told_as_a_field(hearing):
+    hearing.calls.add(0)
+    item = {"type": "functio_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"}
+    assert hearing.item(item, 0, "/1/item") == [FieldReceived("/1/item", item)]

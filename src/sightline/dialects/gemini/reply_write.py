@@ -72,6 +72,8 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
         case Thinking():
             wire = _thought(part, report)
         case ToolCall():
+            if part.kind == "custom":
+                report.lose(part.at, "that the call takes free text", "it became an object with one string", "identity")
             wire = signed(call_part(part, report), for_client(part.signature, part.signed_by))
         case Image():
             wire = _picture(part, report, same=same)

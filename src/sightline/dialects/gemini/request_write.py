@@ -3,9 +3,11 @@
 from sightline.dialects.answers import with_answers
 from sightline.dialects.conversation import as_turns, leading_count, plain_text, with_policy, with_somebody
 from sightline.dialects.dialect import Target
+from sightline.dialects.fields import as_list
 from sightline.dialects.gemini.options import write_all
 from sightline.dialects.gemini.request_parts import ContentWriter
 from sightline.dialects.gemini.request_read import MODEL, TOOLS
+from sightline.dialects.gemini.signatures import sign_calls
 from sightline.dialects.gemini.spelling import NAME, put_back
 from sightline.dialects.gemini.tools import write_choice, write_tools
 from sightline.dialects.option_table import put
@@ -28,6 +30,8 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         messages = with_answers(as_turns(messages), report, NAME)
     document: JsonObject = {}
     _write_messages(messages, document, report, same=same)
+    if not same and target.facts is not None and target.facts.signed_calls:
+        sign_calls(as_list(document["contents"], "/contents"), report)
     tools = write_tools(request, report)
     if tools:
         document["tools"] = tools

@@ -5,9 +5,10 @@ import base64
 import binascii
 
 from sightline.dialects import seals
-from sightline.dialects.fields import opt_str
+from sightline.dialects.fields import object_at, objects_in, opt_str
 from sightline.dialects.gemini.spelling import NAME, spelled
-from sightline.model.json import JsonObject
+from sightline.model.json import Json, JsonObject
+from sightline.model.report import Report
 
 Seal = tuple[str | None, str | None, str | None]
 """A signature, the dialect that made it, and the item that it is bound to."""
@@ -17,6 +18,9 @@ REDACTED = "redacted"
 
 _WRAPPED = "c2lnaHRsaW5lO"
 """How base64 of a wrapped seal begins."""
+UNCHECKED = "skip_thought_signature_validator"
+"""In place of a signature: the call was made by another model, or its signature is lost."""
+_CALL, _RESULT = "functionCall", "functionResponse"
 _NOTHING: Seal = (None, None, None)
 
 
@@ -37,6 +41,29 @@ def for_client(signature: str | None, signed_by: str | None, item: str | None = 
     if signature is None and item is None:
         return None
     return base64.b64encode(seals.wrap(signature, signed_by, item).encode("utf-8", "surrogatepass")).decode()
+
+
+def sign_calls(contents: list[Json], report: Report) -> None:
+    """Put a signature on the calls of the current turn that have none, for models which refuse them without.
+
+    Only the first call of each step is checked. Google documents the value for conversations that another model began
+    (ai.google.dev/gemini-api/docs/thought-signatures, "FAQs", 2026-11).
+    """
+    turns = list(enumerate(map(object_at, contents)))
+    first = next((at for at, each in reversed(turns) if each.get("role") == "user" and not _holds(each, _RESULT)), -1)
+    for index, content in turns[first + 1 :]:
+        for number, part in objects_in(content.get("parts")):
+            if _CALL not in part:
+                continue
+            if "thoughtSignature" not in part:
+                part["thoughtSignature"] = UNCHECKED
+                place = f"/contents/{index}/parts/{number}/thoughtSignature"
+                report.add(place, "signature of a call", "the model refuses a call without one", "identity")
+            break
+
+
+def _holds(content: JsonObject, kind: str) -> bool:
+    return any(kind in part for _, part in objects_in(content.get("parts")))
 
 
 def _decoded(text: str) -> str:

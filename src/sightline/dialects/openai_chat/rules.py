@@ -38,6 +38,7 @@ def vendor_problems(document: Json) -> list[Problem]:
     return [
         *openai_rules.option_problems(body, OF_CHAT),
         *openai_rules.tool_problems(body.get("tools"), "/tools", is_nested=True),
+        *openai_rules.choice_problems(body.get("tool_choice"), is_nested=True),
         *openai_rules.format_problems(
             object_at(body, "response_format", "json_schema"), "/response_format/json_schema"
         ),

@@ -6,6 +6,7 @@ provider does not know these tools and gets a function for each, whose arguments
 """
 
 import copy
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -54,15 +55,25 @@ _PATCH_RESULT = ("status", "output")
 # --- calls ---
 
 
+def is_own_item_id(call: ToolCall) -> bool:
+    """Whether the item of a built-in tool's call has an id that the API could have given it."""
+    return (call.item or "").startswith(f"{BY_KIND[call.kind].stem}_")
+
+
 def is_client_call(item: JsonObject) -> bool:
     """Whether the client runs what this item asks for. A shell in a container and a hosted search run elsewhere."""
     tool = BY_CALL.get(str(item.get("type")))
-    if tool is None or not isinstance(item.get("call_id"), str):
+    if tool is None or not isinstance(call_id_of(item), str):
         return False
     environment = item.get("environment")
     if isinstance(environment, dict) and str(environment.get("type")).startswith("container"):
         return False
     return tool.kind != "tool_search" or item.get("execution") == "client"
+
+
+def call_id_of(item: JsonObject) -> Json:
+    """What the result of a call names: its `call_id`, or the item's id where a server gives no other."""
+    return item.get("id") if item.get("call_id") is None else item["call_id"]
 
 
 def read_arguments(item: JsonObject) -> str | None:
@@ -86,7 +97,7 @@ def read_call(item: JsonObject, at: str) -> ToolCall | None:
     """The call that an item is, None where it is not one for the client or holds no action."""
     arguments = read_arguments(item) if is_client_call(item) else None
     item_id = item.get("id")
-    if arguments is None or not isinstance(item_id, (str, type(None))):
+    if arguments is None or not isinstance(item_id, (str, type(None))) or not isinstance(item.get("call_id"), str):
         return None
     tool = BY_CALL[str(item["type"])]
     return ToolCall(
@@ -116,16 +127,25 @@ def write_call(kind: ToolKind, arguments: str, head: JsonObject) -> JsonObject |
 
 
 _DEMANDED: Mapping[str, Mapping[tuple[str, ...], Json]] = {
-    "local_shell_call": {("action", "type"): "exec", ("action", "env"): {}},
-    "computer_call": {("pending_safety_checks",): []},
+    "local_shell_call": {("action", "type"): "exec", ("action", "env"): {}, ("status",): "completed"},
+    "apply_patch_call": {("status",): "completed"},
+    "computer_call": {("pending_safety_checks",): [], ("status",): "completed"},
     "tool_search_call": {("execution",): "client"},
 }
-"""The fields that the API's clients rely on, and what they say where a call was made without them."""
+"""The fields that the API's schema requires, and what they say where a call was made without them."""
+
+_WITH_ID = frozenset({"local_shell_call", "computer_call"})
+"""The calls whose item must have an id of its own."""
 
 
 def complete_call(item: JsonObject, at: str, report: Report) -> JsonObject:
     """A call with every field that the API demands; `at` is its place in the document that is written."""
     complete = copy.deepcopy(item)
+    if item["type"] in _WITH_ID and "id" not in item:
+        stem = BY_CALL[str(item["type"])].stem
+        digest = hashlib.sha256(str(item["call_id"]).encode("utf-8", "surrogatepass")).hexdigest()
+        complete = {"type": item["type"], "id": f"{stem}_{digest[:24]}", **complete}
+        report.add(f"{at}/id", "id of an item", f"{NAME} demands one", "identity")
     for (*above, last), value in _DEMANDED.get(str(item["type"]), {}).items():
         holder = as_object(complete[above[0]], at) if above else complete
         if last not in holder:
@@ -192,6 +212,9 @@ def write_output(
     item: JsonObject = {"type": BY_KIND[kind].output, **head}
     if same and "call_id" in result.extras:
         item = {"type": item["type"], "id": item["call_id"]}
+    elif kind == "local_shell" and not same:
+        # The API's schema names the call by `id`, its guide by `call_id`: said in both ways it is found.
+        item = {"type": item["type"], "id": item["call_id"], **item}
     if result.structured is not None and (same or result.kind == kind):
         return {**item, **result.structured}
     only = result.parts[0] if len(result.parts) == 1 else None

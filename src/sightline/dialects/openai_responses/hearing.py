@@ -11,7 +11,13 @@ from typing import TypeVar
 from sightline.dialects.fields import as_object, opt_list, opt_str, rest, str_of
 from sightline.dialects.openai_chat.choices import read_token
 from sightline.dialects.openai_responses.annotations import read_annotation
-from sightline.dialects.openai_responses.client_tools import BY_CALL, call_extras, is_client_call, read_arguments
+from sightline.dialects.openai_responses.client_tools import (
+    BY_CALL,
+    call_extras,
+    call_id_of,
+    is_client_call,
+    read_arguments,
+)
 from sightline.dialects.openai_responses.errors import cancelled, read_failure
 from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
 from sightline.dialects.openai_responses.reasoning import pieces_of, read_seal
@@ -169,8 +175,10 @@ class Hearing:
             events = self._reasoning(item, part, at)
         elif kind in CALLS:
             events = self._call(item, CALLS[kind][1], part, at)
-        elif part in self.calls or is_client_call(item):
+        elif kind in BY_CALL and (part in self.calls or is_client_call(item)):
             events = self._client_call(item, part, at)
+        elif part in self.calls:  # it was another call when it began
+            events = [FieldReceived(at, item)]
         else:
             events = self._once(PartReceived(part, Opaque(NAME, item, at=at)))
         return [event for event in events if not isinstance(event, FieldReceived) or self._is_news(event, index, at)]
@@ -281,7 +289,8 @@ class Hearing:
             events.append(ArgumentsReceived(part, arguments))
         extras = rest(call_extras(item), _STATUS)
         fields = [FieldReceived(join(at, key), value) for key, value in extras.items()]
-        return [*events, *self._once(ToolCallCompleted(part, extras=extras)), *fields]
+        status = {key: item[key] for key in _STATUS if key in item}
+        return [*events, *self._once(ToolCallCompleted(part, extras=extras)), *fields, *unread(status, frozenset(), at)]
 
     def _ending(self, response: JsonObject, at: str, implied: str | None) -> StreamEvent:
         status = opt_str(response, "status", at)
@@ -345,7 +354,7 @@ def call_begun(item: JsonObject, part: int, at: str) -> ToolCallBegun:
 def client_call_begun(item: JsonObject, part: int, at: str) -> ToolCallBegun:
     """The beginning of a call of a built-in tool that the client runs."""
     kind = BY_CALL[str(item["type"])].kind
-    return ToolCallBegun(part, str(item["call_id"]), kind, kind=kind, item=opt_str(item, "id", at), at=at)
+    return ToolCallBegun(part, str(call_id_of(item)), kind, kind=kind, item=opt_str(item, "id", at), at=at)
 
 
 def _unread_pieces(item: JsonObject, key: str, at: str) -> list[StreamEvent]:

@@ -9,7 +9,13 @@ from sightline.dialects.conversation import with_ids, with_policy, with_somebody
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import compact, merge, rest
 from sightline.dialects.openai_responses.brought_tools import Brought
-from sightline.dialects.openai_responses.client_tools import BY_KIND, complete_call, write_call, write_output
+from sightline.dialects.openai_responses.client_tools import (
+    BY_KIND,
+    complete_call,
+    is_own_item_id,
+    write_call,
+    write_output,
+)
 from sightline.dialects.openai_responses.content_read import INPUT, OUTPUT
 from sightline.dialects.openai_responses.content_write import ContentWriter
 from sightline.dialects.openai_responses.names import NAME, is_item_type
@@ -190,7 +196,8 @@ class ItemWriter:
         """The item of a built-in tool's call; None where it is another call, or no action that the item could hold."""
         if call.kind not in BY_KIND:
             return None
-        head = compact({"id": self._item_id(call), "call_id": self._call_id(call)})
+        item_id = call.item if is_own_item_id(call) else self._item_id(call)
+        head = compact({"id": item_id, "call_id": self._call_id(call)})
         item = write_call(call.kind, call.arguments, head)
         if item is None:
             self._calls[call.id] = msgspec.structs.replace(call, kind="function")

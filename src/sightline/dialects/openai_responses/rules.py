@@ -41,6 +41,7 @@ def vendor_problems(document: Json) -> list[Problem]:
     return [
         *openai_rules.option_problems(body, OF_RESPONSES),
         *openai_rules.tool_problems(body.get("tools"), "/tools", is_nested=False),
+        *openai_rules.choice_problems(body.get("tool_choice"), is_nested=False),
         *openai_rules.format_problems(object_at(body, "text", "format"), "/text/format"),
         *(problem for index, item in objects_in(body.get("input")) for problem in _item_problems(item, index)),
     ]
