@@ -1,11 +1,20 @@
 import asyncio
+import json
+import threading
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from sightline.build.configured import configuration
+from sightline.build.machine import SystemClock
 from sightline.build.serving import open_server
+from sightline.engine import memory as memory_module
+from sightline.engine.memory import Memory
 from sightline.filter.parsing import parse
+from tests.background import upstream_in_background
+from tests.gateway_server import served
+from tests.upstream import answer
 
 
 @pytest.mark.parametrize("replay", [None, parse("")])
@@ -18,3 +27,38 @@ def test_a_server_opens_and_closes_without_a_client(tmp_path: Path, replay: obje
     first = asyncio.run(link("localhost"))
     assert first.startswith("http://127.0.0.1:7799/?token=")
     assert asyncio.run(link("::1")) == first.replace("127.0.0.1", "[::1]"), "the token is kept"
+
+
+def test_what_a_server_learns_is_seen_and_forgotten_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = threading.Event()
+    save = Memory.save
+
+    def save_and_tell(memory: Memory) -> None:
+        save(memory)
+        if memory.lessons():
+            saved.set()
+
+    monkeypatch.setattr(Memory, "save", save_and_tell)
+    monkeypatch.setattr(memory_module, "SAVE_S", 0.01)
+    message = {"role": "assistant", "content": "hi"}
+    reply = {
+        "id": "r",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 12, "completion_tokens": 1, "total_tokens": 13},
+    }
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "some words"}]}).encode()
+    with upstream_in_background() as upstream:
+        upstream.script = [answer(200, json.dumps(reply).encode(), [("Content-Type", "application/json")])]
+        config = f'[providers.acme]\ndialect = "openai-chat"\nbase_url = "{upstream.url}/v1"\n'
+        with served(tmp_path, config) as server:
+            request = urllib.request.Request(server.url + "/p/acme/v1/chat/completions", body)
+            with urllib.request.urlopen(request, timeout=60):
+                pass
+            assert saved.wait(60)
+            beside = Memory(tmp_path / "data", SystemClock().now)
+            assert [lesson.model for lesson in beside.lessons()] == ["acme/m"]
+            assert beside.forget("acme/m")
+            assert server.api("/api/learned") == {"lessons": []}

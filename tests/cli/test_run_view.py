@@ -131,11 +131,10 @@ def test_a_run_that_is_taken_up_shows_what_is_new(capsys: Captured) -> None:
     )
     spent = SpentShown(requests=1, tool_calls=1, tokens=0, cost=0.0, seconds=0.0, unmeasured=())
     run = RunShown(
-        id="r_1", version=1, at=0.0, title="", state="interrupted", why="", reason="",
-        provider="acme", model="m", spent=spent,
+        id="r_1", version=1, at=0.0, title="", state="interrupted", why="", reason=None, provider="acme", model="m",
         limits=LimitsShown(**{name: getattr(Limits(), name) for name in LimitsShown.__struct_fields__}), reached=None,
         rounds=(RoundShown(number=1, exchange="x_1", calls=calls),), pending=None, is_stepping=False, origin={},
-        amendments=(), notes=(),
+        spent=spent, amendments=(), notes=(),
     )  # fmt: skip
     shown = view()
     shown.taken_up(run)

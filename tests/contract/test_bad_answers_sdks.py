@@ -30,6 +30,7 @@ EMPTY = {
     "comments": chunks(b": one\n\n", b": two\n\n"),
     "white space": chunks(b"\n\n", b"\n"),
     "a bare end": chunks(b"data: [DO", b"NE]\n\n"),
+    "an error in a frame without a name": chunks(b'data: {"error": {"message": "no capacity", "code": 503}}\n\n'),
     "a page": JSON.replace(b"application/json", b"text/html") + b"<html>Sign in</html>",
     "an error with status 200": JSON + b'{"error": {"message": "no capacity", "code": 503, "status": "UNAVAILABLE"}}',
     "no byte": JSON.replace(b"Connection: close", b"Content-Length: 0"),

@@ -182,3 +182,14 @@ def test_an_end_without_a_finish_is_told_from_an_error_of_the_provider() -> None
     bare.feed(b"data: [DONE]\n\n")
     refused.feed(b'data: {"error": {"message": "no", "code": 500}}\n\n')
     assert (bare.was_cut, refused.was_cut) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "is_unnamed"),
+    [("anthropic", b"", True), ("anthropic", b"event: error\n", False), ("openai-chat", b"", False)],
+)
+def test_an_error_without_the_name_that_clients_look_for_is_noticed(name: str, head: bytes, is_unnamed: bool) -> None:
+    hearing = Hearing(dialect(name))
+    frame = b'data: {"type":"error","error":{"type":"api_error","message":"boom"}}\n\n'
+    assert [type(event) for event in hearing.feed(head + frame)][-2:] == [Failed, Ended]
+    assert hearing.has_unnamed_error is is_unnamed

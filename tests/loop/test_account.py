@@ -43,6 +43,15 @@ def test_without_prices_only_the_cost_is_unknown() -> None:
     assert (spent.tokens, spent.unmeasured, cost) == (2, ("cost",), None)
 
 
+def test_an_estimate_holds_limits_and_is_no_known_cost() -> None:
+    spent, cost = charged(Spent(), Usage(input_tokens=10, output_tokens=5), PRICES, is_estimated=True)
+    assert (spent.tokens, spent.unmeasured, cost, spent.known_cost) == (15, (), None, None)
+    assert spent.cost == pytest.approx(0.00002)
+    later, cost = charged(spent, Usage(input_tokens=10, output_tokens=5), PRICES)
+    assert cost == pytest.approx(0.00002)
+    assert later.known_cost is None
+
+
 def test_the_same_call_is_the_same_however_its_arguments_are_ordered() -> None:
     repeats = Repeats()
     assert repeats.add("f", {"a": 1, "b": 2}, said("x")) == 1

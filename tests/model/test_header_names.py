@@ -30,8 +30,15 @@ def test_every_credential_is_a_secret_in_any_case() -> None:
     assert is_secret_parameter("%6bey")
 
 
+def test_what_is_called_like_a_secret_is_one() -> None:
+    for name in ("authentication", "X-Authentication", "helicone-auth", "x-portkey-api-key", "x-functions-key"):
+        assert is_secret_header(name)
+    for name in ("auth_token", "authtoken", "client_secret", "jwt", "X-Amz-Signature", "x-amz-credential", "x-api-key"):
+        assert is_secret_parameter(name)
+
+
 def test_names_that_only_sound_like_secrets_are_none() -> None:
     for name in ("idempotency-key", "x-cache-key", "sec-websocket-key", "content-type", "x-session-id"):
         assert not is_secret_header(name)
-    for name in ("page_token", "alt", "monkey"):
+    for name in ("page_token", "pageToken", "max_tokens", "key_id", "upload_id", "api-version", "alt", "monkey"):
         assert not is_secret_parameter(name)

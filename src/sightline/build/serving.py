@@ -23,7 +23,7 @@ from sightline.build.parts import (
     why_no_embedded_model,
 )
 from sightline.build.running_server import announce, withdraw
-from sightline.engine.memory import Memory
+from sightline.engine.memory import Memory, save_regularly
 from sightline.transport.probing import probe
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ async def _live(
     from sightline.server.workbench.runs import Runs
 
     clock, means = SystemClock(), means_of(loaded, folder, stack)
+    stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
     relay, hub = await opened_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
     hub.hear = hearing(record)

@@ -135,7 +135,7 @@ def summary(ended: Ended, name: str) -> str:
     usage, spent = usage_of(ended.rounds), ended.spent
     told = [_many(len(ended.rounds), "round"), _many(spent.tool_calls, "tool call")]
     told += [
-        f"{count:,} {what}"
+        f"{'about ' if spent.is_estimated else ''}{count:,} {what}"
         for count, what in ((usage.input_tokens, "tokens in"), (usage.output_tokens, "out"))
         if count is not None
     ]

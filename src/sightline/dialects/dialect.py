@@ -149,7 +149,8 @@ class Dialect:
     tools from those of functions. `read_plain` reads a whole reply of the most frequent kind at once, and leaves any
     other to `read_reply`. `vendor_problems` are what the vendor's own server refuses in a document, while other servers
     of the dialect may take it. `reasoning` is how the dialect says how much to reason; `versions` are those of the API,
-    where a header names one.
+    where a header names one. `error_event` is the name without which clients do not see a stream's frame
+    as an error.
     """
 
     name: str
@@ -173,3 +174,4 @@ class Dialect:
     vendor_problems: Callable[[Json], list[Problem]] = lambda _: []
     reasoning: ReasoningForm = "effort"
     versions: ApiVersions | None = None
+    error_event: str = ""

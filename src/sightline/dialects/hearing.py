@@ -41,6 +41,8 @@ class Hearing:
         self.has_ended = False
         self.has_failed = False
         self.late: list[str] = []
+        self.has_unnamed_error = False
+        """Whether the provider's error came in a frame that clients of its dialect do not see as one."""
 
     @cached_property
     def _reader(self) -> StreamReading:
@@ -159,7 +161,11 @@ class Hearing:
             if self.has_ended and frame.data != DONE:
                 self.late.append(f"/{self._index}")
             told = self._reader.feed(frame)
-            self.has_ended = self.has_ended or (bool(told) and type(told[-1]) is Ended)
+            if told and type(told[-1]) is Ended:
+                self.has_ended = True
+                name = self._dialect.error_event
+                is_error = not self.was_cut and any(type(event) is Failed for event in told)
+                self.has_unnamed_error = is_error and bool(name) and frame.event != name
             self._index += 1
             events += told
         return events

@@ -4,6 +4,7 @@ It is one small file in the data folder, and nothing is lost with it but time. S
 what it saw to what the file holds by then, under a lock, and puts the new file in the old one's place in one step.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from sightline.model.json import Json
 from sightline.model.usage import Usage
 
 FILE_NAME = "learned.json"
+SAVE_S = 2.0
 
 
 class _Learned(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -158,6 +160,14 @@ class Memory:
         except (OSError, msgspec.DecodeError, Fault) as error:
             self.trouble = f"{path} cannot be read and is begun anew: {error}"
         return Calibration(), Ledger()
+
+
+async def save_regularly(memory: Memory) -> None:
+    """Keep the file of a program that runs for long up to date, so that commands beside it see and forget what it has
+    learned, and a crash loses two seconds of it."""
+    while True:
+        await asyncio.sleep(SAVE_S)
+        memory.save()
 
 
 def _stamp(path: Path) -> int:

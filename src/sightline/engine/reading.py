@@ -73,6 +73,11 @@ class Reading:
         return self._hearing.was_cut
 
     @property
+    def has_unnamed_error(self) -> bool:
+        """Whether the provider's error came in a frame that clients of its dialect do not see as one."""
+        return self._hearing.has_unnamed_error
+
+    @property
     def can_add_element(self) -> bool:
         """Whether the answer is a JSON array that is still open, between two of its elements."""
         return self._hearing.can_add_element

@@ -159,7 +159,7 @@ class Verbatim:
     def end(self) -> bytes:
         """What was held back; and where the stream ended without its end, the error that says so."""
         self._read()
-        was_told = self._reading.has_failed
+        was_told = self._reading.has_failed and not self._reading.has_unnamed_error
         self._reading.close()
         reply = self._reading.reply
         if reply.fault is None:

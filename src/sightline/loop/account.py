@@ -43,8 +43,11 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage:
     )
 
 
-def charged(spent: Spent, usage: Usage | None, prices: Prices | None) -> tuple[Spent, float | None]:
-    """What is spent after a reply with this usage, and what the reply cost. What cannot be counted is marked."""
+def charged(
+    spent: Spent, usage: Usage | None, prices: Prices | None, *, is_estimated: bool = False
+) -> tuple[Spent, float | None]:
+    """What is spent after a reply with this usage, and what the reply cost, which no estimate tells. What cannot be
+    counted is marked."""
     unmeasured: list[LimitName] = []
     tokens = cost = None
     if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
@@ -60,8 +63,9 @@ def charged(spent: Spent, usage: Usage | None, prices: Prices | None) -> tuple[S
         tokens=spent.tokens + (tokens or 0),
         cost=spent.cost + (cost or 0.0),
         unmeasured=tuple(dict.fromkeys((*spent.unmeasured, *unmeasured))),
+        is_estimated=spent.is_estimated or is_estimated,
     )
-    return after, cost
+    return after, None if is_estimated else cost
 
 
 class Repeats:

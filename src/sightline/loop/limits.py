@@ -64,7 +64,8 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Spent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a run has used. `unmeasured` are the counts that somebody did not tell, so that no limit of them holds."""
+    """What a run has used. `unmeasured` are the counts that somebody did not tell, so that no limit of them holds.
+    Where `is_estimated`, a provider told no usage: limits hold against the estimate, and the cost is not known."""
 
     requests: int = 0
     tool_calls: int = 0
@@ -74,11 +75,12 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     repeats: int = 0
     mistakes: int = 0
     unmeasured: tuple[LimitName, ...] = ()
+    is_estimated: bool = False
 
     @property
     def known_cost(self) -> float | None:
         """The US dollars, None where the price or the usage of a reply is not known."""
-        return None if "cost" in self.unmeasured else self.cost
+        return None if self.is_estimated or "cost" in self.unmeasured else self.cost
 
     def of(self, name: LimitName) -> float:
         """What was used of this."""

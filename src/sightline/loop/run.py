@@ -118,7 +118,7 @@ class Run:
         if answer.sent is not None:
             self._history.replace(answer.sent)
         usage = usage_of(answer.reply.usage, answer.estimate)
-        self._spent, cost = charged(self._spent, usage, self._plan.prices)
+        self._spent, cost = charged(self._spent, usage, self._plan.prices, is_estimated=answer.estimate is not None)
         told = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
         reading = replies.read(answer.reply, self._history.request.dialect)
         if reading.then == "use":

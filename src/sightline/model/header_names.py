@@ -22,9 +22,16 @@ QUERY_CREDENTIALS = frozenset(
 """Query parameters that do the same."""
 
 _SECRET_NAME = re.compile(
-    r"(?:^|[-_])(?:api-?key|auth|authorization|bearer|cookie2?|credentials?|jwt|passwd|password|secret|"
+    r"(?:^|[-_])(?:api-?key|auth|authentication|authorization|bearer|cookie2?|credentials?|jwt|passwd|password|secret|"
     r"(?:access|auth|id|refresh|security|session|user)?-?token)(?:$|[-_])"
     r"|(?<!idempotency)(?<!cache)(?<!sec-websocket)-key$",
+    re.IGNORECASE,
+)
+
+# Narrower than for headers: `page_token` and `key_id` are parameters of lists, and no one's credential.
+_SECRET_PARAMETER = re.compile(
+    r"(?:^|[-_.$])(?:api[-_]?key|(?:access|auth|bearer|id|refresh|security|session)[-_]?token|client[-_]?secret|"
+    r"(?:functions|secret|subscription)[-_]key|credentials?|jwt|passwd|password|secret|signature)$",
     re.IGNORECASE,
 )
 
@@ -37,7 +44,8 @@ def is_secret_header(name: str) -> bool:
 
 def is_secret_parameter(name: str) -> bool:
     """Whether the value of a query parameter of this name, which may be percent-encoded, is a secret."""
-    return unquote(name).lower() in QUERY_CREDENTIALS
+    known = unquote(name).lower()
+    return known in QUERY_CREDENTIALS or _SECRET_PARAMETER.search(known) is not None
 
 
 OF_A_CONNECTION = frozenset(

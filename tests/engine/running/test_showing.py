@@ -163,3 +163,15 @@ def test_a_cost_that_is_not_known_is_null_and_not_nothing(tmp_path: Path) -> Non
         assert line.spent.cost is None
 
     play(story, tmp_path)
+
+
+def test_what_was_estimated_is_shown_as_not_known(tmp_path: Path) -> None:
+    async def story(stage: RunStage, upstream: Upstream) -> None:
+        upstream.script = [plays(reply(Text("Done."), usage=None))]
+        await stage.run()
+        shown = await stage.runner.shown("r_1")
+        assert (shown.spent.cost, set(shown.spent.unmeasured)) == (None, {"tokens", "cost"})
+        assert shown.spent.tokens > 0
+        assert shown.rounds[0].cost is None
+
+    play(story, tmp_path)

@@ -62,6 +62,7 @@ def test_a_config_is_carried() -> None:
     assert target({"id": "openai:gpt-4o", "label": "mine", "config": config}) == SuiteTarget(
         name="mine",
         model="openai/gpt-4o",
+        dialect="openai-chat",
         base_url="https://relay.example/v1",
         key_env="RELAY_KEY",
         temperature=0.0,
@@ -88,6 +89,20 @@ def test_a_config_is_carried() -> None:
 )
 def test_addresses_are_as_the_dialect_wants_them(written: Json, url: str) -> None:
     assert target(written).base_url == url
+
+
+@pytest.mark.parametrize(
+    ("written", "dialect"),
+    [
+        ({"id": "openai:x", "config": {"apiBaseUrl": "http://box/v1"}}, "openai-chat"),
+        ({"id": "openai:x", "config": {"apiHost": "box"}}, "openai-chat"),
+        ({"id": "openai:responses:x", "config": {"apiBaseUrl": "http://box/v1"}}, "openai-responses"),
+        ({"id": "openai:x", "config": {"temperature": 0}}, None),
+        ({"id": "groq:x", "config": {"apiBaseUrl": "http://box/v1"}}, None),
+    ],
+)
+def test_a_relay_is_asked_over_chat_completions_as_promptfoo_does(written: Json, dialect: str | None) -> None:
+    assert target(written).dialect == dialect
 
 
 def test_a_key_is_named_and_never_written() -> None:

@@ -29,6 +29,8 @@ DIALECT = Dialect(
     problems=problems,
     vendor_problems=vendor_problems,
     reasoning="mode",
+    # Anthropic's SDKs dispatch on the name of the event and pass over a frame without one.
+    error_event="error",
     # "Migrating to API version 2026-10-21" (platform.claude.com): these are errors for every model.
     versions=ApiVersions("anthropic-version", (("2026-10-21", ("temperature", "top_p", "top_k")),)),
     endpoint=Endpoint(

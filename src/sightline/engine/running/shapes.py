@@ -17,7 +17,8 @@ State: TypeAlias = Literal["running", "waiting", "ended", "interrupted"]
 
 
 class SpentShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0."""
+    """What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0, and
+    `tokens` are partly estimated."""
 
     requests: int
     tool_calls: int

@@ -121,6 +121,8 @@ def _began(told: Sequence[Told]) -> RunBegan:
 def _spent(standing: Standing) -> SpentShown:
     spent = standing.run.spent
     told = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
+    if spent.is_estimated:  # the provider told no usage: what is shown of it is an estimate
+        told["unmeasured"] = tuple(dict.fromkeys((*spent.unmeasured, "tokens", "cost")))
     return SpentShown(**told | {"cost": spent.known_cost})
 
 

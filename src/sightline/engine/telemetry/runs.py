@@ -30,7 +30,7 @@ def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | N
     if not isinstance(began, RunBegan) or not isinstance(end, RunEnded):
         return None
     replies = [fact for _, fact in facts if isinstance(fact, Replied)]
-    usage = total_usage(usage_of(each.reply.usage, each.estimate) for each in replies)
+    usage = total_usage(usage_of(each.reply.usage, None) for each in replies)
     told: dict[str, Json] = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": AGENT,

@@ -87,7 +87,11 @@ class PromptfooProviders:
         if found is None:
             return ""
         model, dialect = found
-        target = _Config(config, self.findings, model.partition("/")[0]).target(label or name, model, dialect)
+        vendor = model.partition("/")[0]
+        if dialect is None and vendor == "openai" and (config.get("apiBaseUrl") or config.get("apiHost")):
+            # promptfoo asks a bare `openai:MODEL` over Chat Completions, and a relay often has nothing else.
+            dialect = "openai-chat"
+        target = _Config(config, self.findings, vendor).target(label or name, model, dialect)
         if not target.has_own_provider and not label and target == SuiteTarget(name=name, model=model):
             return model
         if self.targets.setdefault(target.name, target) != target:
