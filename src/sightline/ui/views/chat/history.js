@@ -92,7 +92,7 @@ function NothingYet() {
   const missing = providers.filter((each) => !each.ready);
   return html`<div class="history-state is-welcome">
     <h2>What you see is what is sent</h2>
-    <p class="soft">Ask something below. Everything that stands here then goes along with your next question, and nothing else does: filter the history, and you choose the context.</p>
+    <p class="soft">Ask something below. Everything that is shown here is sent with your next question, and nothing else is. Filter the history to choose the context.</p>
     <ul class="welcome-points">
       <li><kbd class="key">Esc</kbd> and <kbd class="key">↵</kbd> step between the history, the filter and the input.</li>
       <li><kbd class="key">P</kbd> shows the exact request before you send it.</li>
