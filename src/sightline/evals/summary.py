@@ -194,8 +194,8 @@ def judging_costs(result: Result) -> tuple[float | None, ...]:
 
 
 def _was_sent(result: Result) -> bool:
-    """Whether there can be tokens and a cost: not of a case that failed before anything was sent, which is known to have
-    cost nothing. What became of a machine that was lost is not known, so its case counts."""
+    """Whether there can be tokens and a cost: not of a case that failed before anything was sent, which is known to
+    have cost nothing. What became of a machine that was lost is not known, so its case counts."""
     seen = result.observation
     return not (seen.error and seen.requests == 0 and seen.cost == 0)
 

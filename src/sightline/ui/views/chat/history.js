@@ -64,7 +64,7 @@ export function History() {
 /** @param {{ shown: ViewShown }} props */
 function Boundary({ shown }) {
   const { predicted, visible } = shown.counter;
-  return html`<div class="boundary" role="separator" aria-label=${predicted ? `Boundary: ${counted(predicted, "pair")} from here on` : "Boundary: no pair goes along"}><span>${predicted ? `From here on: ${whole(predicted)} of ${whole(visible)} go along` : "None of these fits along with your question"}</span></div>`;
+  return html`<div class="boundary" role="separator" aria-label=${predicted ? `Boundary: ${counted(predicted, "pair")} from here on` : "Boundary: no pair is sent"}><span>${predicted ? `From here on, ${whole(predicted)} of ${whole(visible)} are sent` : "None of these fits beside your question"}</span></div>`;
 }
 
 function Failed() {
