@@ -54,7 +54,7 @@ def test_what_is_exported_and_imported_elsewhere_is_exported_the_same_again(
     again, _ = ran(capsysbinary, "export", "--as", form, "--data", elsewhere)
     assert again == first
     _, told = ran(capsysbinary, "import", str(file), "--data", elsewhere)
-    assert told == f"{file}: 0 exchanges imported, 2 were here already\n"
+    assert told == f"{file}: 0 exchanges imported, 2 already on record\n"
     assert ran(capsysbinary, "export", "--as", form, "--data", elsewhere)[0] == first
     shown, _ = ran(capsysbinary, "show", FIRST, "--as", "wire", "--data", elsewhere)
     assert shown == BODY

@@ -217,3 +217,12 @@ def test_a_preview_shows_the_body_after_masks_and_another_one_is_not_sent(desk: 
     pair = desk.ask("Some tea, please.", expect_sha256=preview["body_sha256"])
     assert desk.upstream.seen[-1].body == preview["body"].encode()
     assert desk.person.view(pair["exchange"])["hashes"]["sent"] == preview["body_sha256"]
+
+
+def test_the_estimate_is_of_the_body_after_masks_and_the_answer_keeps_it(desk: ChatDesk) -> None:
+    longer = [{"old": "tea", "new": "tea and " * 50}]
+    desk.person.put("/api/masks", [{"scope": "all", "kind": "patch", "anchor": {"kind": "user"}, "hunks": longer}])
+    question = {"view": "v", "text": "Some tea, please."}
+    sized, preview = desk.done("POST", "estimate", question), desk.done("POST", "preview", question)
+    assert [sized[key] for key in ("tokens", "low", "high")] == [preview[key] for key in ("tokens", "low", "high")]
+    assert desk.ask("Some tea, please.")["answer"]["predicted"] == sized["tokens"]

@@ -144,10 +144,10 @@ def test_what_had_arrived_of_a_failed_reply_is_told() -> None:
     [
         (Opaque("openai-responses", {"type": "web_search_call"}), "part 'web_search_call' of openai-responses"),
         (Opaque("gemini", {"thought": True, "executableCode": {}}), "part 'executableCode' of gemini"),
-        (Opaque("gemini", {}), "part of gemini"),
-        (Opaque("gemini", {"type": 7}), "part of gemini"),
+        (Opaque("gemini", {}), "opaque part of gemini"),
+        (Opaque("gemini", {"type": 7}), "opaque part of gemini"),
         (OpaqueTool("gemini", {"googleSearch": {}}), "tool 'googleSearch' of gemini"),
-        (OpaqueTool("raw", "odd"), "tool of raw"),
+        (OpaqueTool("raw", "odd"), "opaque tool of raw"),
         (ToolResult("c"), "tool result"),
     ],
 )

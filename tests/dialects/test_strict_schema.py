@@ -33,9 +33,9 @@ def test_every_property_is_required_and_null_where_it_may_be_left_out() -> None:
         "additionalProperties": False,
     }
     assert strict_schema(schema).changes == (
-        ("/properties/days/default", "left out"),
-        ("/properties/days", "required, and null where it is left out"),
-        ("/additionalProperties", "false"),
+        ("/properties/days/default", "removed"),
+        ("/properties/days", "required, with null for an absent value"),
+        ("/additionalProperties", "set to false"),
     )
 
 
@@ -96,7 +96,7 @@ def test_objects_are_closed_wherever_they_are() -> None:
     assert isinstance(properties, dict)
     assert properties["list"] == {"type": "array", "items": closed}
     assert properties["either"] == {"anyOf": [closed, {"type": "string"}]}
-    assert ("/properties/a~1b/additionalProperties", "false") in strict_schema(schema).changes
+    assert ("/properties/a~1b/additionalProperties", "set to false") in strict_schema(schema).changes
     assert result["required"] == ["list", "either", "a/b"]
 
 

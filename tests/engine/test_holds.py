@@ -36,6 +36,7 @@ def test_mode_rules_and_masks_survive_a_restart(tmp_path: Path) -> None:
     holds.set_mode("off")
     assert holds.is_idle
     holds.set_masks([STRIP])
+    assert [mask.created for mask in holds.masks] == [1.0]
     assert not holds.is_idle
     again = holds_in(tmp_path)
     assert (again.mode, again.rules, again.masks, again.is_idle) == ("off", holds.rules, holds.masks, False)

@@ -80,6 +80,17 @@ def test_what_is_not_known_is_counted_apart_from_nought() -> None:
     assert summary.seconds.p95 == pytest.approx(3.9)
 
 
+def test_a_case_that_was_not_sent_has_no_tokens_and_no_cost_to_be_known() -> None:
+    told = Observation(usage=Usage(input_tokens=10, output_tokens=3))
+    unsent = Observation(requests=0, cost=0.0, error="there is no file")
+    lost = row("b", None, verdict="not_graded", status="execution_error", seen=unsent)
+    summary = one([row("a", 1.0, seen=told), lost])
+    assert (summary.input_tokens, summary.output_tokens) == (Amount(10, 1, 0, 10), Amount(3, 1, 0, 3))
+    assert summary.cost == Amount(None, 0, 1, 0.0)
+    unknown = row("b", None, verdict="not_graded", status="execution_error", seen=Observation(requests=0, error="lost"))
+    assert one([unknown]).cost == Amount(None, 0, 1, 0.0)
+
+
 def test_cached_answers_cost_nothing_and_skipped_cases_say_nothing() -> None:
     seen = Observation(usage=Usage(input_tokens=10, output_tokens=3), cost=0.5, seconds=2.0)
     skipped = row("c", None, verdict="skip", status="skipped")

@@ -76,7 +76,7 @@ def marks_and_filters(chat: ChatPage) -> None:
     expect(chat.pair("Name a colour.")).to_have_count(0)
     expect(chat.counter).to_have_text("(-) 2 / 2")
     chat.press("Shift+O")
-    expect(chat.toast).to_contain_text("All 2 visible pairs go along.")
+    expect(chat.toast).to_contain_text("All 2 visible pairs are sent.")
     expect(chat.pair("Say hello.")).to_be_focused()
     chat.press("/")
     chat.press("Control+u", "Enter")

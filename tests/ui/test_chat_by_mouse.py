@@ -60,7 +60,7 @@ def chooses_a_model_and_asks(chat: ChatPage) -> None:
     ask(chat, "Name a city.")
     ask(chat, "Name a colour.")
     chat.counter.hover()
-    expect(chat.page.get_by_role("tooltip")).to_contain_text("3 of 3 visible pairs go along with your next question.")
+    expect(chat.page.get_by_role("tooltip")).to_contain_text("3 of 3 visible pairs are sent with your next question.")
 
 
 def marks_and_filters(chat: ChatPage) -> None:

@@ -64,6 +64,14 @@ def test_the_body_that_is_shown_is_the_body_that_leaves(stage: Stage, tmp_path: 
         assert sha256(desk.upstream.seen[-1].body) == shown, "also where it is sent as usual"
 
 
+def test_beside_the_preview_the_input_keeps_room_for_topic_and_model(stage: Stage) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server, size=(768, 1024)) as chat:
+        previewed(chat, "How are you?")
+        widths = chat.page.locator(".chosen .button").evaluate_all("(all) => all.map((each) => each.offsetWidth)")
+        assert min(widths) > 45, "a few letters of each can be read"
+
+
 @needs_model
 def test_also_with_the_embedded_model(stage: Stage) -> None:
     desk, browser = stage

@@ -118,6 +118,8 @@ def test_the_header_holds_all_that_is_in_it_while_a_request_waits(
         page = shown.page
         expect(page.get_by_role("button", name="1 held")).to_be_visible()
         holds_its_own(shown)
+        places = page.get_by_role("navigation", name="Places")
+        assert places.evaluate("(each) => each.scrollWidth <= each.clientWidth"), "a place is cut off"
         busy.keep(shown, f"layout-list-held-{size[0]}-{'dark' if dark else 'light'}")
         busy.open(page, busy.person.get("/api/holds")[0])
         expect(page.get_by_role("navigation", name="Places").get_by_role("link", name="Request")).to_be_visible()

@@ -110,7 +110,7 @@ def tell_additions(report: Report) -> None:
     """What stands in a request because its dialect demands it."""
     for addition in report.additions:
         if addition.severity != "identity":
-            say(f"note: {addition.what} is added: {addition.why}")
+            say(f"note: {addition.pointer}: {addition.what} ({addition.why})")
 
 
 def band(estimate: Estimate) -> str:

@@ -171,9 +171,10 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
         for batch in batches or ():
             store.record(batch)
     await store.settle()
-    counts = [f"{len(ids) - known} exchanges imported"]
-    counts += [f"{known} were here already"] if known else []
-    counts += [f"{others} other requests left out"] if others else []
+    new = len(ids) - known
+    counts = [f"{new} exchange{'' if new == 1 else 's'} imported"]
+    counts += [f"{known} already on record"] if known else []
+    counts += [f"{others} other request{'' if others == 1 else 's'} left out"] if others else []
     say(f"{name}: {', '.join(counts)}")
 
 

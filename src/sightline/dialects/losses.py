@@ -78,7 +78,7 @@ def describe(value: Part | OpaqueTool) -> str:
     holder = value.value if isinstance(value.value, dict) else {}
     # Gemini names the kind of a part or a tool by its only key.
     kind = holder.get("type") or next((key for key in holder if key not in ("thought", "thoughtSignature")), None)
-    return f"{noun} {kind!r} of {value.dialect}" if isinstance(kind, str) else f"{noun} of {value.dialect}"
+    return f"{noun} {kind!r} of {value.dialect}" if isinstance(kind, str) else f"opaque {noun} of {value.dialect}"
 
 
 def lose_call_kind(event: StreamEvent, target: Dialect, report: Report) -> None:

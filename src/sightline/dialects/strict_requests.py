@@ -12,7 +12,7 @@ from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.model.tools import FunctionTool, Tool
 
-WHY = "a strict schema demands it"
+WHY = "strict schemas require it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _tool(tool: Tool, at: str, report: Report) -> Tool:
     description = tool.description
     if not (description or "").strip():
         description = f"The tool {tool.name}."
-        report.add(f"{at}/description", "description", "a tool is described to the model")
+        report.add(f"{at}/description", "added", "strict tools need a description")
     return msgspec.structs.replace(tool, schema=made, description=description)
 
 

@@ -71,14 +71,14 @@ class _Making:
                 properties[name] = each
             else:
                 properties[name] = or_null(each)
-                self.changes.append((place, "required, and null where it is left out"))
+                self.changes.append((place, "required, with null for an absent value"))
         if told is not None and set(required) - set(properties):
             self.changes.append((f"{at}/required", "only names of properties"))
         if "type" not in made:
             made = {"type": "object", **made}
-            self.changes.append((f"{at}/type", "object"))
+            self.changes.append((f"{at}/type", "set to object"))
         if made.get("additionalProperties") is not False:
-            self.changes.append((f"{at}/additionalProperties", "false"))
+            self.changes.append((f"{at}/additionalProperties", "set to false"))
         return {**made, "properties": properties, "required": list(properties), "additionalProperties": False}
 
     def _plain(self, value: JsonObject, at: str) -> JsonObject:
@@ -93,10 +93,10 @@ class _Making:
                     made[key] = self.any(inner, place)
                 case (("anyOf" | "oneOf"), list()):
                     if key == "oneOf":
-                        self.changes.append((place, "anyOf in place of oneOf"))
+                        self.changes.append((place, "replaced by anyOf"))
                     made["anyOf"] = [self.any(each, f"{place}/{n}") for n, each in enumerate(inner)]
                 case "default", _:
-                    self.changes.append((place, "left out"))
+                    self.changes.append((place, "removed"))
                 case _ if key in NOT_STRICT:
                     self.obstacles.append((place, f"strict mode has no {key}"))
                 case _:

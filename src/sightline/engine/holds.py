@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from sightline.budget.estimate import Estimate
 from sightline.budget.estimator import Estimator
 from sightline.catalog.choose import Choice
@@ -91,8 +93,10 @@ class Holds:
         self._change(self._interception.with_rules(Rules.of(value)), self._masks)
 
     def set_masks(self, value: Json) -> None:
-        """Other masks, all of them or none."""
-        self._change(self._interception, read_masks(value))
+        """Other masks, all of them or none. One that does not say when it was made is made now."""
+        now = self._now()
+        dated = (mask if mask.created else msgspec.structs.replace(mask, created=now) for mask in read_masks(value))
+        self._change(self._interception, tuple(dated))
 
     def remove_mask(self, name: str) -> None:
         """Without the mask of this id; a fault if there is none."""

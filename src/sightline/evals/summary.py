@@ -117,8 +117,8 @@ def _of_target(target: str, results: list[Result], draw: Draw, level: float, res
     bootstrap = bootstrap_interval(scores, draw, groups=groups, level=level, resamples=resamples)
     ran = [result for result in results if result.status != "skipped"]
     fresh = [result for result in ran if not result.cached]
-    usages = [result.observation.usage or Usage() for result in ran]
-    cost = amount_of(result.observation.cost for result in fresh)
+    usages = [result.observation.usage or Usage() for result in ran if _was_sent(result)]
+    cost = amount_of(result.observation.cost for result in fresh if _was_sent(result))
     grading = amount_of(cost for each in ran for cost in judging_costs(each))
     excluded = said_of_excluded([each.why for each in tally.excluded], bounds, "the mean score")
     return TargetSummary(
@@ -191,6 +191,13 @@ def costs_of(result: Result) -> tuple[float | None, ...]:
 def judging_costs(result: Result) -> tuple[float | None, ...]:
     """What each grader that asked a model cost. One with others inside tells what it cost itself."""
     return tuple(score.cost for score in _judges(_graders(result)))
+
+
+def _was_sent(result: Result) -> bool:
+    """Whether there can be tokens and a cost: not of a case that failed before anything was sent, which is known to
+    have cost nothing. What became of a machine that was lost is not known, so its case counts."""
+    seen = result.observation
+    return not (seen.error and seen.requests == 0 and seen.cost == 0)
 
 
 def _seconds(values: Sequence[float]) -> Seconds | None:

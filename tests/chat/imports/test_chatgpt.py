@@ -42,7 +42,7 @@ def test_the_branch_on_screen_becomes_pairs() -> None:
         101,
     )
     assert (second.user_text, second.state, second.topic) == ("Thanks!", "idle", gathered.fact.topics[1].id)
-    assert gathered.notes == ("1 messages of other branches were left out",)
+    assert gathered.notes == ("messages of other branches were left out: 1",)
 
 
 def test_without_a_leaf_the_newest_end_is_taken() -> None:
@@ -85,9 +85,9 @@ def test_what_is_not_carried_is_noted() -> None:
     gathered = read_chatgpt(talk)
     assert [pair.user_text for pair in gathered.fact.pairs] == ["What is it?"]
     assert gathered.notes == (
-        "1 hidden instructions were left out",
-        "1 pictures and files are not in the export",
-        "1 results of tools without a call were left out",
+        "hidden instructions were left out: 1",
+        "pictures and files are not in the export: 1",
+        "results of tools without a call were left out: 1",
     )
 
 
@@ -105,7 +105,7 @@ def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
     answer = gathered.fact.pairs[0].answer
     assert answer is not None
     assert answer.citations == (Citation("https://a.example", "A", start=0, end=3),)
-    assert gathered.notes == ("1 citations without an address were left out", "1 citations of no words were left out")
+    assert gathered.notes == ("citations without an address were left out: 1", "citations of no words were left out: 1")
 
 
 def test_what_looks_like_it() -> None:

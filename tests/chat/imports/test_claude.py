@@ -46,7 +46,7 @@ def test_thinking_tools_and_their_results_are_kept() -> None:
     assert pair.answer is not None
     assert (pair.assistant_text, pair.answer.thinking, pair.answer.tools) == ("So.", "hm", ("web_search", "other"))
     assert [each.role for each in messages_of(pair, "openai-chat")] == ["user", "assistant", "tool", "assistant"]
-    assert gathered.notes == ("1 blocks of an unknown kind were left out",)
+    assert gathered.notes == ("blocks of an unknown kind were left out: 1",)
 
 
 def test_an_answer_may_end_with_a_result() -> None:
@@ -60,7 +60,7 @@ def test_files_whose_text_is_there_are_attached() -> None:
     talk = conversation(message("user", text="Read it", attachments=attached, files=[{"file_name": "c.png"}]))
     gathered = read_claude(talk)
     assert gathered.fact.pairs[0].attachments == (Document(PlainText("words"), title="a.txt"),)
-    assert gathered.notes == ("2 pictures and files are not in the export",)
+    assert gathered.notes == ("pictures and files are not in the export: 2",)
 
 
 def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
@@ -78,7 +78,7 @@ def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
         Citation("https://a.example", start=0, end=3),
         Citation("https://b.example", "B"),
     )
-    assert gathered.notes == ("1 citations without an address were left out",)
+    assert gathered.notes == ("citations without an address were left out: 1",)
     for spoken in ("anthropic", "openai-chat", "openai-responses", "gemini"):
         request = Request(model="m", messages=messages_of(pair, spoken), options=Options(max_tokens=5))
         assert b"So." in write_request(request, spoken, Target(), Report())

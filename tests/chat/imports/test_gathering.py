@@ -51,7 +51,7 @@ def test_what_was_lost_is_counted() -> None:
     gathering = Gathering("test")
     gathering.lose("pictures were left out")
     gathering.lose("pictures were left out", 2)
-    assert gathering.done().notes == ("3 pictures were left out",)
+    assert gathering.done().notes == ("pictures were left out: 3",)
 
 
 def test_names_of_tools_are_such_as_everybody_takes() -> None:

@@ -46,7 +46,7 @@ def test_an_error_stays_one() -> None:
 def test_what_has_no_answer_yet_is_idle_and_pictures_are_noted() -> None:
     gathered = read_maichat(exported({"id": "x", "userText": "Why?", "stars": "many", "attachments": ["img1", "img2"]}))
     assert (gathered.fact.pairs[0].state, gathered.fact.pairs[0].star) == ("idle", 0)
-    assert gathered.notes == ("2 pictures and files are not in the export",)
+    assert gathered.notes == ("pictures and files are not in the export: 2",)
 
 
 def test_our_own_export_must_be_whole() -> None:
@@ -63,7 +63,7 @@ def test_citations_are_carried_and_those_without_an_address_are_told() -> None:
     assert answer is not None
     assert (answer.text, answer.finish) == ("So.", "stop")
     assert answer.citations == (Citation("https://a.example"), Citation("https://b.example", "B"))
-    assert gathered.notes == ("2 citations without an address were left out",)
+    assert gathered.notes == ("citations without an address were left out: 2",)
 
 
 def test_what_looks_like_it() -> None:

@@ -128,7 +128,7 @@ def test_what_a_request_cannot_say():
             ("/1", "citation", "option"),
             ("/2", "that it is a refusal", "identity"),
             ("/3", "cache breakpoint", "option"),
-            ("/4", "part of anthropic", "content"),
+            ("/4", "opaque part of anthropic", "content"),
             ("/7", "uploaded bytes", "content"),
         ],
     )

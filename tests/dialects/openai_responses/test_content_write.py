@@ -58,7 +58,7 @@ def test_what_can_be_said_is_said_without_loss(part, expected):
         (Document(FileId("f")), "document", "content"),
         (Audio(Inline("audio/mpeg", "AA")), "audio", "content"),
         (Audio(id="audio_1"), "audio", "content"),
-        (Opaque("gemini", {}), "part of gemini", "content"),
+        (Opaque("gemini", {}), "opaque part of gemini", "content"),
         (Thinking("x"), "part", "content"),
     ],
 )

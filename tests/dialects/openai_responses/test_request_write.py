@@ -203,7 +203,7 @@ def test_a_message_of_which_nothing_is_left_is_not_written():
     body, report = foreign(user(Opaque("anthropic", {}, at="/o")), assistant())
     assert body["input"] == []
     assert losses(report) == [
-        ("/o", "part of anthropic", "content"),
+        ("/o", "opaque part of anthropic", "content"),
         ("/messages/1", "an empty message", "identity"),
     ]
 

@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import json
 from datetime import datetime
 from pathlib import Path
@@ -52,6 +53,13 @@ def test_an_exchange_is_one_entry_with_what_went_out_and_what_came_back(tmp_path
     assert only["response"]["content"]["text"].encode() == b"".join(frames)
     assert only["response"]["content"]["mimeType"] == "text/event-stream"
     assert (only["time"], only["timings"]["wait"], only["timings"]["receive"]) == (1500, 500, 1000)
+
+
+def test_the_page_has_the_title_of_what_was_sent(tmp_path: Path) -> None:
+    recorded = asyncio.run(one(tmp_path, exchange("x_1", BODY, chat_stream("Hi"))))
+    edited = dataclasses.replace(recorded, sent=chat_body("Other words"))
+    titles = [json.loads(har([(each, CALL)], "9"))["log"]["pages"][0]["title"] for each in (recorded, edited)]
+    assert titles == ["Grüße", "Other words"]
 
 
 def test_bytes_that_are_no_text_are_in_base64_and_the_coding_is_not_claimed(tmp_path: Path) -> None:

@@ -109,7 +109,16 @@ def test_an_error_and_an_answer_that_is_missing_are_failures() -> None:
     (exchange,) = imported(entry(response=cut)).exchanges
     assert isinstance(facts(exchange)[-1], ExchangeFailed)
     (exchange,) = imported(entry(response={"status": 0})).exchanges
-    assert [type(fact) for fact in facts(exchange)] == [Received]
+    end = facts(exchange)[-1]
+    assert isinstance(end, ExchangeFailed)
+    assert (end.code, end.message, end.status) == ("network", "the archive holds no answer", 0)
+
+
+def test_the_address_is_the_one_in_the_archive_without_its_credentials() -> None:
+    (exchange,) = imported(entry(f"https://me:pw@far.test:8/deep/v1/chat/completions?key={KEY}&v=2")).exchanges
+    attempt = facts(exchange)[1]
+    assert isinstance(attempt, AttemptStarted)
+    assert attempt.url == "https://far.test:8/deep/v1/chat/completions?key=***&v=2"
 
 
 def test_contents_may_be_in_base64_and_bodies_need_not_be_json() -> None:

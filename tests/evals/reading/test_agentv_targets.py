@@ -164,6 +164,13 @@ def test_a_provider_that_is_not_asked_here_says_what_to_use_instead(provider: st
     assert instead in problem.suggestion
 
 
+def test_a_target_may_say_how_files_are_written() -> None:
+    found = target("provider: mock\nresponse: Yes.\nfile_form: seed")
+    assert found.spec is not None
+    assert (found.spec.file_form, told(found)) == ("seed", [])
+    assert told(target("provider: mock\nresponse: Yes.\nfile_form: other"))[0][0] == "error"
+
+
 def test_what_is_not_acted_on_is_told_and_is_no_mistake() -> None:
     found = target("provider: mock\nresponse: Yes.\nfallback_targets: [a]")
     assert found.spec is not None

@@ -107,7 +107,7 @@ class Gathering:
 
     def done(self) -> Gathered:
         """All of it."""
-        notes = tuple(f"{count} {what}" for what, count in self._lost.items())
+        notes = tuple(f"{what}: {count}" for what, count in self._lost.items())
         return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self._pairs)), notes)
 
     def _paired(self, key: str, topic: str, turns: list[Turn]) -> MessagePair:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from sightline.budget.estimate import Estimate
 from sightline.budget.ledger import Wait
 from sightline.engine.engine import Engine
 from sightline.engine.heard import Heard
@@ -28,6 +29,14 @@ def conversation_in(topic: str) -> str:
 
 Going: TypeAlias = Callable[[tuple[Message, ...]], None]
 """Is told all that a run has come to, whenever that is more than words: calls, and what tools say."""
+
+
+async def measure(engine: Engine, final: Prepared) -> Estimate:
+    """How many tokens the final body has: counted by the embedded model itself, else as was learned."""
+    try:
+        return await engine.measured(final, asks_provider=False, tried=_untold)
+    except Fault:  # the embedded model does not start, which the send will say
+        return engine.estimate(final)
 
 
 async def _unnoticed(_run: str) -> None:

@@ -7,7 +7,7 @@ from sightline.chat.assembly import question
 from sightline.chat.pair import Trouble
 from sightline.chat.plan import Plan, plan_of
 from sightline.chat.trouble import prompt_too_large, trouble_of
-from sightline.engine.chatting.answering import SESSION
+from sightline.engine.chatting.answering import SESSION, measure
 from sightline.engine.chatting.sends import first_request
 from sightline.engine.chatting.views import Looking, Views
 from sightline.engine.engine import Engine
@@ -61,7 +61,7 @@ class Previews:
             return Preview(trouble=trouble_of(fault))
         left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
         included = len(plan.items) - left_out
-        return Preview(ready, plan, included, left_out, await self._measured(ready), _trouble(looking, plan))
+        return Preview(ready, plan, included, left_out, await measure(self.engine, ready), _trouble(looking, plan))
 
     async def estimate(self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = "") -> Sized:
         """How large the request with this question is: the preview's own number."""
@@ -73,17 +73,11 @@ class Previews:
             return Sized(nothing, limit, True, _line(nothing))
         plan = plan_of(looking.view, text, attachments, replaces=replaces)
         try:
-            estimate = await self._measured(first_request(plan, looking.choice))
+            ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
+            estimate = await measure(self.engine, ready)
         except Fault:  # it cannot be written for this model, which the send will say
             estimate = plan.prompt
         return Sized(estimate, limit, not plan.is_too_large, _line(estimate), plan.aut)
-
-    async def _measured(self, ready: Prepared) -> Estimate:
-        """How many tokens it has: counted by the embedded model itself, else as was learned."""
-        try:
-            return await self.engine.measured(ready, asks_provider=False, tried=lambda _attempt: None)
-        except Fault:  # the embedded model does not start, which the send will say
-            return self.engine.estimate(ready)
 
 
 def _trouble(looking: Looking, plan: Plan) -> Trouble | None:

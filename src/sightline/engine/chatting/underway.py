@@ -15,7 +15,7 @@ from sightline.chat.plan import Plan
 from sightline.chat.quota import Quota, quota_of
 from sightline.chat.sending import Attempt, Cancelled, Delivered, Ending, Outcome, Pause, Refused, Resumed, Step
 from sightline.chat.trouble import TRIMMED_FOR, trouble_of
-from sightline.engine.chatting.answering import Answering, Given, Wanted, conversation_in
+from sightline.engine.chatting.answering import SESSION, Answering, Given, Wanted, conversation_in, measure
 from sightline.engine.chatting.breaking import Breaking, BrokenOff
 from sightline.engine.chatting.chat import Chat
 from sightline.engine.chatting.deltas import Deltas
@@ -154,7 +154,7 @@ class Underway:
         order = self._order
         ready = order.first if attempt.number == 1 else prepared(attempt.prompt, order.choice)
         self._live = LiveAnswer(ready.dialect, self._deltas)
-        self._predicted = self._engine.estimate(ready).tokens
+        self._predicted = (await measure(self._engine, self._engine.final(ready, session=SESSION))).tokens
         conversation = conversation_in(self._chat.history.get(self.pair).topic)
         wanted = Wanted(
             self.pair,

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from sightline.engine.recording.recorded import Recorded
 from sightline.model.header_names import is_secret_header
 from sightline.model.json import Json, JsonObject
+from sightline.store.digest import digest_of
 from sightline.wire.call import Call, Told
 from sightline.wire.secrets import MASK
 
@@ -30,10 +31,12 @@ def har(exchanges: Sequence[tuple[Recorded, Call]], version: str) -> bytes:
 
 
 def _page(recorded: Recorded) -> Json:
+    # The title of what was sent, which is all that an archive holds: read back, an edited request keeps it.
+    title = digest_of(recorded.spoken, recorded.sent).title
     return {
         "startedDateTime": _started(recorded),
         "id": recorded.id,
-        "title": recorded.summary.title or recorded.id,
+        "title": title or recorded.id,
         "pageTimings": {"onContentLoad": None, "onLoad": None},
     }
 

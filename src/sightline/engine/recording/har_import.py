@@ -187,12 +187,18 @@ def _exchange(entry: HarEntry, number: int, asked: _PathSays, provider_of: Calla
             headers=redaction.headers(headers),
         )
     ]
-    if entry.response.status:
-        provider = entry.own.provider or provider_of(entry.request.url)
-        facts.append(AttemptStarted(1, provider, sha256, model=model, dialect=spoken))
-        facts += _answer(entry, number, spoken, redaction)
+    provider = entry.own.provider or provider_of(entry.request.url)
+    address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{redaction.address(url.path, url.query)}"
+    facts.append(AttemptStarted(1, provider, sha256, model=model, dialect=spoken, url=address))
+    facts += _answer(entry, number, spoken, redaction) if entry.response.status else [_unanswered(entry)]
     exchange = entry.own.id if _ID.fullmatch(entry.own.id) else _name(at, entry.request.url, sha256)
     return (Kept(sha256, body), *(Noted(exchange, n, at, fact) for n, fact in enumerate(facts)))
+
+
+def _unanswered(entry: HarEntry) -> ExchangeFailed:
+    """The end of a request to which no answer came: browsers write the status 0 where one failed or was stopped."""
+    hint = "The request failed, or was stopped, before an answer came; the archive does not say why."
+    return ExchangeFailed(Code.NETWORK.value, "the archive holds no answer", hint, elapsed=max(0.0, entry.time / 1000))
 
 
 def _answer(entry: HarEntry, number: int, spoken: str, redaction: Redaction) -> list[Fact]:

@@ -4,7 +4,7 @@ file names many, and their variables are not all set."""
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -16,7 +16,7 @@ from sightline.evals.reading.findings import Findings
 from sightline.evals.reading.interpolation import with_environment
 from sightline.evals.reading.node import Node
 from sightline.evals.reading.yaml_text import read_yaml
-from sightline.evals.target import CommandSpec, TargetSpec
+from sightline.evals.target import CommandSpec, FileForm, TargetSpec
 
 FILE = ".agentv/targets.yaml"
 
@@ -58,7 +58,10 @@ _ELSEWHERE = {
 }
 """Providers of AgentV that are not asked here, and what to use instead."""
 
-_SHARED = ("name", "provider", "use_target", "grader_target", "judge_target", "workers", "temperature", "max_retries")
+_SHARED = (
+    *("name", "provider", "use_target", "grader_target", "judge_target", "workers", "temperature", "max_retries"),
+    "file_form",  # ours: AgentV writes files in one form only
+)
 _TAKEN = {
     "model": (
         *(*_SHARED, "max_output_tokens", "base_url", "endpoint", "api_key", "model", "api_format"),
@@ -216,6 +219,7 @@ class _Reader:
             concurrency=self._whole("workers"),
             temperature=self._findings.number(self._node, "temperature", least=0),
             max_tokens=most,
+            file_form=cast(FileForm | None, self._findings.choice(self._node, "file_form", get_args(FileForm)) or None),
         )
 
     def _model(self, vendor: str, key: str, catalog: Catalog) -> tuple[TargetSpec | None, Provider | None]:

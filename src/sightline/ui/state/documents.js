@@ -31,6 +31,24 @@ export function readDocument(text) {
   return { dialect: isAnthropic ? "anthropic" : "openai-chat", model };
 }
 
+/**
+ * What keeps a document from being opened, as a sentence; empty before anything is written, null where nothing does.
+ * @param {string} text
+ * @param {string} dialect
+ * @param {string} model
+ * @returns {string | null}
+ */
+export function missingFrom(text, dialect, model) {
+  if (text.trim() === "") return "";
+  try {
+    JSON.parse(text);
+  } catch {
+    return "This is not JSON.";
+  }
+  if (dialect === "") return "Choose the dialect.";
+  return model === "" ? "Name the model that is to answer." : null;
+}
+
 /** @param {unknown[]} messages */
 function hasNumericRoles(messages) {
   return messages.length > 0 && messages.every((each) => typeof (/** @type {any} */ (each)?.role) === "number");

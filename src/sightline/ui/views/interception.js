@@ -38,7 +38,7 @@ export function Interception({ onRules }) {
       )}
     </div>
     <span class="holding-menu">
-      ${h(Menu, { label: "What is held", class: "button", choices: [...choices, "line", { label: "Edit rules…", run: onRules }], children: html`${h(Icon, { name: "rules" })}${MODES.find((each) => each.mode === chosen)?.label}` })}
+      ${h(Menu, { label: "What is held", class: "button", choices: [...choices, "line", { label: "Edit rules…", run: onRules }], children: html`${h(Icon, { name: "rules" })}<span class="holding-mode">${MODES.find((each) => each.mode === chosen)?.label}</span>` })}
     </span>
     <button type="button" class="button quiet icon rules-button" aria-label="Edit the rules" title="Edit the rules (g r)" onClick=${onRules}>${h(Icon, { name: "rules" })}</button>
   </div>`;

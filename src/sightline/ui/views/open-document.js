@@ -4,8 +4,8 @@
 import { about } from "../about.js";
 import { post } from "../api.js";
 import { toExchange } from "../navigation.js";
-import { DIALECTS, readDocument } from "../state/documents.js";
-import { h, html, useRef, useState } from "../vendor/preact.js";
+import { DIALECTS, missingFrom, readDocument } from "../state/documents.js";
+import { h, html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { Dialog } from "../widgets/dialog.js";
 
 /** @param {{ onClose: () => void }} props */
@@ -16,9 +16,11 @@ export function OpenDocument({ onClose }) {
   const [problem, setProblem] = useState("");
   const [isOpening, setOpening] = useState(false);
   const file = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const area = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  useLayoutEffect(() => area.current?.focus(), []); // the dialog is open by now: its own effect comes first
   const found = readDocument(text);
   const chosen = dialect || found?.dialect || "";
-  const canOpen = text.trim() !== "" && chosen !== "" && Boolean(model.trim() || found?.model);
+  const missing = missingFrom(text, chosen, model.trim() || found?.model || "");
   const valueOf = (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).value;
   const write = (/** @type {string} */ written) => {
     setText(written);
@@ -44,11 +46,11 @@ export function OpenDocument({ onClose }) {
     class: "open-document",
     isKept: text !== "",
     onClose,
-    footer: html`<span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>Cancel</button>
-      <button type="button" class="button primary" disabled=${!canOpen || isOpening} onClick=${() => void open()}>${isOpening ? "Opening…" : "Open in the editor"}</button>`,
+    footer: html`<span class="soft" role="status">${missing}</span><span class="shell-gap"></span><button type="button" class="button" onClick=${onClose}>Cancel</button>
+      <button type="button" class="button primary" disabled=${missing !== null || isOpening} onClick=${() => void open()}>${isOpening ? "Opening…" : "Open in the editor"}</button>`,
     children: html`
       <p class="soft">A request body of any dialect. It is held, so that you can edit it; nothing is sent before you send it.</p>
-      <textarea class="field mono" aria-label="Request body" placeholder="Paste JSON here, or drop a file" spellcheck=${false} rows="10" value=${text}
+      <textarea ref=${area} class="field mono" aria-label="Request body" placeholder="Paste JSON here, or drop a file" spellcheck=${false} rows="10" value=${text}
         onInput=${(/** @type {Event} */ event) => write(valueOf(event))}
         onDragOver=${(/** @type {DragEvent} */ event) => event.preventDefault()}
         onDrop=${(/** @type {DragEvent} */ event) => { event.preventDefault(); void read(event.dataTransfer?.files[0]); }}></textarea>

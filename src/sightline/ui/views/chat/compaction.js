@@ -80,7 +80,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     onClose,
     footer,
     children: html`
-      <p class="soft">A summary goes along in their place. The pairs themselves stay, and come back when you undo it.</p>
+      <p class="soft">A summary is sent in their place. The pairs themselves stay, and come back when you undo it.</p>
       <div class="compaction-draft">
         <input class="field" aria-label="What to keep" placeholder="What the summary must keep, for instance: all numbers and names" value=${instruction} disabled=${isDrafting} onInput=${(/** @type {Event} */ event) => setInstruction(/** @type {HTMLInputElement} */ (event.target).value)} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.preventDefault(), void draft())} />
         ${isDrafting

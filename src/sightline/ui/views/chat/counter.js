@@ -26,7 +26,7 @@ export function Counter({ view }) {
       onFocus=${() => setOpen(true)} onBlur=${() => setOpen(false)}>${text}</button>
     ${isOpen
       ? html`<div id="counter-breakdown" class="counter-breakdown" role="tooltip">
-          <p>${view.counter.predicted} of ${view.counter.visible} visible pairs go along with your next question.</p>
+          <p>${view.counter.predicted} of ${view.counter.visible} visible pairs are sent with your next question.</p>
           ${view.newest_hidden ? html`<p class="counter-note">(-) The newest pair is hidden by the filter.</p>` : null}
           ${summary ? html`<p class="counter-note">Last send: ${summary}</p>` : null}
           <table>

@@ -160,7 +160,7 @@ function EditDialog({ pair }) {
     class: "edit-dialog",
     isKept: true,
     onClose: close,
-    children: html`<p class="soft">From then on this is what goes along with your questions. What was really sent and answered stays in the record.</p>${field("Question", question, setQuestion)}${field("Answer", answer, setAnswer)}`,
+    children: html`<p class="soft">From now on this is what is sent with your questions. What was really sent and answered stays in the record.</p>${field("Question", question, setQuestion)}${field("Answer", answer, setAnswer)}`,
     footer: html`<button type="button" class="button primary" disabled=${!isChanged} onClick=${save}>Save <kbd class="key">Ctrl ↵</kbd></button><button type="button" class="button quiet" onClick=${close}>Cancel</button>`,
   });
 }

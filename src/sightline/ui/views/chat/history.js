@@ -64,7 +64,7 @@ export function History() {
 /** @param {{ shown: ViewShown }} props */
 function Boundary({ shown }) {
   const { predicted, visible } = shown.counter;
-  return html`<div class="boundary" role="separator" aria-label=${predicted ? `Boundary: ${counted(predicted, "pair")} from here on` : "Boundary: no pair goes along"}><span>${predicted ? `From here on: ${whole(predicted)} of ${whole(visible)} go along` : "None of these fits along with your question"}</span></div>`;
+  return html`<div class="boundary" role="separator" aria-label=${predicted ? `Boundary: ${counted(predicted, "pair")} from here on` : "Boundary: no pair is sent"}><span>${predicted ? `From here on, ${whole(predicted)} of ${whole(visible)} are sent` : "None of these fits beside your question"}</span></div>`;
 }
 
 function Failed() {
@@ -92,7 +92,7 @@ function NothingYet() {
   const missing = providers.filter((each) => !each.ready);
   return html`<div class="history-state is-welcome">
     <h2>What you see is what is sent</h2>
-    <p class="soft">Ask something below. Everything that stands here then goes along with your next question, and nothing else does: filter the history, and you choose the context.</p>
+    <p class="soft">Ask something below. Everything that is shown here is sent with your next question, and nothing else is. Filter the history to choose the context.</p>
     <ul class="welcome-points">
       <li><kbd class="key">Esc</kbd> and <kbd class="key">↵</kbd> step between the history, the filter and the input.</li>
       <li><kbd class="key">P</kbd> shows the exact request before you send it.</li>

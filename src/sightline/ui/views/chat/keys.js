@@ -48,7 +48,7 @@ function move(step) {
 function toBoundary() {
   const shown = view.value;
   if (!shown?.rows) return;
-  if (shown.start === 0) toast(`All ${shown.counter.visible} visible pairs go along.`, { hint: "There is no boundary to jump to." });
+  if (shown.start === 0) toast(`All ${shown.counter.visible} visible pairs are sent.`, { hint: "There is no boundary to jump to." });
   goTo(Math.min(shown.start, shown.rows - 1), { where: shown.start === 0 ? "nearest" : "middle" });
 }
 

@@ -46,7 +46,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
       <button type="button" class="button quiet icon" aria-label="Close preview" onClick=${onClose}>${h(Icon, { name: "close" })}</button>
     </header>
     ${stopped ? html`<div class="panel-trouble" role="alert">${h(Icon, { name: "warn" })}<div><p><code>${stopped.code}</code> ${stopped.message}</p>${stopped.hint ? html`<p class="soft">${stopped.hint}</p>` : null}</div></div>` : null}
-    ${isNothing ? html`<p class="soft pad preview-nothing">Write a question: it stands here exactly as it would leave, with what goes along.</p>` : null}
+    ${isNothing ? html`<p class="soft pad preview-nothing">Write a question: the exact request with its history is shown here.</p>` : null}
     ${shown ? h(Facts, { shown }) : !stopped && !isNothing ? html`<p class="faint pad">Composing…</p>` : null}
     ${shown?.body ? h(Body, { shown }) : null}
     <footer class="panel-foot">
@@ -107,7 +107,7 @@ function Facts({ shown }) {
     <p class="preview-numbers number soft">
       <span>${about(shown)} tokens</span>
       <span>${counted(shown.included, "pair")} of the history</span>
-      ${shown.left_out_preflight ? html`<span class="preview-left" title="Your question takes more than its allowance, so the oldest of them do not go along">${whole(shown.left_out_preflight)} left out to make room</span>` : null}
+      ${shown.left_out_preflight ? html`<span class="preview-left" title="Your question takes more than its allowance, so the oldest of them are not sent">${whole(shown.left_out_preflight)} left out to make room</span>` : null}
     </p>
     <div class="preview-bar" role="img" aria-label=${shares.map((share) => `${share.label} ${Math.round((share.size / total) * 100)} %`).join(", ")}>
       ${shares.map((share) => html`<i key=${share.label} class=${`share ${classOf(share.label)}`} style=${{ width: `${(share.size / total) * 100}%` }}></i>`)}

@@ -18,5 +18,5 @@ export function Mark({ standing, isNamed = false }) {
 
 /** A share of passes and the mean beside it. @param {{ line: TargetLine }} props */
 export function Rates({ line }) {
-  return html`<span class="number">${line.pass_rate === null ? html`<span class="faint">no score</span>` : html`<b>${percent(line.pass_rate)}</b> <span class="soft">passed</span>`}${line.mean === null ? null : html`<span class="soft"> · ${scored(line.mean)}${line.stderr === null ? "" : ` ± ${scored(line.stderr)}`}</span>`}</span>`;
+  return html`<span class="number">${line.pass_rate === null ? html`<span class="faint">no score</span>` : html`<b>${percent(line.pass_rate)}</b> <span class="soft">passed</span>`}${line.mean === null ? null : html` <span class="soft">· ${scored(line.mean)}${line.stderr === null ? "" : ` ± ${scored(line.stderr)}`}</span>`}</span>`;
 }

@@ -42,7 +42,7 @@ export function Masks({ desk, onClose }) {
       <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>${h(Icon, { name: "close" })}</button></div>
     ${problem ? html`<p class="bad pad" role="alert">${problem}</p>` : null}
     ${masks === null && !problem ? html`<p class="faint pad">Loading…</p>` : null}
-    ${masks && !masks.length ? html`<div class="empty"><p>No edits are kept.</p><p class="soft">While a request is held, choose “Keep edits…” and edit or delete something.</p></div>` : null}
+    ${masks && !masks.length ? html`<div class="empty"><p>No edits are kept.</p><p class="soft">While a request is held, choose “Keep edits…” before or after you edit it.</p></div>` : null}
     <ul class="mask-list">${(masks ?? []).map((mask, index) => {
       const outcome = outcomes.get(mask.id);
       return html`<li key=${mask.id ?? index} class="mask">
