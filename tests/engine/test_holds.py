@@ -252,6 +252,22 @@ def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_session(tmp_
     play(story, tmp_path)
 
 
+def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        holds = stage.relay.holds
+        holds.set_mode("every")
+        async with asking(stage, asks("openai-chat", session="a")) as _:
+            section = (await held(stage)).draft.sections[0].id
+            came = holds.held("x_1").draft.section(section).text
+            hunk = {"old": came[:2], "new": "Other"}
+            holds.set_masks([{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [hunk]}])
+            holds.edit("x_1", SetText(section=section, text=f"{came}\nLast.", keep="session"))
+            assert [hunk.new for mask in holds.masks for hunk in mask.hunks] == ["Other", "\nLast."]
+            holds.drop("x_1")
+
+    play(story, tmp_path)
+
+
 def test_what_cannot_be_kept_is_not_done_either(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         holds = stage.relay.holds

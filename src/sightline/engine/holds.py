@@ -182,6 +182,9 @@ class Holds:
     def add(self, hold: Hold) -> None:
         """One more, behind all others; when the server ends there is nobody to wait for."""
         self._held[hold.exchange] = hold
+        if hold.kept is not None:
+            applied = {each.mask for each in hold.masks if each.outcome == "applied"}
+            hold.kept.applied = tuple(mask for mask in self._masks if mask.id in applied)
         if self._is_closing:
             hold.decide(Ending())
 
@@ -276,7 +279,7 @@ class Holds:
         if hold.kept is None or not isinstance(draft, Draft) or not isinstance(editing, Editing):
             raise _not_kept()
         old, now, start = hold.kept.at(draft), self._now(), hold.kept.start
-        keeper = self._keeper(hold, draft, hold.kept.changed(self._masks, old, {}), scope)
+        keeper = self._keeper(hold, draft, hold.kept.applied, scope)
         new = named(keeper.between(start, draft), now)
         if not new and not old:
             hint = "Edit the request first, or choose keep before you edit: then each edit is kept as it is made."
@@ -336,13 +339,13 @@ class Holds:
     def _mask(self, hold: Hold, operation: AnyOperation, scope: Keep) -> Kept:
         """The mask that an edit asks for, which is not made yet."""
         draft = hold.draft
-        if isinstance(draft, CallsDraft) or isinstance(operation, Undo | Redo):
+        if hold.kept is None or isinstance(draft, CallsDraft) or isinstance(operation, Undo | Redo):
             raise _not_kept()
-        keeper = self._keeper(hold, draft, self._masks, scope)
+        keeper = self._keeper(hold, draft, hold.kept.beneath(draft), scope)
         return named([keeper.of_edit(draft, operation, draft.applied(operation))], self._now())
 
     def _keeper(self, hold: Hold, draft: Draft, masks: tuple[Mask, ...], scope: Keep) -> Keeper:
-        """What makes masks of this scope; a fault where the request names no session or project for it."""
+        """What makes masks of this scope beside `masks`; a fault where the request names no session or project."""
         name = {"session": hold.session, "project": hold.project, "all": ""}[scope]
         if not name and scope != "all":
             hint = "Name it in the client's base URL, /s/NAME or /s/NAME@PROJECT, or keep the edit for all requests."
