@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -15,6 +16,9 @@ from typing import Any
 import pytest
 
 from sightline.cli.program import main
+from sightline.edit.masks import read_masks
+from sightline.engine.kept_interception import KeptInterception
+from sightline.intercept.interception import Interception
 from tests.background import upstream_in_background, wait_until_gone
 from tests.upstream import LAST, Upstream, answer, chunk, cut, head, says, stall, streams
 
@@ -157,8 +161,30 @@ def test_what_is_shown_is_what_is_sent(acme: Upstream, capsysbinary: Captured) -
     captured = capsysbinary.readouterr()
     assert b"POST http://127.0.0.1:" in captured.err
     assert b" tokens in (" in captured.err
+    assert f"sha256 {hashlib.sha256(captured.out).hexdigest()})".encode() in captured.err
     assert main(question) == 0
     assert acme.seen[0].body == captured.out
+
+
+def test_the_estimate_of_an_answer_is_of_the_request_after_masks(
+    acme: Upstream, capsysbinary: Captured, tmp_path: Path
+) -> None:
+    acme.script = [streams(*HELLO, DONE)]
+    mask = {
+        "scope": "all",
+        "kind": "patch",
+        "anchor": {"kind": "system"},
+        "hunks": [{"old": "short", "new": "w " * 99}],
+    }
+    KeptInterception(tmp_path / "data").write(Interception(), read_masks([mask]), {})
+    question = ["ask", "-s", "Be short.", "hi"]
+    assert main([*question, "--dry-run"]) == 0
+    shown = re.search(rb"\n(\S+) tokens in", capsysbinary.readouterr().err)
+    assert main(question) == 0
+    told = re.search(rb"\((\S+) estimated", capsysbinary.readouterr().err)
+    assert shown is not None
+    assert told is not None
+    assert told[1] == shown[1]
 
 
 def test_a_dry_run_needs_no_key(acme: Upstream, monkeypatch: pytest.MonkeyPatch, capsysbinary: Captured) -> None:

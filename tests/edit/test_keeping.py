@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sightline.edit.draft import Draft
-from sightline.edit.keeping import Keeper, check_repeats, is_same, unkeepable
+from sightline.edit.keeping import Keeper, check_counts, check_repeats, is_same, keeper_beside, unkeepable
 from sightline.edit.masks import Mask, masked
 from sightline.edit.operations import Batch, Delete, Duplicate, Edit, Insert, Restore, Set, SetRole, SetText
 from sightline.errors import Fault
@@ -148,3 +148,28 @@ def test_sections_are_the_same_by_what_they_say() -> None:
     assert not is_same(draft.section(tool[0]), other.section(tool[0]))
     user = ids(draft, "user")[0]
     assert not is_same(draft.section(user), draft.applied(SetText(section=user, text="x")).section(user))
+
+
+def test_a_mask_repeats_only_what_the_others_do_not() -> None:
+    first = drafted(chat(), "openai-chat")
+    system = ids(first, "system")[0]
+    came = first.section(system).text
+    around = {"session": "work@shop", "project": "shop"}
+
+    def kept(scope: str, masks: list[Mask], text: str) -> Mask:
+        keeper = keeper_beside(first, masks, scope, **around)
+        start, _ = masked(first, masks, **around)
+        operation = SetText(section=system, text=text)
+        return keeper.of_edit(start, operation, start.applied(operation))[1]
+
+    session = kept("session", [], f"Mine.\n{came}")
+    everywhere = kept("all", [session], f"Mine.\n{came}\nAll.")
+    project = kept("project", [session], f"Mine.\n{came}\nOurs.")
+    assert [hunk.new for hunk in everywhere.hunks] == ["\nAll."]
+    assert [(project.name, hunk.new) for hunk in project.hunks] == [("shop", "\nOurs.")]
+    again = kept("session", [session], f"Mine.\nToo.\n{came}")
+    assert (again.id, [hunk.new for hunk in again.hunks]) == (session.id, ["Mine.\nToo.\n"])
+    check_counts(first, everywhere, [session, everywhere], **around)
+    same_words = kept("all", [session], f"Yours.\n{came}")
+    with pytest.raises(Fault, match="narrower scope"):
+        check_counts(first, same_words, [session, same_words], **around)

@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from sightline.edit.draft import Draft
+from sightline.edit.keeping import Keeper
 from sightline.edit.masks import Mask, masked, project_of, read_masks, strip_of
 from sightline.edit.operations import Delete, Duplicate, Insert, Set, SetText
 from sightline.edit.stripping import Strip
@@ -179,6 +180,49 @@ def test_the_narrowest_scope_counts() -> None:
     assert said("play@home") == said("play") == "All."
     assert len({mask.id for mask in masks}) == 3
     assert everywhere.name == ""
+
+
+def test_patches_of_broader_scopes_count_too_where_they_fit_together() -> None:
+    first = prompted("One.\nTwo.\nSix.\n")
+    system = ids(first, "system")[0]
+
+    def patch(scope: str, name: str, text: str, of: Draft = first) -> Mask:
+        return kept(of, SetText(section=system, text=text), scope, name)
+
+    def said(*masks: Mask, prompt: str = "One.\nTwo.\nSix.\n") -> str:
+        return texts(masked(prompted(prompt), masks, session="work@shop", project="shop")[0])[0]
+
+    session = patch("session", "work@shop", "One.\nTWO.\nSix.\n")
+    project = patch("project", "shop", "One.\nTwo.\nSIX.\n")
+    everywhere = patch("all", "", "ONE.\nBut two.\nSix.\n")
+    assert said(session, project) == "One.\nTWO.\nSIX.\n"
+    assert said(project, everywhere) == "ONE.\nBut two.\nSIX.\n"
+    assert said(session, project, everywhere) == "One.\nTWO.\nSIX.\n"  # the second line is the session's
+    assert said(kept(first, Delete(section=system)), project) == "One.\nTwo.\nSIX.\n"  # that is for another session
+    gone = kept(first, Delete(section=system), "all", "")
+    assert said(gone, project) == "One.\nTwo.\nSIX.\n"
+    by_hand = read_masks(
+        [{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [{"old": "One", "new": "1"}]}]
+    )
+    assert said(*by_hand, session) == "1.\nTWO.\nSix.\n"
+    assert said(*by_hand, patch("session", "work@shop", "Uno.\nTwo.\nSix.\n")) == "Uno.\nTwo.\nSix.\n"
+
+
+def test_a_patch_of_words_that_a_broader_mask_puts_in_is_found_in_a_prompt_that_has_changed() -> None:
+    by_hand = read_masks(
+        [{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [{"old": "kind", "new": "stern"}]}]
+    )
+    first = prompted("Be kind.\nOn main.")
+    beneath, _ = masked(first, by_hand, session="work", project="")
+    system = ids(first, "system")[0]
+    after = beneath.applied(SetText(section=system, text="Be stern and just.\nOn main."))
+    _, mask = Keeper(first, "session", "work", beneath).between(beneath, after)[0]
+    for branch in ("main", "dev"):
+        later, found = masked(prompted(f"Be kind.\nOn {branch}."), [*by_hand, mask], session="work", project="")
+        assert (texts(later)[0], [each.outcome for each in found]) == (
+            f"Be stern and just.\nOn {branch}.",
+            ["applied", "applied"],
+        )
 
 
 def test_of_equal_masks_the_last_counts() -> None:

@@ -7,7 +7,7 @@ import pytest
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Quirks
 from sightline.edit.masks import Outcome
-from sightline.edit.operations import Batch, Delete, Redo, Remove, Set, SetBody, SetText, Undo
+from sightline.edit.operations import Batch, Delete, KeepEdits, Redo, Remove, Set, SetBody, SetText, Undo
 from sightline.engine.holds import MOST_OUTCOMES, Holds
 from sightline.engine.kept_interception import FILE_NAME, KeptInterception, MaskCount
 from sightline.engine.memory import Memory
@@ -222,9 +222,48 @@ def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Path) ->
             (mask,) = holds.masks
             assert (mask.scope, mask.name, mask.created) == ("project", "shop", stage.clock.now())
             assert [hunk.new for hunk in mask.hunks] == ["two"]
-            holds.edit("x_1", SetText(section=section, text="three", keep="all"))
-            assert [(each.scope, each.name) for each in holds.masks] == [("project", "shop"), ("all", "")]
-            assert [type(fact) for fact in stage.facts()][2:] == [Edited] * 3
+            with pytest.raises(Fault, match="narrower scope") as refused:  # the project would go on to get "two"
+                holds.edit("x_1", SetText(section=section, text="three", keep="all"))
+            assert refused.value.status == 422
+            assert [(each.scope, each.name) for each in holds.masks] == [("project", "shop")]
+            assert [type(fact) for fact in stage.facts()][2:] == [Edited] * 2
+            holds.drop("x_1")
+
+    play(story, tmp_path)
+
+
+def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_session(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        holds = stage.relay.holds
+        holds.set_mode("every")
+        async with asking(stage, asks("openai-chat", session="a")) as _:
+            section = (await held(stage)).draft.sections[0].id
+            came = holds.held("x_1").draft.section(section).text
+            holds.edit("x_1", SetText(section=section, text=f"First.\n{came}", keep="session"))
+            holds.edit("x_1", SetText(section=section, text=f"First.\n{came}\nLast.", keep="all"))
+            assert {each.scope: [hunk.new for hunk in each.hunks] for each in holds.masks} == {
+                "session": ["First.\n"],
+                "all": ["\nLast."],
+            }
+            holds.edit("x_1", KeepEdits(scope="all"))
+            (mask,) = holds.masks
+            assert mask.scope == "all"
+            holds.drop("x_1")
+
+    play(story, tmp_path)
+
+
+def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(tmp_path: Path) -> None:
+    async def story(stage: Stage) -> None:
+        holds = stage.relay.holds
+        holds.set_mode("every")
+        async with asking(stage, asks("openai-chat", session="a")) as _:
+            section = (await held(stage)).draft.sections[0].id
+            came = holds.held("x_1").draft.section(section).text
+            hunk = {"old": came[:2], "new": "Other"}
+            holds.set_masks([{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [hunk]}])
+            holds.edit("x_1", SetText(section=section, text=f"{came}\nLast.", keep="session"))
+            assert [hunk.new for mask in holds.masks for hunk in mask.hunks] == ["Other", "\nLast."]
             holds.drop("x_1")
 
     play(story, tmp_path)

@@ -155,7 +155,7 @@ def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configurati
     tell_additions(ready.report)
     url = ready.call.url
     where = f"${{{url.name}}}{url.suffix}" if isinstance(url, Variable) else url
-    say(f"{ready.call.method} {where} ({ready.dialect}, {len(ready.body):,} bytes, sha256 {ready.sha256[:12]}…)")
+    say(f"{ready.call.method} {where} ({ready.dialect}, {len(ready.body):,} bytes, sha256 {ready.sha256})")
     _say_size(arguments, ready, loaded)
     match arguments.form:
         case "curl":
@@ -214,10 +214,13 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
 
 
 async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
+    from sightline.build.opening import final
     from sightline.cli.answer import AnswerView, summary
+    from sightline.engine.preparing import SESSION
 
     view = AnswerView()
-    estimate = await engine.measured(ready, asks_provider=arguments.count, tried=view.tried)
+    shown = final(ready, arguments.data, session=SESSION)
+    estimate = await engine.measured(shown, asks_provider=arguments.count, tried=view.tried)
     started = engine.clock.elapsed()
     try:
         heard = _ignore if arguments.json else view.heard

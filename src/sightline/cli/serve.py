@@ -93,10 +93,10 @@ def _recordings(arguments: argparse.Namespace) -> "Expression | None":
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise ValueError(text)
-    return port
+    """A port, or 0."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
 
 
 def _about_local(loaded: "Configuration") -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from sightline.edit.anchor import Anchors
 from sightline.edit.draft import Draft
-from sightline.edit.masks import Mask, identified, masked
+from sightline.edit.masks import Mask, identified, masked, masks_beside
 from sightline.edit.operations import Delete, Edit, Keep, Set, SetText
 from sightline.edit.patching import hunks_between
 from sightline.edit.section import Section, SectionPart, text_in
@@ -15,10 +15,12 @@ from sightline.wire.pointer import covers
 
 class Keeper:
     """Makes masks for one document and one scope; `name` is the session or project. They are anchored to `first`, the
-    draft of what the client sent, not to what earlier edits made of it."""
+    draft of what the client sent, not to what earlier edits made of it. A text is a patch of `beneath`, the draft after
+    the masks that stay beside the new ones, so that no mask repeats what another does in its own scope."""
 
-    def __init__(self, first: Draft, scope: Keep, name: str) -> None:
+    def __init__(self, first: Draft, scope: Keep, name: str, beneath: Draft | None = None) -> None:
         self._anchors = Anchors(first)
+        self._beneath = {section.id: section for section in (beneath or first).sections}
         self._sent = {section.id: section for section in first.sections}
         self._scope = scope
         self._name = "" if scope == "all" else name
@@ -74,7 +76,7 @@ class Keeper:
 
     def _text(self, sent: Section, part: str, now: Section) -> Mask:
         """A patch; for a value that is no prose, or where there was nothing, the whole text."""
-        old, new = text_in(sent, part), text_in(now, part)
+        old, new = text_in(self._beneath.get(sent.id, sent), part), text_in(now, part)
         is_value = any(each.id == part and each.type == "option" for each in sent.parts)
         if is_value or not old:
             return self._made(Mask(kind="set_text", text=new), sent, part)
@@ -92,6 +94,23 @@ class Keeper:
             label=sent.label,
         )
         return identified(made)
+
+
+def keeper_beside(first: Draft, masks: Sequence[Mask], scope: Keep, *, session: str, project: str) -> Keeper:
+    """A keeper whose masks come beside the active ones."""
+    beneath, _ = masked(first, masks_beside(masks, scope), session=session, project=project)
+    return Keeper(first, scope, project if scope == "project" else session, beneath)
+
+
+def check_counts(first: Draft, mask: Mask, masks: Sequence[Mask], *, session: str, project: str) -> None:
+    """A fault where this one of the masks would not be put on the very request that it was made on: one of a narrower
+    scope counts instead, or its context is not there."""
+    _, outcomes = masked(first, masks, session=session, project=project)
+    outcome = next((each.outcome for each in outcomes if each.mask == mask.id), "missing")
+    if outcome in ("missing", "ambiguous"):
+        hint = "Keep it for the narrower scope, or take that mask away first."
+        message = "a kept edit of a narrower scope changes the same words, and would count instead of this one"
+        raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
 
 
 def check_repeats(now: Draft, masks: Sequence[Mask], *, session: str, project: str) -> None:

@@ -118,14 +118,15 @@ def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mas
 def masked(draft: Draft, masks: Sequence[Mask], *, session: str, project: str) -> tuple[Draft, tuple[Outcome, ...]]:
     """The draft with all masks that are for it, and what became of each.
 
-    For the same anchor the narrowest scope counts, and of equal ones the last; the others are not heard. Everything is
-    looked up in the document as it came, before any mask has changed it.
+    For the same anchor the narrowest scope counts, and of equal ones the last; patches of broader scopes count too if
+    they fit together with it. The others are not heard. Everything is looked up in the document as it came, before any
+    mask has changed it; a patch that is not found there may be one of words that a broader mask has put in.
     """
     anchors = Anchors(draft)
     found = [(mask, _found(mask, draft, anchors)) for mask in meant_for(masks, session=session, project=project)]
     outcomes: list[Outcome] = []
     for mask, places in _heard(found):
-        draft, outcome = _applied(draft, mask, places)
+        draft, outcome = _applied(draft, mask, places or _found(mask, draft, anchors))
         outcomes.append(outcome)
     return draft, tuple(outcomes)
 
@@ -159,18 +160,53 @@ def _is_for(mask: Mask, session: str, project: str) -> bool:
             assert_never(unreachable)
 
 
-def _heard(found: list[tuple[Mask, list[_Place]]]) -> list[tuple[Mask, list[_Place]]]:
+def masks_beside(masks: Sequence[Mask], scope: Keep) -> list[Mask]:
+    """The masks that still count when a section gets one of this scope: of the same scope those written by hand."""
+    return [mask for mask in masks if mask.scope != scope or mask.strip is not None or _is_by_hand(mask)]
+
+
+_Found = tuple[Mask, list[_Place]]
+
+
+def _heard(found: list[_Found]) -> list[_Found]:
     """The masks that count, in the order in which they are applied: what is broader first, deletions behind texts."""
-    best: dict[object, tuple[Mask, list[_Place]]] = {}
-    for mask, places in sorted(found, key=lambda each: -_NARROWEST.index(each[0].scope)):
+    best: dict[object, list[_Found]] = {}
+    for mask, places in sorted(found, key=_breadth):
         key: object = id(mask)
         if mask.strip is not None:
             key = mask.strip.what, mask.strip.tool
-        elif len(places) == 1 and not _is_by_hand(mask):
+            best.pop(key, None)
+        elif len(places) == 1:
             section, part = places[0]
             key = section.id, part and part.id
-        best[key] = mask, places
-    return sorted(best.values(), key=lambda each: _FIRST.index(each[0].kind))
+        best.setdefault(key, []).append((mask, places))
+    counted = [each for group in best.values() for each in _compatible(group)]
+    return sorted(counted, key=lambda each: (_FIRST.index(each[0].kind), _breadth(each)))
+
+
+def _breadth(found: _Found) -> tuple[int, bool]:
+    """Sorts the broader before the narrower, and of one scope what was written by hand before what an edit made."""
+    return -_NARROWEST.index(found[0].scope), not _is_by_hand(found[0])
+
+
+def _compatible(group: list[_Found]) -> list[_Found]:
+    """Of masks for one place, the broadest first, those that count: the last that an edit made, and the patches before
+    it which leave its context as it is. Those written by hand are tried one after the other."""
+    by_hand = [each for each in group if _is_by_hand(each[0])]
+    counted: list[_Found] = []
+    for each in reversed([each for each in group if not _is_by_hand(each[0])]):
+        if not counted or (each[0].scope != counted[0][0].scope and _fit_together([each, *counted])):
+            counted = [each, *counted]
+    return [*(each for each in by_hand if not counted or _fit_together([each, *counted])), *counted]
+
+
+def _fit_together(group: list[_Found]) -> bool:
+    """Whether masks for one place are patches that can be applied one after the other."""
+    section, part = group[0][1][0]
+    text: str | None = text_in(section, part.id if part else "")
+    for mask, _ in group:
+        text = None if mask.hunks is None or text is None else apply_patch(text, mask.hunks)
+    return text is not None
 
 
 def _found(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:

@@ -10,7 +10,7 @@ from sightline.budget.estimate import Estimate
 from sightline.budget.estimator import Estimator
 from sightline.catalog.choose import Choice
 from sightline.edit.draft import Draft, Editing
-from sightline.edit.keeping import Keeper, check_repeats
+from sightline.edit.keeping import Keeper, check_counts, check_repeats, keeper_beside
 from sightline.edit.masks import Mask, Outcome, read_masks
 from sightline.edit.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
 from sightline.edit.validity import Validity, checked
@@ -186,6 +186,9 @@ class Holds:
     def add(self, hold: Hold) -> None:
         """One more, behind all others; when the server ends there is nobody to wait for."""
         self._held[hold.exchange] = hold
+        if hold.kept is not None:
+            applied = {each.mask for each in hold.masks if each.outcome == "applied"}
+            hold.kept.applied = tuple(mask for mask in self._masks if mask.id in applied)
         if self._is_closing:
             hold.decide(Ending())
 
@@ -256,6 +259,9 @@ class Holds:
             else:
                 kept = {} if isinstance(operation, Reset) else hold.kept.standing({**old, **made}, after)
             changed = hold.kept.changed(masks, old, kept)
+            for each in made.values():
+                if each.mask in changed:
+                    check_counts(before.first, each.mask, changed, session=hold.session, project=hold.project)
             if changed != masks:
                 self._change(self._interception, changed)
         if after.sha256 != before.sha256:
@@ -276,9 +282,9 @@ class Holds:
         draft, editing = hold.draft, hold.editing
         if hold.kept is None or not isinstance(draft, Draft) or not isinstance(editing, Editing):
             raise _not_kept()
-        keeper, now, start = Keeper(draft.first, scope, self._scope_name(hold, scope)), self._now(), hold.kept.start
+        old, now, start = hold.kept.at(draft), self._now(), hold.kept.start
+        keeper = self._keeper(hold, draft, hold.kept.applied, scope)
         new = named(keeper.between(start, draft), now)
-        old = hold.kept.at(draft)
         if not new and not old:
             hint = "Edit the request first, or choose keep before you edit: then each edit is kept as it is made."
             raise Fault(Code.INVALID_REQUEST, "there is no edit to keep yet", hint=hint, status=422)
@@ -337,19 +343,19 @@ class Holds:
     def _mask(self, hold: Hold, operation: AnyOperation, scope: Keep) -> Kept:
         """The mask that an edit asks for, which is not made yet."""
         draft = hold.draft
-        if isinstance(draft, CallsDraft) or isinstance(operation, Undo | Redo):
+        if hold.kept is None or isinstance(draft, CallsDraft) or isinstance(operation, Undo | Redo):
             raise _not_kept()
-        keeper = Keeper(draft.first, scope, self._scope_name(hold, scope))
+        keeper = self._keeper(hold, draft, hold.kept.beneath(draft), scope)
         return named([keeper.of_edit(draft, operation, draft.applied(operation))], self._now())
 
-    def _scope_name(self, hold: Hold, scope: Keep) -> str:
-        """The session or project that a mask of this scope is for; a fault where the request names none."""
+    def _keeper(self, hold: Hold, draft: Draft, masks: tuple[Mask, ...], scope: Keep) -> Keeper:
+        """What makes masks of this scope beside `masks`; a fault where the request names no session or project."""
         name = {"session": hold.session, "project": hold.project, "all": ""}[scope]
         if not name and scope != "all":
             hint = "Name it in the client's base URL, /s/NAME or /s/NAME@PROJECT, or keep the edit for all requests."
             message = f"this request says nothing of its {scope}"
             raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
-        return name
+        return keeper_beside(draft.first, masks, scope, session=hold.session, project=hold.project)
 
 
 def _not_kept() -> Fault:

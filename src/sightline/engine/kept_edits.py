@@ -22,19 +22,25 @@ Kept = Mapping[str, KeptMask]
 
 
 class KeptEdits:
-    """`start` is the draft with which the hold began, after the masks of earlier requests.
+    """`start` is the draft with which the hold began, after the masks of earlier requests; `applied` are these masks.
 
     A step of the history is known by its draft: undo and redo come back to the very same one.
     """
 
     def __init__(self, start: Draft) -> None:
         self.start = start
+        self.applied: tuple[Mask, ...] = ()
         self._at: WeakKeyDictionary[Draft, Kept] = WeakKeyDictionary()
         self._before: dict[str, Mask | None] = {}
 
     def at(self, draft: Draft) -> Kept:
         """What was kept by the time of this draft."""
         return self._at.get(draft, {})
+
+    def beneath(self, draft: Draft) -> tuple[Mask, ...]:
+        """The masks that this draft shows: those of earlier requests, and those of the steps up to it."""
+        own = self.at(draft)
+        return (*(mask for mask in self.applied if mask.id not in own), *(each.mask for each in own.values()))
 
     def note(self, draft: Draft, kept: Kept) -> None:
         """So much is kept by the time of this draft."""
