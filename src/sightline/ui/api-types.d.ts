@@ -1287,7 +1287,7 @@ export interface Side {
   pointer: string;
 }
 
-/** What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0. */
+/** What a run has used. `unmeasured` are the counts that are not known; `cost` is null then, and never 0, and `tokens` are partly estimated. */
 export interface SpentShown {
   requests: number;
   tool_calls: number;
