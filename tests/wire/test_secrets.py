@@ -100,5 +100,6 @@ def test_the_word_before_a_credential_is_none_of_it() -> None:
 
 
 def test_without_secrets_there_is_nothing_to_look_for() -> None:
-    assert forms_of(()) is None
-    assert bytes_of(()) is None
+    for find in (forms_of, bytes_of):
+        find.cache_clear()  # another test may have asked before
+        assert find(()) is None

@@ -100,7 +100,7 @@ def test_foreign_tools_become_declarations():
         ("/tools/0", "$schema at the root of the schema of f", "identity"),
         ("/tools/0", "strict", "option"),
         ("/tools/1", "tool 'web_search' of openai-responses", "option"),
-        ("/tools/2", "tool of openai-responses", "option"),
+        ("/tools/2", "opaque tool of openai-responses", "option"),
         ("/tools/3", "that the tool takes free text", "identity"),
         ("/tools/3/cache_control", "cache breakpoint", "option"),
         ("/tools/4", "strict", "identity"),

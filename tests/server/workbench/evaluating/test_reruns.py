@@ -60,9 +60,18 @@ def test_what_did_not_pass_on_one_target_is_run_again_there_alone(tmp_path: Path
 
 
 def test_two_reruns_at_once_are_one(tmp_path: Path) -> None:
-    async def story(desk: EvalDesk, _upstream: Upstream) -> None:
+    async def story(desk: EvalDesk, upstream: Upstream) -> None:
         await desk.run("e_1", cache=False)
+        gate = asyncio.Event()  # the first one is under way until all have asked
+        model = upstream.script[-1]
+
+        async def waits(talk: Talk) -> None:
+            await gate.wait()
+            await model(talk)
+
+        upstream.script = [waits]
         answers = await asyncio.gather(*(desk.call("evals/e_1/rerun", {"cases": ["spain"]}) for _ in range(3)))
+        gate.set()
         refused = [answer for answer in answers if isinstance(answer, tuple)]
         assert refused == [(409, "the run e_1 is under way")] * 2
         ended = await until_it_ended(desk, "e_1")
