@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from bench.timing import medians, milliseconds, ratio, table
 from sightline.catalog.facts import Facts
-from sightline.chat.facts import ChatImported, PairAnswered, PairAsked
-from sightline.chat.history import History
-from sightline.chat.pair import MessagePair, text_answer
-from sightline.chat.settings import ChatSettings
-from sightline.chat.sizing import Sizer
-from sightline.chat.topics import Topic
-from sightline.chat.view import View
-from sightline.filter.parsing import parse
+from sightline.chat.core.facts import ChatImported, PairAnswered, PairAsked
+from sightline.chat.core.history import History
+from sightline.chat.core.pair import MessagePair, text_answer
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.topics import Topic
+from sightline.chat.core.view import View
+from sightline.filters.parsing import parse
 
 ROUNDS = 5
 PAIRS = 100_000

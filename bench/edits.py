@@ -13,9 +13,9 @@ import msgspec
 from bench import documents
 from bench.codecs import bare
 from bench.timing import medians, milliseconds, ratio, table
-from sightline.edit.draft import Draft, Editing
-from sightline.edit.operations import Delete, Edit, Restore, SetText, Undo
-from sightline.edit.section import Section
+from sightline.editing.draft import Draft, Editing
+from sightline.editing.operations import Delete, Edit, Restore, SetText, Undo
+from sightline.editing.section import Section
 
 SIZE = 1_000_000
 ITEMS = 400

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from bench.timing import medians, milliseconds, ratio, table
-from sightline.budget.estimator import Estimator
 from sightline.catalog.facts import Facts
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.request import Request
+from sightline.tokens.estimator import Estimator
 
 ROUNDS = 9
 MESSAGES = 1_000

@@ -20,16 +20,16 @@ from time import perf_counter, process_time
 from typing import Any
 
 from bench.timing import medians, milliseconds, ratio, table
-from sightline.build.configured import Configuration, configuration
-from sightline.build.running import open_runner
+from sightline.agent.core.approval import Policy
+from sightline.agent.core.plan import Plan
+from sightline.agent.service.runner import Runner
+from sightline.agent.tools.callables import Callables
+from sightline.app.configured import Configuration, configuration
+from sightline.app.running import open_runner
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
-from sightline.engine.running.runner import Runner
-from sightline.loop.approval import Policy
-from sightline.loop.plan import Plan
 from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.tools.callables import Callables
 
 TIMES = 7
 ROUNDS = 5

@@ -14,11 +14,11 @@ from playwright.sync_api import Browser, Locator, expect
 from sightline.model.parts import ToolCall
 from sightline.model.reply import Reply
 from tests.browser import WIDE, browsing, looking
+from tests.chat.api.http_stage import ChatDesk, chat_desk
 from tests.chat_page import ChatPage, opened
 from tests.gateway_server import Served
 from tests.loop_stage import calls, says
 from tests.running_stage import plays
-from tests.server.workbench.chatting.http_stage import ChatDesk, chat_desk
 
 TOOLS = '''
 from pathlib import Path

@@ -8,9 +8,9 @@ from pathlib import Path
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser import WIDE, Shown, browsing, looking
+from tests.chat.api.http_stage import ChatDesk, chat_desk
 from tests.gateway_server import Served
 from tests.page_stage import gallery
-from tests.server.workbench.chatting.http_stage import ChatDesk, chat_desk
 
 ANSWER_MS = 120_000
 LOCAL = "local/smollm2-135m-instruct"

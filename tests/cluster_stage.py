@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sightline.engine.evaluating.cluster.fleet import Elsewhere, LostError
-from sightline.engine.evaluating.cluster.host import Host, Opening
-from sightline.engine.evaluating.cluster.line import HostLine
-from sightline.engine.evaluating.cluster.messages import Begin, Introduction, ToHome, batch, for_home, packed
-from sightline.engine.evaluating.cluster.parcel import unpack
-from sightline.engine.evaluating.workers import Worker
-from sightline.evals.facts import Key
-from sightline.evals.observation import Observation
-from sightline.evals.result import Result
-from sightline.evals.score import CaseScore
+from sightline.evals.core.facts import Key
+from sightline.evals.core.observation import Observation
+from sightline.evals.core.result import Result
+from sightline.evals.core.score import CaseScore
+from sightline.evals.service.cluster.fleet import Elsewhere, LostError
+from sightline.evals.service.cluster.host import Host, Opening
+from sightline.evals.service.cluster.line import HostLine
+from sightline.evals.service.cluster.messages import Begin, Introduction, ToHome, batch, for_home, packed
+from sightline.evals.service.cluster.parcel import unpack
+from sightline.evals.service.workers import Worker
 from sightline.settings import Settings
 from tests.fake_clock import FakeClock
 

@@ -5,23 +5,23 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from sightline.budget.ledger import Wait
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
-from sightline.engine.counting import Counter
-from sightline.engine.engine import Engine
-from sightline.engine.hub import Hub
-from sightline.engine.memory import Memory
-from sightline.engine.preparing import Prepared, prepared
-from sightline.engine.relay import Relay
+from sightline.exchange.counting import Counter
+from sightline.exchange.engine import Engine
+from sightline.exchange.hub import Hub
+from sightline.exchange.memory import Memory
+from sightline.exchange.preparing import Prepared, prepared
+from sightline.exchange.relay import Relay
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import AttemptStarted, Fact, FrameArrived
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.store.entries import Entry, Kept, Noted
+from sightline.tokens.ledger import Wait
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies

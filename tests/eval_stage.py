@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.engine.evaluating.evaluation import Evaluation
-from sightline.engine.evaluating.progress import Progress
-from sightline.engine.evaluating.suite_files import SuiteFiles
-from sightline.engine.evaluating.surroundings import Surroundings
-from sightline.evals.options import Options
-from sightline.evals.reading.need import Reading
-from sightline.evals.reading.suites import read_suite
-from sightline.evals.standing import Standing
-from sightline.evals.suite import Suite
-from sightline.evals.target import TargetSpec
+from sightline.evals.core.options import Options
+from sightline.evals.core.reading.need import Reading
+from sightline.evals.core.reading.suites import read_suite
+from sightline.evals.core.standing import Standing
+from sightline.evals.core.suite import Suite
+from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.evaluation import Evaluation
+from sightline.evals.service.progress import Progress
+from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.surroundings import Surroundings
 from sightline.model.reply import Reply
 from tests.loop_stage import says
 from tests.running_stage import RunStage, opened, plays

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sightline.build.configured import configuration
-from sightline.build.serving import open_server
+from sightline.app.configured import configuration
+from sightline.app.serving import open_server
 from sightline.server.listening import Listening, bound, new_loop
 
 

@@ -4,16 +4,16 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 from sightline.errors import Code, Fault
-from sightline.evals.graders.fields import Fields
-from sightline.evals.graders.grade import check_graders, grade, prepare
-from sightline.evals.graders.ready import graded, ready
-from sightline.evals.graders.registry import GRADERS
-from sightline.evals.graders.steps import Answer, Failed, Judged, Step
-from sightline.evals.graders.subject import Grading, Subject
-from sightline.evals.observation import Observation
-from sightline.evals.place import Place, Problem
-from sightline.evals.score import CaseScore, Score
-from sightline.evals.suite import GraderSpec
+from sightline.evals.core.graders.fields import Fields
+from sightline.evals.core.graders.grade import check_graders, grade, prepare
+from sightline.evals.core.graders.ready import graded, ready
+from sightline.evals.core.graders.registry import GRADERS
+from sightline.evals.core.graders.steps import Answer, Failed, Judged, Step
+from sightline.evals.core.graders.subject import Grading, Subject
+from sightline.evals.core.observation import Observation
+from sightline.evals.core.place import Place, Problem
+from sightline.evals.core.score import CaseScore, Score
+from sightline.evals.core.suite import GraderSpec
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Text

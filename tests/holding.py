@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from sightline.engine.asked import Asked
-from sightline.engine.hold import Hold
+from sightline.exchange.asked import Asked
+from sightline.exchange.hold import Hold
 from tests.relay_stage import Got, Stage
 
 SSE = [("Content-Type", "text/event-stream")]

@@ -16,17 +16,17 @@ from sightline.model.reply import Reply
 from tests.agent_page import CONFIG, AgentDesk, AgentPage, equipped
 from tests.background import upstream_in_background
 from tests.browser import browsing
+from tests.chat.api.http_stage import CONFIG as PROVIDER
+from tests.chat.api.http_stage import ChatDesk
 from tests.gateway_server import Served
 from tests.person import Person
-from tests.server.workbench.chatting.http_stage import CONFIG as PROVIDER
-from tests.server.workbench.chatting.http_stage import ChatDesk
 from tests.shared_servers import free_port
 from tests.upstream import Upstream
 
 _SERVING = """
 import asyncio, sys
-from sightline.build.configured import configuration
-from sightline.build.serving import open_server
+from sightline.app.configured import configuration
+from sightline.app.serving import open_server
 from sightline.server.listening import bound
 
 async def main(config, folder, port):

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from sightline.agent.core.approval import Decision, Policy
+from sightline.agent.core.limits import Limits
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.rounds import Ended
+from sightline.agent.core.run import run
+from sightline.agent.core.steps import Answer, Approve, Ask, Call, Confirm, Confirmed, Decided, Replied, Step, Use, Used
+from sightline.agent.core.tool import Definition, Toolbox
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import write_request
-from sightline.loop.approval import Decision, Policy
-from sightline.loop.limits import Limits
-from sightline.loop.output import Outcome, said
-from sightline.loop.plan import Plan
-from sightline.loop.rounds import Ended
-from sightline.loop.run import run
-from sightline.loop.steps import Answer, Approve, Ask, Call, Confirm, Confirmed, Decided, Replied, Step, Use, Used
-from sightline.loop.tool import Definition, Toolbox
 from sightline.model.message import Message
 from sightline.model.options import Options
 from sightline.model.parts import Part, Text, ToolCall

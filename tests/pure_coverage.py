@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import io
 import pkgutil
+import re
 import shutil
 import tempfile
 import tomllib
@@ -85,11 +86,12 @@ class Recorder:
 
     def _owner(self, path: Path) -> str | None:
         try:
-            top = path.relative_to(ROOT / "tests").parts[0]
-        except (ValueError, IndexError):
+            parts = path.relative_to(ROOT / "tests").parts
+        except ValueError:
             return None
-        name = top.removesuffix(".py").removeprefix("test_")
-        return name if name in self._pure else None
+        # A core stands one folder deeper: tests/chat/core.
+        names = [".".join(parts[:depth]).removesuffix(".py").removeprefix("test_") for depth in (1, 2)]
+        return next((name for name in names if name in self._pure), None)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
@@ -124,8 +126,9 @@ class Judge:
             coverage.combine([str(self._folder)])
         for name in pure_names():
             table = io.StringIO()
-            include = [str(PACKAGE / f"{name}.py"), str(PACKAGE / name / "*")]
-            contexts = [f"^{name}$", f"^{ON_IMPORT}$"]
+            place = PACKAGE.joinpath(*name.split("."))
+            include = [f"{place}.py", str(place / "*")]
+            contexts = [f"^{re.escape(name)}$", f"^{ON_IMPORT}$"]
             try:
                 covered = coverage.report(include=include, contexts=contexts, file=table)
             except CoverageException as error:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sightline.engine.recording.recorded import Recorded, recorded, resolved
+from sightline.exchange.recording.recorded import Recorded, recorded, resolved
 from sightline.model.exchange import (
     AttemptStarted,
     ExchangeFailed,

@@ -12,11 +12,11 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.dialects.registry import dialect
-from sightline.engine.asked import Asked
-from sightline.engine.hub import Hub
-from sightline.engine.memory import Memory
-from sightline.engine.relay import Relay
-from sightline.engine.relayed import Relayed
+from sightline.exchange.asked import Asked
+from sightline.exchange.hub import Hub
+from sightline.exchange.memory import Memory
+from sightline.exchange.relay import Relay
+from sightline.exchange.relayed import Relayed
 from sightline.model.exchange import Fact, FrameArrived
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.transport.embedded.process import EmbeddedModel

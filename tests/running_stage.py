@@ -7,34 +7,34 @@ from itertools import count as counting
 from pathlib import Path
 from typing import Any
 
+from sightline.agent.core.approval import Allowed, Decision
+from sightline.agent.core.facts import RunFact, read
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.rounds import Ended
+from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.core.tool import Definition
+from sightline.agent.service.people import Approver, Interrupted
+from sightline.agent.service.runner import Runner, Surroundings
+from sightline.agent.tools.tools import Progress
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import Choice, choose
 from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model, Prices
 from sightline.catalog.provider import Provider
 from sightline.dialects.dialect import Client
-from sightline.engine.counting import Counter
-from sightline.engine.engine import Engine
-from sightline.engine.hub import Announced, Hub, Watch
-from sightline.engine.memory import Memory
-from sightline.engine.relay import Relay
-from sightline.engine.running.people import Approver, Interrupted
-from sightline.engine.running.runner import Runner, Surroundings
-from sightline.intercept.answering import said as told
-from sightline.loop.approval import Allowed, Decision
-from sightline.loop.facts import RunFact, read
-from sightline.loop.output import Outcome, said
-from sightline.loop.plan import Plan
-from sightline.loop.rounds import Ended
-from sightline.loop.steps import Approve, Call, Confirm
-from sightline.loop.tool import Definition
+from sightline.exchange.counting import Counter
+from sightline.exchange.engine import Engine
+from sightline.exchange.hub import Announced, Hub, Watch
+from sightline.exchange.interception.answering import said as told
+from sightline.exchange.memory import Memory
+from sightline.exchange.relay import Relay
 from sightline.model.events import StreamEvent
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.store.sqlite import SqliteStore, open_store
-from sightline.tools.tools import Progress
 from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient

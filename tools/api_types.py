@@ -9,18 +9,18 @@ from pathlib import Path
 import msgspec
 from msgspec import inspect
 
-from sightline.edit.masks import Mask
-from sightline.edit.operations import HoldOperation
-from sightline.engine.expanding import Expand
-from sightline.engine.running import shapes as runs
-from sightline.intercept.rules import Rule
+from sightline.agent.api.approvals import ApprovalShown
+from sightline.agent.service import shapes as runs
+from sightline.chat.api import shapes as chat
+from sightline.editing.masks import Mask
+from sightline.editing.operations import HoldOperation
+from sightline.evals.api import shapes as evals
+from sightline.exchange.expanding import Expand
+from sightline.exchange.interception.rules import Rule
 from sightline.model.exchange import Fact
-from sightline.server.workbench import shapes
-from sightline.server.workbench.approvals import ApprovalShown
-from sightline.server.workbench.chatting import shapes as chat
-from sightline.server.workbench.evaluating import shapes as evals
-from sightline.server.workbench.views import ALWAYS
 from sightline.store.summary import Summary
+from sightline.workbench import shapes
+from sightline.workbench.views import ALWAYS
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
 ANSWERS = (
@@ -60,9 +60,9 @@ ANSWERS = (
 )
 SUFFIXES = {
     "sightline.model.exchange": "Fact",
-    "sightline.edit.operations": "Operation",
-    "sightline.engine.expanding": "Operation",
-    "sightline.chat.telemetry": "Telemetry",
+    "sightline.editing.operations": "Operation",
+    "sightline.exchange.expanding": "Operation",
+    "sightline.chat.core.telemetry": "Telemetry",
 }
 """What is told apart by its module in Python is told apart by its name in the page."""
 

@@ -10,19 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sightline.build.library import RunResult as RunResult
-    from sightline.build.library import run as run
-    from sightline.build.library import run_async as run_async
+    from sightline.agent.core.limits import Limits as Limits
+    from sightline.agent.tools.hook import Hook as Hook
+    from sightline.app.library import RunResult as RunResult
+    from sightline.app.library import run as run
+    from sightline.app.library import run_async as run_async
     from sightline.dialects.registry import dialect as dialect
     from sightline.dialects.stream_translation import StreamTranslation as StreamTranslation
     from sightline.dialects.translate import translate_reply as translate_reply
     from sightline.dialects.translate import translate_request as translate_request
     from sightline.errors import Fault as Fault
-    from sightline.loop.limits import Limits as Limits
     from sightline.model.fold import fold as fold
     from sightline.model.reply import Reply as Reply
     from sightline.model.request import Request as Request
-    from sightline.tools.hook import Hook as Hook
     from sightline.wire.document import WireDocument as WireDocument
     from sightline.wire.sse import SseDecoder as SseDecoder
 
@@ -37,11 +37,11 @@ _HOMES = {
     "Reply": "sightline.model.reply",
     "fold": "sightline.model.fold",
     "Fault": "sightline.errors",
-    "run": "sightline.build.library",
-    "run_async": "sightline.build.library",
-    "RunResult": "sightline.build.library",
-    "Limits": "sightline.loop.limits",
-    "Hook": "sightline.tools.hook",
+    "run": "sightline.app.library",
+    "run_async": "sightline.app.library",
+    "RunResult": "sightline.app.library",
+    "Limits": "sightline.agent.core.limits",
+    "Hook": "sightline.agent.tools.hook",
 }
 
 __all__ = sorted(_HOMES)

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-from sightline.budget.estimate import Estimate
-from sightline.budget.ledger import Wait
 from sightline.catalog.facts import Facts, Prices
 from sightline.cli.answer import AnswerView, band, summary
 from sightline.model.events import (
@@ -23,6 +21,8 @@ from sightline.model.exchange import AttemptStarted
 from sightline.model.parts import Image, Inline
 from sightline.model.reply import Reply
 from sightline.model.usage import Usage
+from sightline.tokens.estimate import Estimate
+from sightline.tokens.ledger import Wait
 
 
 def view(*events: StreamEvent) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied, Rule
+from sightline.agent.core.limits import Reached
+from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.service.kept_rules import KeptRule, KeptRules
+from sightline.agent.service.people import Interrupted
 from sightline.cli.approval import TerminalPerson
-from sightline.engine.running.kept_rules import KeptRule, KeptRules
-from sightline.engine.running.people import Interrupted
-from sightline.loop.approval import Allowed, AnsweredByHand, Decision, Denied, Rule
-from sightline.loop.limits import Reached
-from sightline.loop.steps import Approve, Call, Confirm
 from sightline.model.parts import Text
 
 EDIT = Call(key="1.1", id="a", name="edit_file", arguments={"path": "src/a.py", "lines": [1, 2]})

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sightline.cli.clients import BASE_URLS, CLIENTS, CREDENTIALS, Stage, client_in, outfit, own_upstreams
-from sightline.engine.routing import PLACEHOLDER
 from sightline.errors import Code, Fault
+from sightline.exchange.routing import PLACEHOLDER
 
 SERVER = "http://127.0.0.1:7700"
 KEYS = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-ant-1", "GEMINI_API_KEY": "g-1"}

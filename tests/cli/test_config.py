@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sightline.budget.estimate import Estimate
 from sightline.cli.program import main
-from sightline.engine.memory import Memory
+from sightline.exchange.memory import Memory
 from sightline.model.usage import Usage
+from sightline.tokens.estimate import Estimate
 
 Captured = pytest.CaptureFixture[str]
 

@@ -1,9 +1,9 @@
 import pytest
 
+from sightline.agent.core.limits import Reached, Spent
+from sightline.agent.core.rounds import Ended, Round, Why
 from sightline.cli.driving import _exit_code, summary
 from sightline.errors import Code, Fault
-from sightline.loop.limits import Reached, Spent
-from sightline.loop.rounds import Ended, Round, Why
 from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply
 from sightline.model.request import Request

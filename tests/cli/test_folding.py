@@ -1,6 +1,6 @@
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.rounds import CallRecord
 from sightline.cli.folding import call_line, clipped, folded, record_lines, result_lines
-from sightline.loop.output import Outcome, said
-from sightline.loop.rounds import CallRecord
 from sightline.model.parts import Image, Inline, Text
 
 PICTURE = Image(Inline("image/png", "AAAA"))

@@ -12,8 +12,8 @@ import pytest
 
 from sightline.cli.holding import held_session
 from sightline.errors import Fault
-from sightline.filter.predicate import Known
-from sightline.intercept.rules import Rules
+from sightline.exchange.interception.rules import Rules
+from sightline.filters.predicate import Known
 from tests.gateway_server import served
 from tests.person import Person
 

@@ -98,7 +98,7 @@ def test_offline_nothing_is_sent_and_the_answer_comes_as_it_came(
     async def sleep(_clock: object, seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr("sightline.build.machine.SystemClock.sleep", sleep)
+    monkeypatch.setattr("sightline.app.machine.SystemClock.sleep", sleep)
     assert main(["replay", "x_a", "--offline"]) == 0
     captured = capsysbinary.readouterr()
     assert captured.out == b"Hello"

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from sightline.build.configured import configuration
-from sightline.build.running import open_runner
-from sightline.build.tooling import open_tools, wanted_tools
+from sightline.agent.core.approval import Policy
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.steps import Call
+from sightline.agent.service.judging import Judging
+from sightline.app.configured import configuration
+from sightline.app.running import open_runner
+from sightline.app.tooling import open_tools, wanted_tools
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.cli.program import main
-from sightline.engine.running.judging import Judging
 from sightline.errors import Fault
-from sightline.loop.approval import Policy
-from sightline.loop.plan import Plan
-from sightline.loop.steps import Call
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Text, ToolCall

@@ -2,18 +2,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from sightline.budget.ledger import Wait
+from sightline.agent.core.amendment import Amendment
+from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, ToolFinished, ToolStarted
+from sightline.agent.core.limits import Limits
+from sightline.agent.core.output import said
+from sightline.agent.core.rounds import CallRecord, Ended, Round
+from sightline.agent.core.steps import Replied
+from sightline.agent.service.shapes import CallResult, CallShown, LimitsShown, RoundShown, RunShown, SpentShown
 from sightline.cli.run_view import RunView
-from sightline.engine.running.shapes import CallResult, CallShown, LimitsShown, RoundShown, RunShown, SpentShown
-from sightline.loop.amendment import Amendment
-from sightline.loop.facts import Remarked, RequestStarted, RunEnded, ToolFinished, ToolStarted
-from sightline.loop.limits import Limits
-from sightline.loop.output import said
-from sightline.loop.rounds import CallRecord, Ended, Round
-from sightline.loop.steps import Replied
 from sightline.model.events import TextReceived, ThinkingReceived
 from sightline.model.parts import Text, ToolCall
 from sightline.model.request import Request
+from sightline.tokens.ledger import Wait
 from tests.loop_stage import reply
 
 Captured = pytest.CaptureFixture[str]

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from sightline.build.configured import configuration
+from sightline.agent.core.limits import Limits
+from sightline.app.configured import configuration
 from sightline.cli.tool_options import add_tool_options, has_tools, limits_in, refuse_without_tools, tools_in
 from sightline.errors import Fault
-from sightline.loop.limits import Limits
 
 
 def parsed(*words: str) -> argparse.Namespace:

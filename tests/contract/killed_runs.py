@@ -13,10 +13,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from sightline.loop.approval import Policy, Rule
-from sightline.loop.output import Outcome, said
-from sightline.loop.plan import Plan
-from sightline.loop.steps import Call
+from sightline.agent.core.approval import Policy, Rule
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.steps import Call
 from sightline.store.logbook import Line, Log, Logbook
 from tests.loop_stage import plan
 from tests.running_stage import FakeTools, Person, RunStage, opened

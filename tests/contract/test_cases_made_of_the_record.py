@@ -3,11 +3,11 @@
 import pytest
 
 from sightline.dialects.registry import dialect
-from sightline.evals.making.case import Made, make_case
-from sightline.evals.making.recorded import Recorded, turns_of
-from sightline.evals.reading.need import Reading
-from sightline.evals.reading.suites import read_suite
-from sightline.evals.suite import CallSegment, Case, FileSegment, ImageSegment, TextSegment
+from sightline.evals.core.making.case import Made, make_case
+from sightline.evals.core.making.recorded import Recorded, turns_of
+from sightline.evals.core.reading.need import Reading
+from sightline.evals.core.reading.suites import read_suite
+from sightline.evals.core.suite import CallSegment, Case, FileSegment, ImageSegment, TextSegment
 from sightline.model.parts import Document, Image, Text, ToolCall
 from sightline.model.request import Request
 from sightline.wire.jsontext import decode

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.workbench.chatting.http_stage import ChatDesk, chat_desk
+from tests.chat.api.http_stage import ChatDesk, chat_desk
 from tests.upstream import says
 
 

@@ -14,9 +14,9 @@ from sightline.dialects.hearing import Hearing
 from sightline.dialects.registry import dialect
 from sightline.dialects.stream_translation import StreamTranslation
 from sightline.dialects.translate import translate_reply, translate_request
-from sightline.edit.draft import Draft
-from sightline.edit.operations import Delete, SetText
-from sightline.edit.validity import Validity, checked
+from sightline.editing.draft import Draft
+from sightline.editing.operations import Delete, SetText
+from sightline.editing.validity import Validity, checked
 from sightline.model.events import (
     ArgumentsReceived,
     Ended,

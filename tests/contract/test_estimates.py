@@ -4,16 +4,16 @@ import statistics
 
 import pytest
 
-from sightline.budget.estimate import Estimate
-from sightline.budget.estimator import Estimator
-from sightline.budget.text_classes import count_by_classes
-from sightline.budget.tokenizer import count_tokens
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.model.json import Json
 from sightline.model.report import Report
 from sightline.model.request import Request
+from sightline.tokens.estimate import Estimate
+from sightline.tokens.estimator import Estimator
+from sightline.tokens.text_classes import count_by_classes
+from sightline.tokens.tokenizer import count_tokens
 from tests.contract.sample_texts import FIT, HELD_OUT, WRITTEN
 from tests.local_model import needs_model, serving
 from tests.tiktoken_truth import true_count

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sightline.server.workbench.evaluating.calls import Evals, eval_calls
+from sightline.evals.api.calls import Evals, eval_calls
 from tests.gateway_server import Served, served
 
 SUITE = "tests:\n  - {id: one, criteria: x, input: hi}\n"

@@ -11,8 +11,8 @@ import pytest
 from sightline.dialects.dialect import Client
 from sightline.dialects.hearing import Hearing
 from sightline.dialects.registry import dialect
-from sightline.edit.operations import SetText
-from sightline.engine.asked import Asked
+from sightline.editing.operations import SetText
+from sightline.exchange.asked import Asked
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished
 from tests.contract.loopback import speaking
 from tests.contract.test_law_4_stream_is_whole import read_stream

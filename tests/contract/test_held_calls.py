@@ -11,8 +11,8 @@ import pytest
 from sightline.dialects.dialect import Client
 from sightline.dialects.hearing import Hearing
 from sightline.dialects.registry import dialect
-from sightline.edit.operations import Delete, SetText
-from sightline.intercept.answering import said
+from sightline.editing.operations import Delete, SetText
+from sightline.exchange.interception.answering import said
 from sightline.model.exchange import (
     Answered,
     Edited,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sightline.catalog.provider import Provider
-from sightline.edit.operations import Set
-from sightline.engine.hold import Hold
+from sightline.editing.operations import Set
 from sightline.errors import Fault
+from sightline.exchange.hold import Hold
 from sightline.model.parts import Text
 from tests.engine_stage import EngineStage
 from tests.holding import JSON, SSE, promptly, said_by

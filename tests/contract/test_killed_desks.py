@@ -18,8 +18,8 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 CONFIG = '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n'
 _SERVING = """
 import asyncio, sys
-from sightline.build.configured import configuration
-from sightline.build.serving import open_server
+from sightline.app.configured import configuration
+from sightline.app.serving import open_server
 from sightline.server.listening import bound
 
 async def main(config, folder):

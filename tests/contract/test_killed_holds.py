@@ -12,9 +12,9 @@ from tests.store.traffic import NOON, prices
 ROOT = Path(__file__).parents[2]
 HOLDING = """
 import asyncio, sys
-from sightline.build.configured import configuration
-from sightline.build.opening import open_relay
-from sightline.edit.operations import Set
+from sightline.app.configured import configuration
+from sightline.app.opening import open_relay
+from sightline.editing.operations import Set
 from tests.relay_stage import asks
 
 async def main(config, folder):

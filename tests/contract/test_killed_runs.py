@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from sightline.agent.core.facts import RequestStarted, RunTaken
+from sightline.agent.core.rounds import Ended
+from sightline.agent.core.standing import stand
 from sightline.errors import Fault
-from sightline.loop.facts import RequestStarted, RunTaken
-from sightline.loop.rounds import Ended
-from sightline.loop.standing import stand
 from sightline.model.parts import ToolCall
 from sightline.model.reply import Reply
 from tests.contract.killed_runs import EFFECTS, stage_of, the_plan, the_tools

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.dialects.registry import NAMES, dialect
-from sightline.edit.draft import Draft, Editing
-from sightline.edit.operations import (
+from sightline.editing.draft import Draft, Editing
+from sightline.editing.operations import (
     AnyOperation,
     Delete,
     Duplicate,
@@ -22,8 +22,8 @@ from sightline.edit.operations import (
     SetText,
     Undo,
 )
-from sightline.edit.reading import Reading
-from sightline.edit.sectioning import Made, Sectioning
+from sightline.editing.reading import Reading
+from sightline.editing.sectioning import Made, Sectioning
 from sightline.errors import Fault
 from sightline.model.report import Report
 from sightline.wire.document import WireDocument

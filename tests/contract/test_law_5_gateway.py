@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.engine.taps import broken_off
 from sightline.errors import Code, Fault
+from sightline.exchange.taps import broken_off
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished
 from sightline.model.fold import fold
 from sightline.model.reply import Reply

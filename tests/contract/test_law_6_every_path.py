@@ -15,15 +15,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sightline.cli.program import main
-from sightline.edit.masks import read_masks
-from sightline.engine.kept_interception import KeptInterception
-from sightline.intercept.interception import Interception
+from sightline.editing.masks import read_masks
+from sightline.exchange.interception.interception import Interception
+from sightline.exchange.kept_interception import KeptInterception
 from sightline.model.parts import ToolCall
 from tests.background import upstream_in_background
+from tests.chat.api.http_stage import ChatDesk, chat_desk
 from tests.desk_stage import _asked as posted
 from tests.loop_stage import calls, says
 from tests.running_stage import plays
-from tests.server.workbench.chatting.http_stage import ChatDesk, chat_desk
 from tests.upstream import Talk, Upstream
 
 TOOLS = '''

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.dialects.faults import status_of
-from sightline.edit.operations import AnyOperation, Duplicate, Redo, Remove, Reset, Set, SetBody, Undo, operation
-from sightline.engine.hold import Hold
-from sightline.engine.holds import Holds
+from sightline.editing.operations import AnyOperation, Duplicate, Redo, Remove, Reset, Set, SetBody, Undo, operation
 from sightline.errors import Fault
+from sightline.exchange.hold import Hold
+from sightline.exchange.holds import Holds
 from sightline.model.exchange import AttemptStarted, Received, Released
 from sightline.wire.jsontext import decode
 from tests.contract.cases import Case, cases
@@ -120,7 +120,7 @@ def test_whatever_was_done_to_a_request_what_leaves_is_what_was_on_screen(
 
 
 async def _refused(stage: Stage, spoken: str, body: bytes, refusals: list[Fault]) -> bool:
-    from sightline.engine.outbound import translated
+    from sightline.exchange.outbound import translated
 
     asked = asks(spoken, body=body)
     try:

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.chat.random_histories import problems_of
+from tests.chat.core.random_histories import problems_of
 
 
 @settings(max_examples=100, deadline=None)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.budget.ledger import Ledger
 from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted
+from sightline.tokens.ledger import Ledger
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
 from sightline.transport.http.timeouts import Timeouts

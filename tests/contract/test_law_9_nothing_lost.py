@@ -11,7 +11,7 @@ from typing import IO
 import pytest
 
 from sightline.errors import Fault
-from sightline.filter.expression import EVERYTHING
+from sightline.filters.expression import EVERYTHING
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, FrameArrived
 from sightline.store.sqlite import SqliteStore, open_store
 from tests.store.recording_child import body_of, noise

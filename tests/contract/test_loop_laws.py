@@ -5,18 +5,30 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.agent.core.approval import Allowed, AnsweredByHand, Denied, Policy, Rule
+from sightline.agent.core.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, write
+from sightline.agent.core.limits import Limits
+from sightline.agent.core.output import Cap, Outcome
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.rounds import Ended
+from sightline.agent.core.run import run
+from sightline.agent.core.standing import stand
+from sightline.agent.core.steps import (
+    Answer,
+    Approve,
+    Ask,
+    Confirm,
+    Confirmed,
+    Decided,
+    Replied,
+    Step,
+    Stopped,
+    Use,
+    Used,
+)
 from sightline.catalog.facts import Prices
 from sightline.dialects.registry import NAMES
 from sightline.errors import Code, Fault
-from sightline.loop.approval import Allowed, AnsweredByHand, Denied, Policy, Rule
-from sightline.loop.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, write
-from sightline.loop.limits import Limits
-from sightline.loop.output import Cap, Outcome
-from sightline.loop.plan import Plan
-from sightline.loop.rounds import Ended
-from sightline.loop.run import run
-from sightline.loop.standing import stand
-from sightline.loop.steps import Answer, Approve, Ask, Confirm, Confirmed, Decided, Replied, Step, Stopped, Use, Used
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,

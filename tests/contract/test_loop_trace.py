@@ -8,13 +8,13 @@ import json
 import msgspec
 import pytest
 
+from sightline.agent.core.output import said
+from sightline.agent.core.run import run
+from sightline.agent.core.steps import Ask, Replied, Use, Used
 from sightline.dialects.dialect import Target
 from sightline.dialects.hearing import Hearing
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import restored, write_request
-from sightline.loop.output import said
-from sightline.loop.run import run
-from sightline.loop.steps import Ask, Replied, Use, Used
 from sightline.model.fold import fold
 from sightline.model.json import Json
 from sightline.model.parts import Thinking, ToolCall, ToolResult

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.server.workbench.static import FOLDER
+from sightline.workbench.static import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".venv/page-types"

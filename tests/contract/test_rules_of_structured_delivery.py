@@ -10,17 +10,17 @@ import pytest
 from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.translate import write_request
 from sightline.errors import Fault
-from sightline.evals.delivery.delivery import Delivery, deliver
-from sightline.evals.delivery.turns import turn_messages, windowed
-from sightline.evals.suite import Case
-from sightline.evals.target import FileForm
+from sightline.evals.core.delivery.delivery import Delivery, deliver
+from sightline.evals.core.delivery.turns import turn_messages, windowed
+from sightline.evals.core.suite import Case
+from sightline.evals.core.target import FileForm
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire import jsontext
-from tests.evals.reading.stage import case, one, problem, read
+from tests.evals.core.reading.stage import case, one, problem, read
 from tests.picture_files import png
 
 PNG = base64.b64decode(png(2, 2))

@@ -3,20 +3,31 @@
 import msgspec
 import pytest
 
-from sightline.budget.ledger import Ledger
-from sightline.budget.room import model_limit
+from sightline.agent.core.quota import quota_of, waiting_by
 from sightline.catalog.facts import Facts
-from sightline.chat.counter import counter_of, trim_summary
-from sightline.chat.plan import Plan
-from sightline.chat.quota import quota_of, waiting_by
-from sightline.chat.sending import Delivered, Ending, Pause, Refused, Resumed
-from sightline.chat.settings import ChatSettings
-from sightline.chat.sizing import Sizer
-from sightline.chat.trouble import TRIMMED_FOR, trouble_of
+from sightline.chat.core.counter import counter_of, trim_summary
+from sightline.chat.core.plan import Plan
+from sightline.chat.core.sending import Delivered, Ending, Pause, Refused, Resumed
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.trouble import TRIMMED_FOR, trouble_of
 from sightline.dialects.faults import provider_fault
 from sightline.errors import Code, Fault, Numbers
 from sightline.model.usage import Usage
-from tests.chat.stage import BY_LETTER, NOW, SMALL, answered, attempts, driven, filtered, history_of, planned, view_of
+from sightline.tokens.ledger import Ledger
+from sightline.tokens.room import model_limit
+from tests.chat.core.stage import (
+    BY_LETTER,
+    NOW,
+    SMALL,
+    answered,
+    attempts,
+    driven,
+    filtered,
+    history_of,
+    planned,
+    view_of,
+)
 
 OVERFLOW = Fault(Code.CONTEXT_OVERFLOW, "maximum context length is 60")
 

@@ -6,8 +6,8 @@ Section 7 and what follows is in `test_rules_of_the_budget.py`.
 import msgspec
 import pytest
 
-from sightline.chat.compaction import compacted
-from sightline.chat.facts import (
+from sightline.chat.core.compaction import compacted
+from sightline.chat.core.facts import (
     ChatImported,
     PairAnswered,
     PairAsked,
@@ -22,18 +22,18 @@ from sightline.chat.facts import (
     PairsStarred,
     TopicChanged,
 )
-from sightline.chat.model_choice import model_at_hand
-from sightline.chat.pair import MessagePair, Trouble, text_answer
-from sightline.chat.plan import Plan, plan_of
-from sightline.chat.sending import Delivered, Refused
-from sightline.chat.sizing import Sizer
-from sightline.chat.telemetry import Shown, shown
-from sightline.chat.topics import Inherited, Topic
-from sightline.chat.view import View
+from sightline.chat.core.model_choice import model_at_hand
+from sightline.chat.core.pair import MessagePair, Trouble, text_answer
+from sightline.chat.core.plan import Plan, plan_of
+from sightline.chat.core.sending import Delivered, Refused
+from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.telemetry import Shown, shown
+from sightline.chat.core.topics import Inherited, Topic
+from sightline.chat.core.view import View
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Text
-from tests.chat.stage import (
+from tests.chat.core.stage import (
     BY_LETTER,
     NOW,
     SMALL,

@@ -10,29 +10,29 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sightline.agent.core.approval import Allowed, Decision
+from sightline.agent.core.facts import ToolFinished, read
+from sightline.agent.core.limits import Limits
+from sightline.agent.core.output import Outcome
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.standing import stand
+from sightline.agent.core.steps import Approve, Call, Confirm, Decided
+from sightline.agent.service.runner import Runner, Surroundings
+from sightline.agent.tools.hooks import Verdict
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import Choice as Chosen
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider
 from sightline.dialects.registry import dialect
-from sightline.engine.preparing import Prepared
-from sightline.engine.recording.recorded import read_request
-from sightline.engine.running.runner import Runner, Surroundings
 from sightline.errors import Code, Fault
-from sightline.loop.approval import Allowed, Decision
-from sightline.loop.facts import ToolFinished, read
-from sightline.loop.limits import Limits
-from sightline.loop.output import Outcome
-from sightline.loop.plan import Plan
-from sightline.loop.standing import stand
-from sightline.loop.steps import Approve, Call, Confirm, Decided
+from sightline.exchange.preparing import Prepared
+from sightline.exchange.recording.recorded import read_request
 from sightline.model.events import Started, StreamEvent, TextReceived
 from sightline.model.json import JsonObject
 from sightline.model.parts import ToolCall
 from sightline.model.reply import Choice, Reply
 from sightline.model.usage import Usage
 from sightline.store.logbook import Line, overtaken
-from sightline.tools.hooks import Verdict
 from tests.contract.test_loop_laws import (
     PROVIDERS,
     answered,

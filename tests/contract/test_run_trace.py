@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.steps import Call
 from sightline.dialects.registry import dialect
-from sightline.loop.output import Outcome, said
-from sightline.loop.steps import Call
 from sightline.model.parts import ToolCall, ToolResult
 from sightline.wire.jsontext import decode
 from tests.contract.test_loop_trace import ANSWERS, FIRST, IDS, PROVIDERS, SECOND, STREAMS, WORDS, asked_by, texts

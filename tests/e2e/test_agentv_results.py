@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sightline.evals.exports.agentv_index import to_index
-from sightline.evals.observation import Observation
-from sightline.evals.score import Check, Score
+from sightline.evals.core.exports.agentv_index import to_index
+from sightline.evals.core.observation import Observation
+from sightline.evals.core.score import Check, Score
 from sightline.model.usage import Usage
 from tests.e2e.test_agentv import agentv as agentv
-from tests.evals.rows import failed, row
+from tests.evals.core.rows import failed, row
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("TEST_CLIENTS") != "1", reason="fetches and runs AgentV; TEST_CLIENTS=1 allows it"

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.build.configured import Configuration, configuration
-from sightline.build.machine import SystemClock
-from sightline.build.parts import means_of, nowhere, opened_relay, opened_store
-from sightline.chat.facts import ChatImported, TopicChanged
-from sightline.chat.pair import MessagePair, text_answer
-from sightline.chat.settings import ChatSettings
-from sightline.chat.topics import ROOT, Parameters, Topic
-from sightline.engine.chatting.service import chat_service
-from sightline.engine.counting import Counter
-from sightline.engine.engine import Engine
-from sightline.filter.expression import EVERYTHING
+from sightline.app.configured import Configuration, configuration
+from sightline.app.machine import SystemClock
+from sightline.app.parts import means_of, nowhere, opened_relay, opened_store
+from sightline.chat.core.facts import ChatImported, TopicChanged
+from sightline.chat.core.pair import MessagePair, text_answer
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.topics import ROOT, Parameters, Topic
+from sightline.chat.service.service import chat_service
+from sightline.exchange.counting import Counter
+from sightline.exchange.engine import Engine
+from sightline.filters.expression import EVERYTHING
 from sightline.model.exchange import Budgeted
 from sightline.store.entries import Noted
 from tests.local_model import needs_model

@@ -18,11 +18,11 @@ PROGRAM = """
 import asyncio, json, sys
 from pathlib import Path
 
-from sightline.build.configured import configuration
-from sightline.build.evaluating import open_evaluation
-from sightline.evals.options import Options
-from sightline.evals.suite import Suite
-from sightline.evals.target import TargetSpec
+from sightline.app.configured import configuration
+from sightline.app.evaluating import open_evaluation
+from sightline.evals.core.options import Options
+from sightline.evals.core.suite import Suite
+from sightline.evals.core.target import TargetSpec
 import msgspec
 
 async def main(how, folder):

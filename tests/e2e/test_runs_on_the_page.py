@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from sightline.model.parts import ToolCall
+from tests.chat.api.http_stage import ChatDesk, chat_desk
 from tests.loop_stage import calls, says
 from tests.running_stage import plays
-from tests.server.workbench.chatting.http_stage import ChatDesk, chat_desk
 
 TOOLS = '''
 def add(a: int, b: int) -> int:

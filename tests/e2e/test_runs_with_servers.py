@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sightline.model.parts import ToolCall
+from tests.agent.tools.mcp.stage import SDK_SERVER, hostile, sdk
 from tests.loop_stage import calls, says
 from tests.running_stage import plays
 from tests.terminal_stage import CTRL_C, PROGRAM, seated
 from tests.tool_desk import ToolDesk, tool_desk
-from tests.tools.mcp.stage import SDK_SERVER, hostile, sdk
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from textwrap import dedent
 
 import msgspec
 
-from sightline.loop.output import Outcome
-from sightline.loop.steps import Call
-from sightline.loop.tool import Toolbox
+from sightline.agent.core.output import Outcome
+from sightline.agent.core.steps import Call
+from sightline.agent.core.tool import Toolbox
+from sightline.agent.tools.hook import hooks_in
+from sightline.agent.tools.opening import Surroundings, named, opened
 from sightline.model.parts import Image, Text
 from sightline.settings import Toolset
-from sightline.tools.hook import hooks_in
-from sightline.tools.opening import Surroundings, named, opened
-from tests.tools.processes import environment
+from tests.agent.tools.processes import environment
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guide" / "tools.md").read_text()

@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from sightline.app.assembling import Parts, assembled
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
-from sightline.engine.asked import Asked
-from sightline.engine.hub import Hub
-from sightline.engine.memory import Memory
 from sightline.errors import Fault
+from sightline.exchange.asked import Asked
+from sightline.exchange.hub import Hub
+from sightline.exchange.memory import Memory
+from sightline.gateway.gateway import Gateway
 from sightline.server.app import App
-from sightline.server.gateway.gateway import Gateway
-from sightline.server.guard import Guard
 from sightline.server.listening import Listening, bound, new_loop
-from sightline.server.workbench.access import Access
-from sightline.server.workbench.assembling import Parts, assembled
 from sightline.store.entries import Entry, Kept, Noted
 from sightline.store.folding import summary_of
 from sightline.store.summary import Summary
+from sightline.web.guard import Guard
+from sightline.workbench.access import Access
 
 TOKEN = "token-of-the-tests-0123456789"
 CATALOG = Catalog(

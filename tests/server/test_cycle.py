@@ -4,8 +4,8 @@ import logging
 import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from sightline.server.asgi import Headers, said, started
 from sightline.server.cycle import Cycle
+from sightline.web.asgi import Headers, said, started
 
 
 class Wire(asyncio.Transport):

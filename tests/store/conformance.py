@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import pytest
 
-from sightline.filter.expression import EVERYTHING, Expression
-from sightline.filter.parsing import parse
+from sightline.filters.expression import EVERYTHING, Expression
+from sightline.filters.parsing import parse
 from sightline.model.exchange import (
     AttemptStarted,
     Dropped,

@@ -1,7 +1,7 @@
 import msgspec
 
-from sightline.filter.fields import FIELDS as KNOWN
-from sightline.filter.fields import SUMS
+from sightline.filters.fields import FIELDS as KNOWN
+from sightline.filters.fields import SUMS
 from sightline.store.columns import FIELDS, FOLDED, NAMES, Subject, row_of, storable, summary_in
 from sightline.store.summary import Summary
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.filter.expression import EVERYTHING
+from sightline.filters.expression import EVERYTHING
 from sightline.store.entries import Entry, Noted
 from sightline.store.postgres import PostgresStore, open_postgres
 from sightline.store.postgres_migrations import known

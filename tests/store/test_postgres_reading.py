@@ -4,9 +4,9 @@ from collections.abc import Iterator
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.filter.expression import EVERYTHING, And, Expression, Latest, Not, Or, OwnModel, Said
-from sightline.filter.parsing import parse
-from sightline.filter.predicate import matches
+from sightline.filters.expression import EVERYTHING, And, Expression, Latest, Not, Or, OwnModel, Said
+from sightline.filters.parsing import parse
+from sightline.filters.predicate import matches
 from sightline.model.exchange import ExchangeFailed
 from sightline.store.columns import Subject
 from sightline.store.entries import Entry

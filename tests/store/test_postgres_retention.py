@@ -1,7 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from sightline.filter.expression import EVERYTHING
+from sightline.filters.expression import EVERYTHING
 from sightline.model.exchange import Received
 from sightline.store.delta import Codec
 from sightline.store.postgres import open_postgres

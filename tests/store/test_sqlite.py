@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.filter.expression import EVERYTHING
-from sightline.filter.parsing import parse
+from sightline.filters.expression import EVERYTHING
+from sightline.filters.parsing import parse
 from sightline.store.said import Said
 from sightline.store.sqlite import JOURNAL, SqliteStore, open_store
 from sightline.store.sqlite_database import FILE_NAME

@@ -6,7 +6,7 @@ import pytest
 import zstandard
 
 from sightline.errors import Code, Fault
-from sightline.filter.parsing import parse
+from sightline.filters.parsing import parse
 from sightline.store.sqlite import open_store
 from sightline.store.sqlite_database import FILE_NAME, asking, changing, migrations, opened
 from tests.store.golden_record import FOLDER, bodies

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.filter.expression import OwnTopic
-from sightline.filter.parsing import parse
+from sightline.filters.expression import OwnTopic
+from sightline.filters.parsing import parse
 from sightline.store.sqlite_database import FILE_NAME, opened
 from sightline.store.sqlite_reading import Reading, _trigrams
 from sightline.store.sqlite_sink import SqliteSink

@@ -1,7 +1,7 @@
 import asyncio
 
-from sightline.loop.output import Outcome, said
-from sightline.loop.steps import Call
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.steps import Call
 from sightline.testing.script import Result, Round, Script, ToolLine
 from sightline.testing.scripted_tools import ScriptedTools
 

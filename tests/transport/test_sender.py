@@ -8,10 +8,10 @@ from hashlib import sha256
 
 import pytest
 
-from sightline.budget.account import Limits
-from sightline.budget.ledger import Ledger
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
+from sightline.tokens.account import Limits
+from sightline.tokens.ledger import Ledger
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
 from sightline.transport.http.timeouts import Timeouts

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser import NARROW, WIDE
+from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import ChatPage, chat_stage, chatting
-from tests.server.workbench.chatting.http_stage import ChatDesk
 from tests.ui.test_appearance import check
 from tests.ui.test_chat_hostile import RICH
 from tests.upstream import answer

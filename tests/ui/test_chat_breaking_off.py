@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import ANSWER_MS, LOCAL, chat_stage, chatting
 from tests.local_model import needs_model
-from tests.server.workbench.chatting.http_stage import ChatDesk
 
 STORY = "Write a very long story about a lighthouse, its keeper and the sea. Tell every detail."
 

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser, Request, expect
 
 from tests.browser import has_copied
+from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import chat_stage, chatting
-from tests.server.workbench.chatting.http_stage import ChatDesk
 from tests.ui.test_hostile import SCRIPTS, TURNED
 
 Stage = tuple[ChatDesk, Browser]

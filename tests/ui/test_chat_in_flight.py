@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import chat_stage, chatting
-from tests.server.workbench.chatting.http_stage import ChatDesk
 from tests.upstream import Play, chunk, head, pieces
 
 Stage = tuple[ChatDesk, Browser]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from sightline.chat.exports import to_json
-from sightline.chat.history import History
-from sightline.chat.pair import Answer, MessagePair
+from sightline.chat.core.exports import to_json
+from sightline.chat.core.history import History
+from sightline.chat.core.pair import Answer, MessagePair
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
 from tests.chat_page import chat_stage, chatting

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Route, expect
 
+from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import LOCAL, ChatPage, chat_stage, chatting
 from tests.local_model import needs_model
 from tests.page_stage import card, proof, sha256, write
-from tests.server.workbench.chatting.http_stage import ChatDesk
 
 Stage = tuple[ChatDesk, Browser]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from sightline.build.machine import SystemClock
+from sightline.app.machine import SystemClock
+from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import chat_stage, chatting
-from tests.server.workbench.chatting.http_stage import ChatDesk
 from tests.upstream import Play, answer
 
 CONFIG = """

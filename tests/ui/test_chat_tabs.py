@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser import watch
+from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import LOCAL, ChatPage, chat_stage, chatting, opened
 from tests.local_model import needs_model
-from tests.server.workbench.chatting.http_stage import ChatDesk
 
 Stage = tuple[ChatDesk, Browser]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.chat.api.http_stage import ChatDesk
 from tests.chat_page import ChatPage, chat_stage, chatting
 from tests.desk_stage import JSON
-from tests.server.workbench.chatting.http_stage import ChatDesk
 from tests.upstream import answer
 
 Stage = tuple[ChatDesk, Browser]

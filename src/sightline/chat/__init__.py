@@ -1,7 +1,5 @@
-"""The chat's core: what is visible is what is sent.
+"""The chat: `core` is its pure part, `service` drives it with the engine and keeps its log, `api` has its HTTP calls.
 
-Pairs of question and answer in a tree of topics, their history as facts, which of them a filter shows, which of those
-go along with the next question, how a request is made of them and made smaller when a provider finds it too large, and
-how chats come in from elsewhere and go out again. It may import `dialects`, `filter`, `budget` and what is below them.
-It never sends, stores or reads the clock: outcomes, times and ids are handed in.
+It may import the agent, the exchange and everything below. What is visible is what is sent, and nothing is sent but
+through the exchange.
 """

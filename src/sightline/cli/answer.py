@@ -2,9 +2,6 @@
 
 import sys
 
-from sightline.budget.cost import cost_of
-from sightline.budget.estimate import Estimate
-from sightline.budget.ledger import Wait
 from sightline.catalog.facts import Facts
 from sightline.cli.terminal import harmless, is_terminal, say, write
 from sightline.model.events import (
@@ -18,6 +15,9 @@ from sightline.model.events import (
 from sightline.model.exchange import AttemptStarted
 from sightline.model.reply import Reply
 from sightline.model.report import Report
+from sightline.tokens.cost import cost_of
+from sightline.tokens.estimate import Estimate
+from sightline.tokens.ledger import Wait
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 

@@ -6,14 +6,14 @@ from typing import NoReturn
 
 import msgspec
 
+from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied, Rule
+from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.service.kept_rules import KeptRule, KeptRules
+from sightline.agent.service.people import Interrupted
 from sightline.cli.folding import clipped
 from sightline.cli.keyboard import Typing
 from sightline.cli.terminal import say
-from sightline.engine.running.kept_rules import KeptRule, KeptRules
-from sightline.engine.running.people import Interrupted
 from sightline.errors import Fault
-from sightline.loop.approval import Allowed, AnsweredByHand, Decision, Denied, Rule
-from sightline.loop.steps import Approve, Call, Confirm
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
 from sightline.wire.jsontext import decode, encode

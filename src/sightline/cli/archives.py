@@ -16,7 +16,7 @@ from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.catalog.catalog import Catalog
-    from sightline.filter.expression import Expression
+    from sightline.filters.expression import Expression
     from sightline.store.entries import Entry
     from sightline.store.store import Store
 
@@ -56,8 +56,8 @@ def run_export(arguments: argparse.Namespace) -> int:
     """Write them."""
     import asyncio
 
-    from sightline.build.configured import configuration
-    from sightline.build.opening import open_record
+    from sightline.app.configured import configuration
+    from sightline.app.opening import open_record
 
     wanted = wanted_in(arguments.filter)
     loaded = configuration(arguments.config)
@@ -76,7 +76,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 
 async def _lines(store: "Store", wanted: "Expression") -> AsyncIterator[bytes]:
-    from sightline.build.machine import SystemClock
+    from sightline.app.machine import SystemClock
     from sightline.store.archive import written
 
     async for line in written(store.export(wanted, now=SystemClock().now())):
@@ -86,10 +86,10 @@ async def _lines(store: "Store", wanted: "Expression") -> AsyncIterator[bytes]:
 async def _har(store: "Store", wanted: "Expression", catalog: "Catalog") -> AsyncIterator[bytes]:
     from importlib.metadata import version
 
-    from sightline.build.machine import SystemClock
-    from sightline.engine.recording.asking import call_of
-    from sightline.engine.recording.har import har
-    from sightline.engine.recording.recorded import recorded
+    from sightline.app.machine import SystemClock
+    from sightline.exchange.recording.asking import call_of
+    from sightline.exchange.recording.har import har
+    from sightline.exchange.recording.recorded import recorded
 
     now, before, found = SystemClock().now(), "", []
     while page := await store.find(wanted, now=now, before=before, limit=500):
@@ -131,8 +131,8 @@ def run_import(arguments: argparse.Namespace) -> int:
     """Read them."""
     import asyncio
 
-    from sightline.build.configured import configuration
-    from sightline.build.opening import open_record
+    from sightline.app.configured import configuration
+    from sightline.app.opening import open_record
 
     loaded = configuration(arguments.config)
 
@@ -147,7 +147,7 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
     """Take what a file holds. All of it is read before any of it is taken, so that a broken one leaves nothing."""
-    from sightline.engine.recording.har_import import is_har, read_har
+    from sightline.exchange.recording.har_import import is_har, read_har
     from sightline.store.archive import load, read
     from sightline.store.entries import Noted
 

@@ -6,9 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from sightline.build.configured import Configuration, data_folder
-from sightline.build.running import open_runner
-from sightline.build.tooling import ToolsWanted, open_tools
+from sightline.agent.core.approval import Policy
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.tool import Toolbox
+from sightline.agent.service.judging import Judging, nobody
+from sightline.agent.service.kept_rules import KeptRule, KeptRules
+from sightline.agent.service.people import Approver, Interrupted
+from sightline.agent.tools.opening import Opened
+from sightline.app.configured import Configuration, data_folder
+from sightline.app.running import open_runner
+from sightline.app.tooling import ToolsWanted, open_tools
 from sightline.catalog.choose import Choice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
@@ -17,15 +24,8 @@ from sightline.cli.driving import Driving
 from sightline.cli.keyboard import Keyboard, keyboard
 from sightline.cli.terminal import say
 from sightline.cli.tool_options import limits_in, tools_in
-from sightline.engine.preparing import prepared
-from sightline.engine.running.judging import Judging, nobody
-from sightline.engine.running.kept_rules import KeptRule, KeptRules
-from sightline.engine.running.people import Approver, Interrupted
 from sightline.errors import Code, Fault
-from sightline.loop.approval import Policy
-from sightline.loop.plan import Plan
-from sightline.loop.tool import Toolbox
-from sightline.tools.opening import Opened
+from sightline.exchange.preparing import prepared
 
 SESSION = "ask"
 

@@ -6,7 +6,7 @@ Only what a person named goes out, and never where it lies on this machine: an a
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from sightline.chat.attachment import attachment
+from sightline.chat.core.attachment import attachment
 from sightline.cli.terminal import opened, unusable
 from sightline.errors import Code, Fault
 from sightline.model.parts import Part

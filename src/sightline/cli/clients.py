@@ -14,8 +14,8 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, FURTHER_BASE_URLS
-from sightline.engine.routing import PLACEHOLDER
 from sightline.errors import Code, Fault
+from sightline.exchange.routing import PLACEHOLDER
 from sightline.model.json import Json, JsonObject
 
 CHATGPT: Final = "chatgpt"

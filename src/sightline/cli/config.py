@@ -9,7 +9,7 @@ from sightline.cli.terminal import say, tell, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.build.configured import Configuration
+    from sightline.app.configured import Configuration
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -39,7 +39,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _path(arguments: argparse.Namespace) -> int:
-    from sightline.build.configured import config_file, config_home
+    from sightline.app.configured import config_file, config_home
 
     found = config_file(arguments.config)
     if found is None:
@@ -49,7 +49,7 @@ def _path(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from sightline.build.configured import examined
+    from sightline.app.configured import examined
     from sightline.cli.program import EXIT_USAGE
 
     loaded = examined(arguments.config)
@@ -89,7 +89,7 @@ def _unusable(loaded: "Configuration") -> list[Fault]:
 def _show(arguments: argparse.Namespace) -> int:
     import msgspec
 
-    from sightline.build.configured import configuration
+    from sightline.app.configured import configuration
 
     loaded = configuration(arguments.config)
     document = {**msgspec.to_builtins(loaded.settings), **msgspec.to_builtins(loaded.catalog)}
@@ -98,7 +98,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _forget_learned(arguments: argparse.Namespace) -> int:
-    from sightline.build.opening import counter
+    from sightline.app.opening import counter
     from sightline.cli.program import EXIT_FAILED
 
     gone = counter(arguments.data).memory.forget(arguments.model)

@@ -8,7 +8,7 @@ from sightline.cli.terminal import write
 from sightline.errors import Fault
 
 if TYPE_CHECKING:
-    from sightline.build.configured import Configuration
+    from sightline.app.configured import Configuration
     from sightline.transport.embedded.diagnosis import Finding
 
 _MARKS = {True: "ok", False: "NO", None: "--"}
@@ -27,7 +27,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def run(arguments: argparse.Namespace) -> int:
     """Say what was found; the exit code says whether anything is broken."""
-    from sightline.build.configured import examined
+    from sightline.app.configured import examined
     from sightline.cli.program import EXIT_FAILED
 
     loaded = examined(arguments.config)
@@ -54,7 +54,7 @@ def _line(finding: "Finding") -> str:
 def _configuration(loaded: "Configuration", data: str | None) -> list["Finding"]:
     import platform
 
-    from sightline.build.configured import data_folder
+    from sightline.app.configured import data_folder
     from sightline.transport.embedded.diagnosis import Finding
 
     file = str(loaded.path) if loaded.path else "none; the built-in catalogue alone"
@@ -63,7 +63,7 @@ def _configuration(loaded: "Configuration", data: str | None) -> list["Finding"]
     found += [Finding("problem", ok=False, detail=each.text, hint=each.hint) for each in loaded.problems]
     folder = data_folder(data)
     try:
-        from sightline.engine.memory import writable
+        from sightline.exchange.memory import writable
 
         writable(folder)
         found.append(Finding("data", ok=True, detail=str(folder)))
@@ -111,7 +111,7 @@ def _tokenizer() -> list["Finding"]:
     from sightline.transport.embedded.diagnosis import Finding
 
     try:
-        from sightline.budget.tokenizer import count_tokens
+        from sightline.tokens.tokenizer import count_tokens
 
         count_tokens("o200k_base", "what you see")
     except ImportError as error:
@@ -121,7 +121,7 @@ def _tokenizer() -> list["Finding"]:
 
 def _lessons(data: str | None) -> list["Finding"]:
     """What providers' counts have taught about the estimates."""
-    from sightline.build.opening import counter
+    from sightline.app.opening import counter
     from sightline.transport.embedded.diagnosis import Finding
 
     memory = counter(data).memory
@@ -138,6 +138,6 @@ def _lessons(data: str | None) -> list["Finding"]:
 def _embedded(loaded: "Configuration") -> list["Finding"]:
     import asyncio
 
-    from sightline.build.parts import diagnosed
+    from sightline.app.parts import diagnosed
 
     return asyncio.run(diagnosed(loaded))

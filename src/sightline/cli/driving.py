@@ -7,17 +7,17 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from sightline.build.library import usage_of
+from sightline.agent.core.facts import RunFact
+from sightline.agent.core.rounds import Ended
+from sightline.agent.service.runner import Runner
+from sightline.app.library import usage_of
 from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
 from sightline.cli.keyboard import Keyboard
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
 from sightline.cli.run_view import RunView
 from sightline.cli.terminal import say, tell, write
 from sightline.cli.traffic import money
-from sightline.engine.running.runner import Runner
 from sightline.errors import Code, Fault
-from sightline.loop.facts import RunFact
-from sightline.loop.rounds import Ended
 from sightline.wire.jsontext import encode
 
 _KILLED = 128

@@ -1,7 +1,7 @@
 """Calls and results in a line or a few, with what is left out stated."""
 
-from sightline.loop.output import Outcome, words_of
-from sightline.loop.rounds import CallRecord
+from sightline.agent.core.output import Outcome, words_of
+from sightline.agent.core.rounds import CallRecord
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text
 from sightline.wire.jsontext import encode

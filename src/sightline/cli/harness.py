@@ -13,14 +13,14 @@ from sightline.cli.tool_options import add_tool_sources, has_tools, tools_in
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.build.configured import Configuration
+    from sightline.agent.core.approval import Policy
+    from sightline.agent.tools.opening import Opened
+    from sightline.app.configured import Configuration
     from sightline.catalog.compose import Prompt
     from sightline.cli.keyboard import Keyboard
-    from sightline.loop.approval import Policy
     from sightline.testing.script import Script
     from sightline.testing.scripted_provider import ScriptedProvider
     from sightline.testing.scripted_tools import ScriptedTools
-    from sightline.tools.opening import Opened
 
 SESSION = "harness"
 PROVIDER = "script"
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Play it."""
     import asyncio
 
-    from sightline.build.configured import configuration
+    from sightline.app.configured import configuration
     from sightline.cli.keyboard import keyboard
     from sightline.testing.script import read_script
 
@@ -99,7 +99,7 @@ class _Playing:
 
     async def played(self, folder: str) -> int:
         """Play it, with the record in this folder."""
-        from sightline.build.machine import SystemClock
+        from sightline.app.machine import SystemClock
         from sightline.testing.scripted_provider import ScriptedProvider
 
         delay = self._arguments.delay
@@ -116,8 +116,8 @@ class _Playing:
         return code
 
     async def _with_tools(self, provider: "ScriptedProvider", folder: str) -> int:
+        from sightline.agent.core.approval import Rule
         from sightline.cli.asking_with_tools import opened_tools, policy_of, refuse_unattended
-        from sightline.loop.approval import Rule
         from sightline.testing.scripted_tools import ScriptedTools
 
         arguments = self._arguments
@@ -132,14 +132,14 @@ class _Playing:
     async def _run(
         self, provider: "ScriptedProvider", tools: "Opened", scripted: "ScriptedTools", policy: "Policy", folder: str
     ) -> int:
-        from sightline.build.running import open_runner
+        from sightline.agent.core.plan import Plan
+        from sightline.agent.service.kept_rules import KeptRules
+        from sightline.agent.tools.tools import together
+        from sightline.app.running import open_runner
         from sightline.catalog.choose import choose
         from sightline.cli.asking_with_tools import approver_of
         from sightline.cli.driving import Driving
-        from sightline.engine.running.kept_rules import KeptRules
-        from sightline.loop.plan import Plan
         from sightline.testing.script import MODEL
-        from sightline.tools.tools import together
 
         arguments, loaded = self._arguments, self._catalogued(provider)
         choice = choose(loaded.catalog, f"{PROVIDER}/{MODEL}", has_key=loaded.has_key)

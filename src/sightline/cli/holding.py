@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from sightline.cli.shared_server import locked
 from sightline.cli.terminal import say
-from sightline.engine.remote_relay import RunningServer
 from sightline.errors import Code, Fault
-from sightline.filter.expression import Named
-from sightline.filter.pattern import literal
-from sightline.filter.written import written
+from sightline.exchange.remote_relay import RunningServer
+from sightline.filters.expression import Named
+from sightline.filters.pattern import literal
+from sightline.filters.written import written
 from sightline.model.json import Json
 
 Change = Callable[[list[Json]], list[Json]]

@@ -21,8 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Start it, say where it is, and wait."""
     import asyncio
 
-    from sightline.build.configured import configuration
-    from sightline.build.parts import embedded_model
+    from sightline.app.configured import configuration
+    from sightline.app.parts import embedded_model
     from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
 
     async def stay() -> None:

@@ -8,10 +8,10 @@ from sightline.cli.terminal import say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.build.configured import Configuration
+    from sightline.app.configured import Configuration
     from sightline.cli.answer import AnswerView
-    from sightline.engine.overheard import Telling
-    from sightline.engine.recording.recorded import Recorded
+    from sightline.exchange.overheard import Telling
+    from sightline.exchange.recording.recorded import Recorded
     from sightline.model.events import StreamEvent
     from sightline.model.reply import Reply
     from sightline.store.entries import Noted
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay it."""
     import asyncio
 
-    from sightline.build.configured import configuration
+    from sightline.app.configured import configuration
 
     if arguments.offline and arguments.to:
         raise Fault(Code.USAGE, "--offline asks no model, so --to has no meaning", hint="Leave one of them out.")
@@ -56,12 +56,12 @@ def _pass_hold() -> None:
 
 
 async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> int:
-    from sightline.build.machine import SystemClock
-    from sightline.build.opening import open_record
+    from sightline.app.machine import SystemClock
+    from sightline.app.opening import open_record
     from sightline.cli.answer import AnswerView
     from sightline.dialects.hearing import Hearing
     from sightline.dialects.registry import dialect
-    from sightline.engine.recording.recorded import recorded, resolved
+    from sightline.exchange.recording.recorded import recorded, resolved
     from sightline.model.fold import Fold
 
     clock = SystemClock()
@@ -93,12 +93,12 @@ async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> in
 async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int:
     from msgspec.structs import replace
 
-    from sightline.build.machine import SystemClock
-    from sightline.build.opening import open_relay
+    from sightline.app.machine import SystemClock
+    from sightline.app.opening import open_relay
     from sightline.cli.answer import AnswerView
-    from sightline.engine.heard import heard
-    from sightline.engine.recording.recorded import recorded, resolved
-    from sightline.engine.resending import Means
+    from sightline.exchange.heard import heard
+    from sightline.exchange.recording.recorded import recorded, resolved
+    from sightline.exchange.resending import Means
     from sightline.model.reply import Reply
 
     clock, view = SystemClock(), AnswerView()

@@ -8,9 +8,9 @@ from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.build.configured import Configuration
+    from sightline.agent.service.shapes import RunShown
+    from sightline.app.configured import Configuration
     from sightline.cli.keyboard import Keyboard
-    from sightline.engine.running.shapes import RunShown
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Go on with it."""
     import asyncio
 
-    from sightline.build.configured import configuration
+    from sightline.app.configured import configuration
     from sightline.cli.keyboard import keyboard
 
     loaded, typing = configuration(arguments.config), keyboard()
@@ -50,14 +50,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _resumed(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
-    from sightline.build.configured import data_folder
-    from sightline.build.running import open_runner
-    from sightline.build.tooling import wanted_again
+    from sightline.agent.core.approval import Policy
+    from sightline.agent.service.kept_rules import KeptRules
+    from sightline.app.configured import data_folder
+    from sightline.app.running import open_runner
+    from sightline.app.tooling import wanted_again
     from sightline.cli.asking_with_tools import approver_of, opened_tools, refuse_unattended
     from sightline.cli.driving import Driving
     from sightline.cli.runs import resolved
-    from sightline.engine.running.kept_rules import KeptRules
-    from sightline.loop.approval import Policy
 
     opened = open_runner(loaded, arguments.data, store=arguments.store, apart=arguments.apart, notice=say)
     async with opened as runner:
@@ -85,7 +85,7 @@ async def _resumed(arguments: argparse.Namespace, loaded: "Configuration", typin
 
 
 def _refuse_mid_flight(known: "RunShown") -> None:
-    from sightline.engine.running.shapes import MidFlightPending
+    from sightline.agent.service.shapes import MidFlightPending
 
     if isinstance(known.pending, MidFlightPending):
         names = ", ".join(call.name for call in known.pending.calls)

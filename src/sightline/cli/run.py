@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import subprocess
     from types import FrameType
 
-    from sightline.build.configured import Configuration
+    from sightline.app.configured import Configuration
     from sightline.cli.clients import Outfit
 
 _LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     from tempfile import TemporaryDirectory
 
     refuse_without_locks()
-    from sightline.build.configured import configuration, data_folder
-    from sightline.build.machine import SystemClock
+    from sightline.app.configured import configuration, data_folder
+    from sightline.app.machine import SystemClock
     from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
     from sightline.cli.holding import held_session
     from sightline.cli.shared_server import shared_server

@@ -7,19 +7,19 @@ on a terminal, where nobody takes stdout for the answer alone, they are shown as
 import sys
 from collections.abc import Callable, Sequence
 
-from sightline.budget.ledger import Wait
+from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, RunFact, ToolFinished
+from sightline.agent.core.rounds import Ended, Round
+from sightline.agent.core.steps import Replied
+from sightline.agent.service.shapes import RunShown
 from sightline.cli.answer import AnswerView
 from sightline.cli.folding import call_line, folded, progress_line, record_lines, result_lines
 from sightline.cli.terminal import is_terminal, say, write
-from sightline.engine.running.shapes import RunShown
-from sightline.loop.facts import Remarked, RequestStarted, RunEnded, RunFact, ToolFinished
-from sightline.loop.rounds import Ended, Round
-from sightline.loop.steps import Replied
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived
 from sightline.model.exchange import AttemptStarted
 from sightline.model.parts import Refusal, Text
 from sightline.model.reply import Reply
 from sightline.store.entries import Noted
+from sightline.tokens.ledger import Wait
 
 
 class RunView:

@@ -9,8 +9,8 @@ from sightline.cli.terminal import harmless, say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.engine.running.runner import Runner
-    from sightline.engine.running.shapes import CallShown, RoundShown, RunBrief, RunShown
+    from sightline.agent.service.runner import Runner
+    from sightline.agent.service.shapes import CallShown, RoundShown, RunBrief, RunShown
 
 _USUAL = 50
 _HEADINGS = ("TIME", "RUN", "STATE", "ROUNDS", "CALLS", "TOKENS", "COST", "MODEL", "TITLE")
@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     import msgspec
 
-    from sightline.build.configured import configuration
-    from sightline.build.running import open_runner
+    from sightline.app.configured import configuration
+    from sightline.app.running import open_runner
     from sightline.wire.jsontext import encode
 
     loaded = configuration(arguments.config)
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def resolved(runner: "Runner", text: str) -> str:
     """The run whose id begins so; a fault if none does, or several do."""
-    from sightline.engine.running.run_log import PREFIX
+    from sightline.agent.service.run_log import PREFIX
 
     found = [log.name.removeprefix(PREFIX) for log in await runner.logbook.logs(PREFIX + text)] if text else []
     if text in found:

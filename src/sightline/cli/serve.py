@@ -9,8 +9,8 @@ from sightline.cli.terminal import say, write
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.build.configured import Configuration
-    from sightline.filter.expression import Expression
+    from sightline.app.configured import Configuration
+    from sightline.filters.expression import Expression
 
 _INTERRUPTED = 130
 
@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
     import signal
 
-    from sightline.build.configured import configuration
-    from sightline.build.serving import open_server
+    from sightline.app.configured import configuration
+    from sightline.app.serving import open_server
     from sightline.cli.browser import open_page
     from sightline.server.listening import allow_many_files, bound, is_loopback, new_loop, settle_down
 
@@ -82,8 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _recordings(arguments: argparse.Namespace) -> "Expression | None":
     """The exchanges that clients are answered from; none where they are not answered from the record."""
-    from sightline.filter.fields import Scope
-    from sightline.filter.parsing import parse
+    from sightline.filters.fields import Scope
+    from sightline.filters.parsing import parse
 
     if arguments.replay is not None:
         return parse(arguments.replay, scope=Scope.TRAFFIC)
@@ -101,7 +101,7 @@ def _port(text: str) -> int:
 
 def _about_local(loaded: "Configuration") -> str:
     """One line about the embedded model: whether it is there, and when it answers."""
-    from sightline.build.parts import is_installed
+    from sightline.app.parts import is_installed
 
     if url := loaded.settings.local.url:
         return f"The embedded model is the one at {url}."

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sightline.build.running_server import RUN_LOCK, find_server, knows_token
+from sightline.app.running_server import RUN_LOCK, find_server, knows_token
 from sightline.errors import Code, Fault
-from sightline.server.token import kept_token
+from sightline.web.token import kept_token
 
 _STARTING, _LOG = "run.starting", "run.log"
 _SERVE = "import sys; from sightline.cli.shared_server import serve; sys.exit(serve(sys.argv[1], sys.argv[2:]))"

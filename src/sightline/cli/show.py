@@ -8,7 +8,7 @@ from sightline.cli.terminal import say, write
 
 if TYPE_CHECKING:
     from sightline.catalog.catalog import Catalog
-    from sightline.engine.recording.recorded import Recorded
+    from sightline.exchange.recording.recorded import Recorded
 
 FORMS = ("wire", "curl", "python", "canonical", "raw", "events", "facts", "har", "html")
 
@@ -32,10 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Show it."""
     import asyncio
 
-    from sightline.build.configured import configuration
-    from sightline.build.machine import SystemClock
-    from sightline.build.opening import open_record
-    from sightline.engine.recording.recorded import recorded, resolved
+    from sightline.app.configured import configuration
+    from sightline.app.machine import SystemClock
+    from sightline.app.opening import open_record
+    from sightline.exchange.recording.recorded import recorded, resolved
 
     loaded = configuration(arguments.config)
 
@@ -53,7 +53,7 @@ def shown(exchange: "Recorded", form: str, catalog: "Catalog") -> bytes:
     """The exchange in one of the forms."""
     match form:
         case "curl" | "python":
-            from sightline.engine.recording.asking import call_of
+            from sightline.exchange.recording.asking import call_of
             from sightline.wire import snippet
 
             return (snippet.curl if form == "curl" else snippet.python)(call_of(exchange, catalog)).encode()
@@ -68,19 +68,19 @@ def shown(exchange: "Recorded", form: str, catalog: "Catalog") -> bytes:
 
             return b"".join(map(EventLines().feed, exchange.events()))
         case "facts":
-            from sightline.server.workbench.views import told
             from sightline.wire.jsontext import encode
+            from sightline.workbench.views import told
 
             return b"".join(encode(told(noted)) + b"\n" for noted in exchange.facts)
         case "har":
             from importlib.metadata import version
 
-            from sightline.engine.recording.asking import call_of
-            from sightline.engine.recording.har import har
+            from sightline.exchange.recording.asking import call_of
+            from sightline.exchange.recording.har import har
 
             return har([(exchange, call_of(exchange, catalog))], version("sightline"))
         case "html":
-            from sightline.engine.recording.page import page
+            from sightline.exchange.recording.page import page
 
             return page(exchange)
         case _:

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money, outcome
-from sightline.engine.recording.recorded import Recorded
 from sightline.errors import Fault
+from sightline.exchange.recording.recorded import Recorded
 from sightline.model.message import Message
 from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall, ToolResult
 

@@ -7,9 +7,9 @@ from sightline.cli.options import amount, count
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.build.configured import Configuration
-    from sightline.build.tooling import ToolsWanted
-    from sightline.loop.limits import Limits
+    from sightline.agent.core.limits import Limits
+    from sightline.app.configured import Configuration
+    from sightline.app.tooling import ToolsWanted
 
 _ONLY_WITH_TOOLS = (
     "hooks", "max_requests", "max_tool_calls", "max_tokens_total", "max_cost", "max_seconds", "yes", "confirm",
@@ -68,7 +68,7 @@ def refuse_without_tools(arguments: argparse.Namespace) -> None:
 
 def tools_in(arguments: argparse.Namespace, loaded: "Configuration") -> "ToolsWanted":
     """What the options mean."""
-    from sightline.build.tooling import wanted_tools
+    from sightline.app.tooling import wanted_tools
 
     return wanted_tools(
         loaded,
@@ -82,7 +82,7 @@ def tools_in(arguments: argparse.Namespace, loaded: "Configuration") -> "ToolsWa
 
 def limits_in(arguments: argparse.Namespace, *, is_asked: bool) -> "Limits":
     """How far the run may go; whether somebody `is_asked` when it has gone so far."""
-    from sightline.loop.limits import Limits
+    from sightline.agent.core.limits import Limits
 
     return Limits(
         requests=arguments.max_requests or Limits().requests,

@@ -9,7 +9,7 @@ from sightline.cli.options import add_shared
 from sightline.cli.terminal import harmless, is_terminal, say, write
 
 if TYPE_CHECKING:
-    from sightline.filter.expression import Expression
+    from sightline.filters.expression import Expression
     from sightline.store.summary import Summary
 
 _USUAL = 50
@@ -48,15 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
     """List them."""
     import asyncio
 
-    from sightline.build.configured import configuration
+    from sightline.app.configured import configuration
 
     wanted = wanted_in(arguments.filter)
     loaded = configuration(arguments.config)
     limit = _USUAL if arguments.limit is None else arguments.limit
 
     async def listed() -> int:
-        from sightline.build.machine import SystemClock
-        from sightline.build.opening import open_record
+        from sightline.app.machine import SystemClock
+        from sightline.app.opening import open_record
 
         table = _Table(_width(), has_colours=is_terminal(sys.stdout))
         count = 0
@@ -82,8 +82,8 @@ def wanted_in(words: Sequence[str]) -> "Expression":
     """What a filter on the command line means; its words may stand side by side without quotes."""
     from datetime import datetime
 
-    from sightline.filter.fields import Scope
-    from sightline.filter.parsing import parse
+    from sightline.filters.fields import Scope
+    from sightline.filters.parsing import parse
 
     zone = datetime.now().astimezone().tzinfo
     assert zone is not None
@@ -91,8 +91,8 @@ def wanted_in(words: Sequence[str]) -> "Expression":
 
 
 def _lines(page: "Sequence[Summary]") -> bytes:
-    from sightline.server.workbench.views import line
     from sightline.wire.jsontext import encode
+    from sightline.workbench.views import line
 
     return b"".join(encode(line(summary)) + b"\n" for summary in page)
 

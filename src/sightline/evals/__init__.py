@@ -1,3 +1,5 @@
-"""Evals: suites of cases with structured messages, what they become for a target, how answers are graded, and what may
-be said of the numbers. It imports the values, the dialects and the budget, gets file contents and answers handed in,
-and never opens a file, runs a command or sends a request: whoever drives it does."""
+"""Evals: `core` reads suites, grades and counts, `service` runs the cases, `api` has the HTTP calls.
+
+It may import the chat, the agent, the exchange and everything below. Requests of cases go through the exchange like any
+other, so that they can be held, recorded and replayed.
+"""

@@ -1,5 +1,4 @@
-"""The fronts of a running Sightline: `gateway/` speaks the vendors' APIs to clients, `workbench/` serves people.
+"""The HTTP server: it listens, speaks HTTP/1.1, and hands each request to the gateway or to the workbench.
 
-It may import everything below, and reaches providers and the record through the engine and the store alone. It decides
-who may ask and understands what is asked; it never decides where a request goes, and it never changes a body.
+It may import everything below the composition root. It understands connections and heads; it never looks into a body.
 """

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
-from sightline.server.asgi import RUNNING, Receive, Scope, Send
-from sightline.server.gateway.gateway import Gateway
-from sightline.server.guard import Guard
-from sightline.server.workbench.workbench import Workbench
+from sightline.gateway.gateway import Gateway
+from sightline.web.asgi import RUNNING, Receive, Scope, Send
+from sightline.web.guard import Guard
+from sightline.workbench.workbench import Workbench
 
 
 class App:

@@ -6,7 +6,7 @@ from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
 
-from sightline.server.asgi import Headers, Said, Started
+from sightline.web.asgi import Headers, Said, Started
 
 _WITHOUT_BODY: Final = frozenset({204, 304})
 

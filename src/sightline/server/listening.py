@@ -16,8 +16,8 @@ import uvicorn
 
 from sightline.errors import Code, Fault
 from sightline.server.app import App
-from sightline.server.guard import LOOPBACK, host_name
 from sightline.server.protocol import Connection
+from sightline.web.guard import LOOPBACK, host_name
 
 GRACE: Final = 5
 """Seconds in which streams may finish once the end is asked for."""

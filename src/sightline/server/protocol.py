@@ -12,10 +12,10 @@ from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sightline.errors import Code, Fault
-from sightline.server.asgi import RUNNING
+from sightline.gateway.paths import caller_of, understood
+from sightline.gateway.refusals import refused
 from sightline.server.cycle import Cycle
-from sightline.server.gateway.paths import caller_of, understood
-from sightline.server.gateway.refusals import refused
+from sightline.web.asgi import RUNNING
 
 MOST_HEAD_BYTES: Final = 64 * 1024
 _LINE_END: Final = 4

@@ -5,8 +5,8 @@ from operator import attrgetter
 
 import msgspec
 
-from sightline.filter.pattern import occurs
-from sightline.filter.predicate import Value
+from sightline.filters.pattern import occurs
+from sightline.filters.predicate import Value
 from sightline.store.summary import Summary
 
 FOLDED = (

@@ -5,7 +5,6 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from sightline.budget.cost import cost_of
 from sightline.catalog.facts import Prices
 from sightline.model.exchange import (
     Answered,
@@ -27,6 +26,7 @@ from sightline.model.usage import Usage
 from sightline.store.digest import Digest
 from sightline.store.entries import Noted
 from sightline.store.summary import Summary
+from sightline.tokens.cost import cost_of
 
 PriceList: TypeAlias = Callable[[str, str], Prices | None]
 """The prices of a provider's model, where they are known."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sightline.errors import Code, Fault
-from sightline.filter.expression import Expression
+from sightline.filters.expression import Expression
 from sightline.store.delta import Codec
 from sightline.store.entries import Entry, Noted
 from sightline.store.folding import PriceList

@@ -5,10 +5,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.filter.expression import Expression, Latest, SetTerm, set_terms
-from sightline.filter.pattern import like
-from sightline.filter.predicate import alone, matches
-from sightline.filter.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
+from sightline.filters.expression import Expression, Latest, SetTerm, set_terms
+from sightline.filters.pattern import like
+from sightline.filters.predicate import alone, matches
+from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
 from sightline.store.columns import FIELDS, NAMES, Subject, summary_in
 from sightline.store.delta import Codec
 from sightline.store.entries import Entry, Kept, Noted

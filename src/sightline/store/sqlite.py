@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from sightline.errors import Fault
-from sightline.filter.expression import Expression
+from sightline.filters.expression import Expression
 from sightline.store.entries import Entry, Noted
 from sightline.store.folding import PriceList
 from sightline.store.journal import Journal

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from sightline.filter.expression import EVERYTHING, Expression, Latest, SetTerm
-from sightline.filter.pattern import literals
-from sightline.filter.predicate import alone, matches
-from sightline.filter.sql import Column, Columns, TextSearch, condition
+from sightline.filters.expression import EVERYTHING, Expression, Latest, SetTerm
+from sightline.filters.pattern import literals
+from sightline.filters.predicate import alone, matches
+from sightline.filters.sql import Column, Columns, TextSearch, condition
 from sightline.store.columns import FIELDS, NAMES, Subject, summary_in
 from sightline.store.delta import Codec
 from sightline.store.entries import Entry, Kept, Noted

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sightline.errors import Fault
-from sightline.filter.expression import Expression
+from sightline.filters.expression import Expression
 from sightline.store.entries import Entry, Noted
 from sightline.store.logbook import Logbook
 from sightline.store.summary import Summary

@@ -5,11 +5,11 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from sightline.agent.core.tool import Definition
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
 from sightline.dialects.streaming import settled
 from sightline.errors import Code, Fault
-from sightline.loop.tool import Definition
 from sightline.model.events import (
     ArgumentsReceived,
     Ended,

@@ -1,10 +1,10 @@
 """Tools that do nothing: what a call brings is written in the script."""
 
-from sightline.loop.output import Outcome, said
-from sightline.loop.steps import Call
-from sightline.loop.tool import Definition
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.steps import Call
+from sightline.agent.core.tool import Definition
+from sightline.agent.tools.tools import Progress
 from sightline.testing.script import Result, Script
-from sightline.tools.tools import Progress
 
 
 class ScriptedTools:

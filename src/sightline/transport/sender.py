@@ -16,13 +16,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from sightline.budget.ledger import Ledger, Sent
-from sightline.budget.rate_headers import allowances, reset_wait
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.json import Json
+from sightline.tokens.ledger import Ledger, Sent
+from sightline.tokens.rate_headers import allowances, reset_wait
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.faults import may_retry

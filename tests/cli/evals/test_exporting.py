@@ -9,7 +9,7 @@ import pytest
 from sightline.cli.evals.exporting import NAMES, Exports
 from sightline.errors import Fault
 from tests.cli.evals.test_report import standing
-from tests.evals.rows import row
+from tests.evals.core.rows import row
 
 
 def test_every_form_holds_the_results_of_all_runs(tmp_path: Path) -> None:

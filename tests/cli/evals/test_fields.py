@@ -1,9 +1,9 @@
 import random
 
 from sightline.cli.evals.fields import in_full
-from sightline.evals.place import Place, Problem
-from sightline.evals.summary import summarized
-from tests.evals.rows import row
+from sightline.evals.core.place import Place, Problem
+from sightline.evals.core.summary import summarized
+from tests.evals.core.rows import row
 
 
 def test_what_is_as_usual_stands_there_too() -> None:

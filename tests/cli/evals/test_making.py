@@ -5,8 +5,8 @@ import pytest
 
 from sightline.cli.program import main
 from tests.cli.recorded_folder import fill
+from tests.evals.api.test_suites import SEEN
 from tests.recordings import exchange
-from tests.server.workbench.evaluating.test_suites import SEEN
 from tests.store.traffic import NOON, chat_body, chat_stream
 
 Captured = pytest.CaptureFixture[str]

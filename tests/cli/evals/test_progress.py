@@ -9,7 +9,7 @@ import termios
 import pytest
 
 from sightline.cli.evals.progress import ProgressLine, clock_time, line_of
-from sightline.engine.evaluating.progress import Progress
+from sightline.evals.service.progress import Progress
 
 
 class Terminal(io.StringIO):

@@ -1,18 +1,18 @@
 import random
 
 from sightline.cli.evals.report import as_json, complaint, is_passed, report, resume_command
-from sightline.evals.facts import CaseDone, EvalBegan
-from sightline.evals.observation import Observation
-from sightline.evals.options import Options
-from sightline.evals.place import Place
-from sightline.evals.result import Result
-from sightline.evals.score import Check, Score
-from sightline.evals.standing import Standing, stood
-from sightline.evals.statistics.bootstrap import Draw
-from sightline.evals.suite import Case, Execution, Suite, Trials
-from sightline.evals.target import TargetSpec
+from sightline.evals.core.facts import CaseDone, EvalBegan
+from sightline.evals.core.observation import Observation
+from sightline.evals.core.options import Options
+from sightline.evals.core.place import Place
+from sightline.evals.core.result import Result
+from sightline.evals.core.score import Check, Score
+from sightline.evals.core.standing import Standing, stood
+from sightline.evals.core.statistics.bootstrap import Draw
+from sightline.evals.core.suite import Case, Execution, Suite, Trials
+from sightline.evals.core.target import TargetSpec
 from sightline.model.usage import Usage
-from tests.evals.rows import failed, row
+from tests.evals.core.rows import failed, row
 
 
 def drawing() -> Draw:

@@ -11,12 +11,12 @@ import pytest
 
 from sightline.cli.evals import running
 from sightline.cli.program import main
-from sightline.evals.facts import CaseDone, EvalBegan
-from sightline.evals.standing import stood
-from sightline.evals.suite import Case, Suite
-from sightline.evals.target import TargetSpec
+from sightline.evals.core.facts import CaseDone, EvalBegan
+from sightline.evals.core.standing import stood
+from sightline.evals.core.suite import Case, Suite
+from sightline.evals.core.target import TargetSpec
 from tests.eval_stage import KNOWN, knows
-from tests.evals.rows import failed, row
+from tests.evals.core.rows import failed, row
 from tests.upstream import Upstream, answer
 
 Captured = pytest.CaptureFixture[str]

@@ -5,7 +5,7 @@ import pytest
 from sightline.cli.evals.runs import resolved
 from sightline.errors import Fault
 from tests.eval_stage import EvalStage, play
-from tests.server.workbench.evaluating.eval_desk import FIXED
+from tests.evals.api.eval_desk import FIXED
 from tests.upstream import Upstream
 
 

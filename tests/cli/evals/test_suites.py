@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from sightline.build.configured import configuration
+from sightline.app.configured import configuration
 from sightline.cli.evals.suites import named, problem_lines
 from sightline.cli.program import main
 from sightline.errors import Fault
-from sightline.evals.place import Place, Problem
+from sightline.evals.core.place import Place, Problem
 
 SUITE = "tests: [{id: a, criteria: x, input: hi}]"
 

@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
 
-from sightline.build.configured import configuration
-from sightline.build.eval_targets import drawing, root_of
-from sightline.build.evaluating import open_evaluation
+from sightline.app.configured import configuration
+from sightline.app.eval_targets import drawing, root_of
+from sightline.app.evaluating import open_evaluation
 from sightline.cli.evals.fields import in_full
 from sightline.cli.evals.runs import resolved
 from sightline.cli.evals.table import table
 from sightline.cli.evals.transcript import message_lines
 from sightline.cli.terminal import harmless, read, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.comparing import CasePair, Comparison, compare
-from sightline.evals.exports.jsonl import read_jsonl
-from sightline.evals.result import Result
-from sightline.evals.statistics.paired import Paired
-from sightline.evals.statistics.sentences import number
-from sightline.evals.tally import targets_of
+from sightline.evals.core.comparing import CasePair, Comparison, compare
+from sightline.evals.core.exports.jsonl import read_jsonl
+from sightline.evals.core.result import Result
+from sightline.evals.core.statistics.paired import Paired
+from sightline.evals.core.statistics.sentences import number
+from sightline.evals.core.tally import targets_of
 from sightline.wire.jsontext import encode
 
 _HEAD = ("CASE", "A", "B", "DIFFERENCE", "", "REQUEST", "ANSWER")

@@ -3,16 +3,16 @@
 import argparse
 import asyncio
 
-from sightline.build.eval_targets import Answering
-from sightline.build.evaluating import open_evaluation
+from sightline.app.eval_targets import Answering
+from sightline.app.evaluating import open_evaluation
 from sightline.cli.evals.suites import Named
 from sightline.cli.evals.table import table
 from sightline.cli.terminal import harmless, write
-from sightline.engine.evaluating.evaluation import Evaluation, Preview
 from sightline.errors import Fault
-from sightline.evals.options import Options, trials_of
-from sightline.evals.selection import selected, targets_of
-from sightline.evals.suite import Case, Suite
+from sightline.evals.core.options import Options, trials_of
+from sightline.evals.core.selection import selected, targets_of
+from sightline.evals.core.suite import Case, Suite
+from sightline.evals.service.evaluation import Evaluation, Preview
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
 

@@ -4,16 +4,16 @@ import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sightline.build.eval_targets import drawing
+from sightline.app.eval_targets import drawing
 from sightline.cli.evals.fields import in_full
 from sightline.cli.terminal import unusable
-from sightline.engine.evaluating.suite_writing import replace_file
-from sightline.evals.exports.agentv_index import to_index
-from sightline.evals.exports.jsonl import to_jsonl
-from sightline.evals.exports.junit import to_junit
-from sightline.evals.result import Result
-from sightline.evals.standing import Standing
-from sightline.evals.summary import summarized
+from sightline.evals.core.exports.agentv_index import to_index
+from sightline.evals.core.exports.jsonl import to_jsonl
+from sightline.evals.core.exports.junit import to_junit
+from sightline.evals.core.result import Result
+from sightline.evals.core.standing import Standing
+from sightline.evals.core.summary import summarized
+from sightline.evals.service.suite_writing import replace_file
 from sightline.wire.jsontext import encode
 
 _NOT_REPLACED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV)

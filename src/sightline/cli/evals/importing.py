@@ -4,21 +4,21 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sightline.build.configured import configuration
-from sightline.build.eval_targets import own_provider_name
+from sightline.app.configured import configuration
+from sightline.app.eval_targets import own_provider_name
 from sightline.catalog.choose import choose
 from sightline.cli.evals import making
 from sightline.cli.evals.suites import tell_problems
 from sightline.cli.terminal import read, say, write
-from sightline.engine.evaluating.suite_files import SuiteFiles
-from sightline.engine.evaluating.suite_reading import brought
 from sightline.errors import Code, Fault
-from sightline.evals.place import Problem
-from sightline.evals.reading.findings import Findings
-from sightline.evals.reading.promptfoo import as_suite, is_promptfoo
-from sightline.evals.reading.yaml_text import read_yaml
-from sightline.evals.reading.yaml_written import written
-from sightline.evals.target import SuiteTarget
+from sightline.evals.core.place import Problem
+from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
+from sightline.evals.core.reading.yaml_text import read_yaml
+from sightline.evals.core.reading.yaml_written import written
+from sightline.evals.core.target import SuiteTarget
+from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.suite_reading import brought
 from sightline.wire.jsontext import encode
 
 

@@ -4,18 +4,18 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from sightline.build.configured import Configuration, configuration
-from sightline.build.eval_targets import root_of
-from sightline.build.machine import SystemClock
-from sightline.build.opening import open_record
+from sightline.app.configured import Configuration, configuration
+from sightline.app.eval_targets import root_of
+from sightline.app.machine import SystemClock
+from sightline.app.opening import open_record
 from sightline.cli.evals.suites import one
 from sightline.cli.terminal import say, write
-from sightline.engine.evaluating.case_making import conversation, made_of
-from sightline.engine.evaluating.suite_files import SuiteFiles
-from sightline.engine.evaluating.suite_writing import SuiteWriter
-from sightline.engine.outbound import configured_secrets
-from sightline.evals.making.case import Made
-from sightline.evals.making.recorded import Recorded
+from sightline.evals.core.making.case import Made
+from sightline.evals.core.making.recorded import Recorded
+from sightline.evals.service.case_making import conversation, made_of
+from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.suite_writing import SuiteWriter
+from sightline.exchange.outbound import configured_secrets
 
 
 def run(arguments: argparse.Namespace) -> int:

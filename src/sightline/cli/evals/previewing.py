@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.build.configured import configuration
-from sightline.build.evaluating import open_evaluation
+from sightline.app.configured import configuration
+from sightline.app.evaluating import open_evaluation
 from sightline.cli.evals.suites import one, tell_problems
 from sightline.cli.terminal import harmless, write
-from sightline.engine.evaluating.evaluation import Preview
 from sightline.errors import Code, Fault
-from sightline.evals.options import Options
-from sightline.evals.target import TargetSpec
+from sightline.evals.core.options import Options
+from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.evaluation import Preview
 from sightline.wire.jsontext import encode
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sightline.cli.terminal import is_terminal, say
 from sightline.cli.traffic import money
-from sightline.engine.evaluating.progress import Progress
+from sightline.evals.service.progress import Progress
 
 _BAR = 20
 _USUAL = 80

@@ -7,17 +7,17 @@ from sightline.cli.evals.table import table
 from sightline.cli.folding import clipped
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money
-from sightline.engine.evaluating.past_evals import State
-from sightline.evals.options import budget_of, cost_limit_of
-from sightline.evals.place import Place
-from sightline.evals.result import Result
-from sightline.evals.score import Score
-from sightline.evals.standing import Standing, has_passed
-from sightline.evals.statistics.bootstrap import Draw
-from sightline.evals.statistics.interval import Interval
-from sightline.evals.statistics.sentences import counted, number
-from sightline.evals.summary import Amount, TargetSummary, amount_of, costs_of, summarized
-from sightline.evals.tally import measured
+from sightline.evals.core.options import budget_of, cost_limit_of
+from sightline.evals.core.place import Place
+from sightline.evals.core.result import Result
+from sightline.evals.core.score import Score
+from sightline.evals.core.standing import Standing, has_passed
+from sightline.evals.core.statistics.bootstrap import Draw
+from sightline.evals.core.statistics.interval import Interval
+from sightline.evals.core.statistics.sentences import counted, number
+from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarized
+from sightline.evals.core.tally import measured
+from sightline.evals.service.past_evals import State
 from sightline.model.json import Json, JsonObject
 
 _HEAD = ("TARGET", "PASSED", "RATE", "SCORE", "INTERVAL", "ERRORS", "NOT GRADED", "TOKENS", "COST", "MEDIAN")

@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sightline.build.configured import Configuration, configuration
-from sightline.build.eval_targets import Answering, drawing, grown_for, root_of
-from sightline.build.evaluating import open_evaluation
+from sightline.app.configured import Configuration, configuration
+from sightline.app.eval_targets import Answering, drawing, grown_for, root_of
+from sightline.app.evaluating import open_evaluation
 from sightline.cli.evals.dry_run import dry_run
 from sightline.cli.evals.exporting import Exports
 from sightline.cli.evals.interrupts import Interrupts
@@ -21,15 +21,15 @@ from sightline.cli.evals.runs import resolved
 from sightline.cli.evals.suites import Named, named, tell_problems
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
 from sightline.cli.terminal import say, write
-from sightline.engine.evaluating.evaluation import Evaluation, Shown
-from sightline.engine.evaluating.past_evals import State
-from sightline.engine.evaluating.progress import Telling
-from sightline.engine.evaluating.suite_files import SuiteFiles
 from sightline.errors import Code, Fault
-from sightline.evals.options import Options, budget_of
-from sightline.evals.selection import selected
-from sightline.evals.standing import Standing
-from sightline.evals.suite import Suite
+from sightline.evals.core.options import Options, budget_of
+from sightline.evals.core.selection import selected
+from sightline.evals.core.standing import Standing
+from sightline.evals.core.suite import Suite
+from sightline.evals.service.evaluation import Evaluation, Shown
+from sightline.evals.service.past_evals import State
+from sightline.evals.service.progress import Telling
+from sightline.evals.service.suite_files import SuiteFiles
 from sightline.wire.jsontext import encode
 
 

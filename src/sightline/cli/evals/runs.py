@@ -1,8 +1,8 @@
 """Runs by the beginnings of their names."""
 
-from sightline.engine.evaluating.eval_log import PREFIX
-from sightline.engine.evaluating.evaluation import Evaluation
 from sightline.errors import Code, Fault
+from sightline.evals.service.eval_log import PREFIX
+from sightline.evals.service.evaluation import Evaluation
 
 LAST = "last"
 

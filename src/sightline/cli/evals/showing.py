@@ -8,23 +8,23 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.build.configured import configuration
-from sightline.build.eval_targets import drawing, root_of
-from sightline.build.evaluating import open_evaluation
+from sightline.app.configured import configuration
+from sightline.app.eval_targets import drawing, root_of
+from sightline.app.evaluating import open_evaluation
 from sightline.cli.evals.report import as_json, report
 from sightline.cli.evals.runs import resolved
 from sightline.cli.evals.table import table
 from sightline.cli.evals.transcript import message_lines
 from sightline.cli.terminal import harmless, say, write
 from sightline.cli.traffic import money
-from sightline.engine.evaluating.evaluation import Shown
-from sightline.engine.evaluating.past_evals import Brief
 from sightline.errors import Code, Fault
-from sightline.evals.exports.jsonl import to_line
-from sightline.evals.place import Place
-from sightline.evals.result import Result
-from sightline.evals.score import CaseScore, Score
-from sightline.evals.statistics.sentences import number
+from sightline.evals.core.exports.jsonl import to_line
+from sightline.evals.core.place import Place
+from sightline.evals.core.result import Result
+from sightline.evals.core.score import CaseScore, Score
+from sightline.evals.core.statistics.sentences import number
+from sightline.evals.service.evaluation import Shown
+from sightline.evals.service.past_evals import Brief
 from sightline.wire.jsontext import encode
 
 _HEAD = ("TIME", "RUN", "STATE", "DONE", "TARGETS", "SUITE")

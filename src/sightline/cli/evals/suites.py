@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sightline.build.configured import Configuration
-from sightline.build.eval_targets import KnownTargets, root_of
+from sightline.app.configured import Configuration
+from sightline.app.eval_targets import KnownTargets, root_of
 from sightline.cli.terminal import say
-from sightline.engine.evaluating.suite_files import SuiteFiles
-from sightline.engine.evaluating.suite_reading import suite_in
 from sightline.errors import Code, Fault
-from sightline.evals.place import Problem
-from sightline.evals.reading.need import Reading
-from sightline.evals.suite import Suite
+from sightline.evals.core.place import Problem
+from sightline.evals.core.reading.need import Reading
+from sightline.evals.core.suite import Suite
+from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.suite_reading import suite_in
 
 _IN_FOLDERS = re.compile(r"(?:.+\.eval|evals?|suite|dataset)\.(?:ya?ml|jsonl)", re.IGNORECASE)
 

@@ -2,13 +2,13 @@
 
 import argparse
 
-from sightline.build.configured import configuration
+from sightline.app.configured import configuration
 from sightline.cli.evals.suites import Named, named, problem_lines
 from sightline.cli.program import EXIT_FAILED
 from sightline.cli.terminal import harmless, write
-from sightline.evals.place import Problem
-from sightline.evals.reading.need import Reading
-from sightline.evals.statistics.sentences import counted
+from sightline.evals.core.place import Problem
+from sightline.evals.core.reading.need import Reading
+from sightline.evals.core.statistics.sentences import counted
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
 

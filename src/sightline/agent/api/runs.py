@@ -1,0 +1,247 @@
+"""Runs with tools over the API: looked at, decided on, stopped, and taken up again."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, TypeVar, assert_never
+from urllib.parse import unquote
+
+import msgspec
+
+from sightline.agent.api.approvals import Approvals, approval_calls
+from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied, Rule
+from sightline.agent.core.rounds import Ended
+from sightline.agent.service.people import Interrupted
+from sightline.agent.service.runner import Runner
+from sightline.agent.service.shapes import ApprovePending, MidFlightPending, RunBrief, RunShown
+from sightline.agent.service.toolsets import Toolsets
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Text
+from sightline.web.bodies import Query, wanted
+from sightline.web.routes import Call, Calls, Handler
+
+W = TypeVar("W", bound=msgspec.Struct)
+
+MOST_RUNS = 500
+_LOG = logging.getLogger("sightline.runs")
+
+
+class AllowedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="decision", tag="allowed"):
+    """Run it, with these arguments if they were edited. `rule` holds for the rest of the run, and with `always` for
+    every other run of this tool."""
+
+    arguments: dict[str, Json] | str | None = None
+    rule: Rule | None = None
+    always: bool = False
+
+
+class DeniedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="decision", tag="denied"):
+    """Do not run it, and tell the model why."""
+
+    reason: str = ""
+    rule: Rule | None = None
+
+
+class AnsweredCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="decision", tag="answered"):
+    """Do not run it; this is its result."""
+
+    text: str
+    is_error: bool = False
+
+
+CallDecision: TypeAlias = AllowedCall | DeniedCall | AnsweredCall
+
+
+class DecisionsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is decided, by the key of the call."""
+
+    decisions: dict[str, CallDecision]
+
+
+class ConfirmWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the limit is raised."""
+
+    goes_on: bool
+
+
+class StopWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Stop at once, or once what is under way has ended."""
+
+    now: bool = False
+
+
+class TakeUpWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of calls that were interrupted; those that are not named are asked about."""
+
+    mid_flight: dict[str, Interrupted] = {}
+
+
+class StepWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether each request is held from now on."""
+
+    on: bool
+
+
+Joining: TypeAlias = Callable[[str, str], Awaitable[bool]]
+"""Takes up the run of a pair, so that it becomes the pair's answer; not where the pair is not there for it."""
+
+
+class Runs:
+    """Answers the calls below `/api/runs`. What is taken up here runs on behind the back of who wanted it; what was
+    begun for a pair of the chat goes on there, by `joining`."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        toolsets: Toolsets,
+        joining: Joining | None = None,
+        approvals: Approvals | None = None,
+    ) -> None:
+        self.approvals = approvals
+        self._runner = runner
+        self._toolsets = toolsets
+        self._joining = joining
+        self._tasks: set[asyncio.Task[Ended]] = set()
+
+    async def listed(self, query: Query) -> list[RunBrief]:
+        """The newest runs."""
+        return await self._runner.listed(min(query.number("limit", 50), MOST_RUNS))
+
+    async def shown(self, run: str) -> RunShown:
+        """All of a run."""
+        return await self._runner.shown(run)
+
+    async def decide(self, run: str, told: DecisionsWanted) -> RunShown:
+        """Decide about calls: some of those that wait, or all."""
+        await self._keep(await self._runner.shown(run), told)
+        self._runner.questions.decide(run, {key: _decision(each) for key, each in told.decisions.items()})
+        return await self._runner.shown(run)
+
+    async def confirm(self, run: str, told: ConfirmWanted) -> RunShown:
+        """Raise a limit, or let it end the run."""
+        await self._runner.shown(run)
+        self._runner.questions.confirm_with(run, goes_on=told.goes_on)
+        return await self._runner.shown(run)
+
+    async def stop(self, run: str, told: StopWanted) -> RunShown:
+        """Break a run off, so that it can be taken up again."""
+        await self._runner.shown(run)
+        self._runner.leave(run, now=told.now)
+        return await self._runner.shown(run)
+
+    async def step(self, run: str, told: StepWanted) -> RunShown:
+        """Hold each request, or none any more."""
+        await self._runner.shown(run)
+        self._runner.step(run, is_on=told.on)
+        return await self._runner.shown(run)
+
+    async def take_up(self, run: str, told: TakeUpWanted) -> RunShown:
+        """Go on with a run that its process has left, or answer what it asks of interrupted calls."""
+        now = await self._runner.shown(run)
+        if now.state == "waiting" and isinstance(now.pending, MidFlightPending):
+            self._runner.questions.tell(run, told.mid_flight)
+            return await self._runner.shown(run)
+        tools = await self._toolsets.opened(await self._wanted_tools(run))
+        if now.state in ("running", "waiting"):
+            hint = "Only a run that was broken off can be taken up."
+            raise Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
+        self._runner.questions.tell(run, told.mid_flight)
+        if await self._joined(run, now.origin):
+            return await self._runner.shown(run)
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[None] = loop.create_future()
+        work = self._runner.resume(run, tools, hooks=tools.hooks, begun=lambda: begun.set_result(None))
+        task = loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+        await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
+        if not begun.done():
+            self._runner.questions.tell(run, {})
+            await task  # it was not taken up, and says why
+        return await self._runner.shown(run)
+
+    async def close(self) -> None:
+        """Leave all runs as they stand, so that they can be taken up again."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._runner.leave_all()
+
+    async def _joined(self, run: str, origin: JsonObject) -> bool:
+        """Whether it goes on for a pair of the chat."""
+        pair = origin.get("pair")
+        if self._joining is None or not isinstance(pair, str):
+            return False
+        try:
+            return await self._joining(pair, run)
+        except Fault:
+            self._runner.questions.tell(run, {})
+            raise
+
+    async def _keep(self, shown: RunShown, told: DecisionsWanted) -> None:
+        """Remember what is to hold for other runs, of the tool that waits and no other."""
+        waiting = shown.pending.calls if isinstance(shown.pending, ApprovePending) else ()
+        names = {call.key: call.name for call in waiting}
+        wanted = [
+            (names[key], each.rule)
+            for key, each in told.decisions.items()
+            if isinstance(each, AllowedCall) and each.always and each.rule is not None and key in names
+        ]
+        if not wanted:
+            return
+        if self.approvals is None:
+            raise Fault(Code.USAGE, "no rules are kept here", hint="Allow it for this run.", status=409)
+        places = (await self._toolsets.opened(await self._wanted_tools(shown.id))).places
+        for name, rule in wanted:
+            self.approvals.keep(name, places.get(name, ""), rule)
+
+    async def _wanted_tools(self, run: str) -> list[str]:
+        """The toolsets that the run had; a fault where the configuration has no names for its tools."""
+        names = (await self._runner.began(run)).origin.get("toolsets")
+        if not isinstance(names, list) or not names:
+            message = f"the run {run} was given its tools on the command line"
+            raise Fault(Code.USAGE, message, hint=f"Go on with it there: sightline resume {run}", status=409)
+        return [str(name) for name in names]
+
+    def _over(self, task: "asyncio.Task[Ended]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOG.warning("a run that was taken up has stopped: %s", error)  # its facts say how far it got
+
+
+def run_calls(runs: Runs) -> Calls:
+    """All calls below `/api/runs`."""
+    return {
+        "runs": {"GET": lambda call: runs.listed(Query(call.query))},
+        "runs/*": {"GET": lambda call: runs.shown(_run(call))},
+        "runs/*/decide": {"POST": _ordered(DecisionsWanted, runs.decide)},
+        "runs/*/confirm": {"POST": _ordered(ConfirmWanted, runs.confirm)},
+        "runs/*/stop": {"POST": _ordered(StopWanted, runs.stop)},
+        "runs/*/step": {"POST": _ordered(StepWanted, runs.step)},
+        "runs/*/resume": {"POST": _ordered(TakeUpWanted, runs.take_up)},
+        **({} if runs.approvals is None else approval_calls(runs.approvals)),
+    }
+
+
+def _run(call: Call) -> str:
+    return unquote(call.name)
+
+
+def _ordered(kind: type[W], does: Callable[[str, W], Awaitable[object]]) -> Handler:
+    async def done(call: Call) -> object:
+        return await does(_run(call), await wanted(call.receive, kind))
+
+    return done
+
+
+def _decision(told: CallDecision) -> Decision:
+    match told:
+        case AllowedCall(arguments, rule):
+            return Allowed(arguments, rule)
+        case DeniedCall(reason, rule):
+            return Denied(reason, rule)
+        case AnsweredCall(text, is_error):
+            return AnsweredByHand((Text(text),), is_error=is_error)
+        case unreachable:
+            assert_never(unreachable)

@@ -1,0 +1,102 @@
+"""Who may run what: rules as values, and what a person can decide about a call.
+
+A rule is about a tool's name and, where it has them, about arguments. Patterns are for convenience and are no sandbox:
+in a pattern `*` stops at a slash and at the end of a line, `**` only at the end of a line, and a value with `..` as a
+step of its path fits no pattern with a wildcard, so that leave for one folder is no leave for the one above it.
+"""
+
+import re
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.agent.core.output import ResultPart
+from sightline.errors import Fault
+from sightline.model.json import Json, JsonObject
+from sightline.wire import pointer
+from sightline.wire.jsontext import encode
+
+Ruling: TypeAlias = Literal["allow", "ask", "deny"]
+DeniedBy: TypeAlias = Literal["user", "hook", "rule", "nobody"]
+"""Who does not allow a call; `nobody`: there was no one to ask."""
+
+
+class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """For calls of these tools whose arguments fit: the pattern of the name, and patterns by JSON pointer.
+
+    `reason` goes to the model when the call is denied. A tool for free text has its text at the empty pointer.
+    """
+
+    tool: str
+    ruling: Ruling
+    arguments: dict[str, str] = {}
+    reason: str = ""
+
+    def covers(self, name: str, arguments: JsonObject | str) -> bool:
+        """Whether the rule is about this call; an argument that is not there fits no pattern."""
+        return _fits(self.tool, name) and all(
+            _holds(arguments, place, pattern) for place, pattern in self.arguments.items()
+        )
+
+
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rules of a run. One that denies comes before all others; of the rest the first that covers a call decides."""
+
+    rules: tuple[Rule, ...] = ()
+    otherwise: Ruling = "ask"
+
+    def ruling(self, name: str, arguments: JsonObject | str) -> Rule:
+        """What holds for this call."""
+        covering = [rule for rule in self.rules if rule.covers(name, arguments)]
+        denying = [rule for rule in covering if rule.ruling == "deny"]
+        return next(iter(denying or covering), Rule(name, self.otherwise))
+
+    def preceded(self, rule: Rule) -> "Policy":
+        """The policy with a newer rule before the others."""
+        return msgspec.structs.replace(self, rules=(rule, *self.rules))
+
+
+class Allowed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decision", tag="allowed"):
+    """Run it, with these arguments if they were edited; `rule` is to hold from now on."""
+
+    arguments: dict[str, Json] | str | None = None
+    rule: Rule | None = None
+
+
+class Denied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decision", tag="denied"):
+    """Do not run it, and tell the model who denied it and why."""
+
+    reason: str = ""
+    rule: Rule | None = None
+    by: DeniedBy = "user"
+
+
+class AnsweredByHand(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decision", tag="answered"):
+    """Do not run it; this is what the model gets instead."""
+
+    parts: tuple[ResultPart, ...]
+    is_error: bool = False
+
+
+Decision: TypeAlias = Allowed | Denied | AnsweredByHand
+
+
+def _holds(arguments: JsonObject | str, place: str, pattern: str) -> bool:
+    try:
+        found = pointer.resolve(arguments, place)
+    except Fault:
+        return False
+    return _fits(pattern, found if isinstance(found, str) else encode(found).decode())
+
+
+def _fits(pattern: str, value: str) -> bool:
+    if "*" in pattern and ".." in re.split(r"[/\\]", value):
+        return False
+    return _compiled(pattern).fullmatch(value) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    pieces = {"**": r"[^\r\n]*", "*": r"[^/\r\n]*"}
+    return re.compile("".join(pieces.get(piece, re.escape(piece)) for piece in re.split(r"(\*\*?)", pattern)))

@@ -1,0 +1,105 @@
+"""One call of a reply on its way to a result."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from sightline.agent.core.approval import DeniedBy
+from sightline.agent.core.limits import Reached
+from sightline.agent.core.output import Cap, Outcome, capped, said
+from sightline.agent.core.rounds import CallRecord, Fate
+from sightline.agent.core.steps import Call
+from sightline.dialects.tool_names import as_function_arguments
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import ToolCall
+from sightline.wire.jsontext import encode
+
+CANCELLED: Final = "The user cancelled the tool call."
+DENIED: Final[dict[DeniedBy, str]] = {
+    "user": "The user does not allow this call.",
+    "hook": "A hook of this run does not allow this call.",
+    "rule": "A rule of this run does not allow this call.",
+    "nobody": "This call was not run, because no one is there to approve it.",
+}
+"""What the model is told. It may reason with a user, try another way around a rule, and wait for no one in vain."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """A call as the model wrote it, what can be run of it, and, once it is settled, what came of it."""
+
+    key: str
+    call: ToolCall
+    sent_id: str
+    ready: Call | None = None
+    fate: Fate | None = None
+    outcome: Outcome | None = None
+    is_edited: bool = False
+    denied_by: DeniedBy | None = None
+
+    def settle(self, fate: Fate, outcome: Outcome, cap: Cap) -> None:
+        """This is what came of it."""
+        self.fate, self.outcome = fate, capped(outcome, cap)
+
+    def cancel(self, cap: Cap) -> None:
+        """It was not run, or not to its end, because a person stopped it."""
+        self.settle("cancelled", said(CANCELLED, is_error=True), cap)
+
+    def exceed(self, reached: Reached, cap: Cap) -> None:
+        """It is not run because of a limit."""
+        self.settle("limit", said(f"This call was not run: {reached.words}.", is_error=True), cap)
+
+    def expire(self, reached: Reached, cap: Cap) -> None:
+        """It was not run, or not to its end, because the time was up."""
+        self.settle("limit", said(f"This call was not run to its end: {reached.words}.", is_error=True), cap)
+
+    def deny(self, reason: str, cap: Cap, by: DeniedBy = "user") -> None:
+        """It is not run because somebody does not want it."""
+        self.denied_by = by
+        self.settle("denied", said(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
+
+    def edit(self, arguments: JsonObject | str) -> None:
+        """Somebody wrote other arguments: these run, and these are what the model will see that it asked for."""
+        assert self.ready is not None  # only a call that can be run is shown to anybody
+        self.ready = msgspec.structs.replace(self.ready, arguments=arguments, repairs=())
+        self.is_edited = True
+
+    @property
+    def echo(self) -> ToolCall:
+        """The call as it goes back to the model."""
+        call = msgspec.structs.replace(self.call, id=self.sent_id)
+        if not self.is_edited or self.ready is None:
+            return call
+        written = _written(self.ready.arguments)
+        if isinstance(self.ready.arguments, str) and call.kind == "function":  # it stood for a tool for free text
+            written = as_function_arguments(msgspec.structs.replace(call, arguments=written, kind="custom"))
+        return msgspec.structs.replace(call, arguments=written)
+
+    @property
+    def meaning(self) -> Json:
+        """What was asked for, by which the same call is known again."""
+        return self.call.arguments if self.ready is None else self.ready.arguments
+
+    @property
+    def record(self) -> CallRecord:
+        """What is kept of it."""
+        assert self.fate is not None  # every call of a round is settled before the round is
+        ready = self.ready
+        return CallRecord(
+            key=self.key,
+            id=self.call.id,
+            name=self.call.name,
+            arguments=self.call.arguments,
+            fate=self.fate,
+            outcome=self.outcome,
+            ran=ready.arguments if ready is not None and self.fate == "ran" else None,
+            sent_id=self.sent_id if self.sent_id != self.call.id else None,
+            is_edited=self.is_edited,
+            denied_by=self.denied_by,
+            repairs=() if ready is None else ready.repairs,
+        )
+
+
+def _written(arguments: JsonObject | str) -> str:
+    return arguments if isinstance(arguments, str) else encode(arguments).decode()

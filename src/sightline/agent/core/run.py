@@ -1,0 +1,361 @@
+"""The loop itself: a generator from one step to the next until the run has ended.
+
+It decides and remembers; whoever drives it sends, shows, runs and waits. Sent the same answers it always asks for the
+same steps, which is what makes a run something that can be taken up again.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from sightline.agent.core import reading as replies
+from sightline.agent.core.account import Repeats, charged, usage_of
+from sightline.agent.core.arguments import Refused
+from sightline.agent.core.arguments import read as read_arguments
+from sightline.agent.core.deciding import Deciding
+from sightline.agent.core.history import History
+from sightline.agent.core.limits import BEFORE_ASK, BEFORE_USE, LimitName, Limits, Reached, Spent, raised, reached
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.pending import Pending
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.reading import Reading
+from sightline.agent.core.rounds import CallRecord, Ended, Round, Why
+from sightline.agent.core.steps import (
+    Answer,
+    Approve,
+    Ask,
+    Call,
+    Confirm,
+    Confirmed,
+    Decided,
+    Replied,
+    Rest,
+    Rested,
+    Step,
+    Stopped,
+    Use,
+    Used,
+    unfit,
+)
+from sightline.agent.core.tool import Definition
+from sightline.errors import CancelReason, Code, Fault
+from sightline.model.parts import Part, ToolCall
+from sightline.model.request import Request
+
+Loop: TypeAlias = Generator[Step, Answer, Ended]
+
+
+def run(request: Request, plan: Plan) -> Loop:
+    """The run that begins with this request."""
+    return Run(request, plan).steps()
+
+
+class Run:
+    """One run, which can be looked at while it is driven. `pending` are the calls of a round that is not over."""
+
+    def __init__(self, request: Request, plan: Plan) -> None:
+        plan.check()
+        self.pending: list[Pending] = []
+        self._plan = plan
+        self._limits = plan.limits
+        self._spent = Spent()
+        self._history = History(
+            msgspec.structs.replace(request, tools=plan.toolbox.offered(request.tools)), plan.dialect
+        )
+        self._deciding = Deciding(plan.policy, plan.cap)
+        self._repeats = Repeats()
+        self._rounds: list[Round] = []
+        self._reached: Reached | None = None
+        self._complete: Mapping[str, Outcome] = {}
+        self._reason: CancelReason = "user"
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The rounds that are over."""
+        return tuple(self._rounds)
+
+    @property
+    def spent(self) -> Spent:
+        """What it has used so far."""
+        return self._spent
+
+    @property
+    def limits(self) -> Limits:
+        """How far it may go, with what was raised."""
+        return self._limits
+
+    def steps(self) -> Loop:
+        """Every step of the run."""
+        first = self._history.taken()
+        why: Why | None = None
+        while why is None:
+            try:
+                why = yield from self._next()
+            except Fault as fault:
+                why = self._cut_off(fault)
+        last = self._history.taken()
+        return Ended(
+            why=why,
+            request=self._history.request,
+            rounds=tuple(self._rounds),
+            spent=self._spent,
+            reached=self._reached if why == "limit" else None,
+            reason=self._reason if why == "cancelled" else None,
+            amendments=(*first, *(each for done in self._rounds for each in done.amendments), *last),
+        )
+
+    def _next(self) -> Generator[Step, Answer, Why | None]:
+        """One round; why the run ends with it, if it does."""
+        if (yield from self._held_back(BEFORE_ASK)) is not None:
+            return "limit"
+        number = len(self._rounds) + 1
+        self._spent = msgspec.structs.replace(self._spent, requests=self._spent.requests + 1)
+        step = Ask(number, self._history.request)
+        answer = self._heard((yield step))
+        if not isinstance(answer, Replied):
+            raise unfit(step, answer)
+        if answer.sent is not None:
+            self._history.replace(answer.sent)
+        usage = usage_of(answer.reply.usage, answer.estimate)
+        self._spent, cost = charged(self._spent, usage, self._plan.prices, is_estimated=answer.estimate is not None)
+        told = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
+        reading = replies.read(answer.reply, self._history.request.dialect)
+        if reading.then == "use":
+            return (yield from self._use(told, reading))
+        self._keep(told, reading)
+        if reading.then == "pause":
+            return None
+        if reading.why == "cancelled":
+            return self._stop(None if answer.reply.fault is None else answer.reply.fault.reason)
+        if reading.why == "answered" and self._plan.is_hooked:
+            return (yield from self._rest(number))
+        return reading.why
+
+    def _rest(self, number: int) -> Generator[Step, Answer, Why | None]:
+        """Ask whether the run may end; None where the model is told to go on."""
+        step = Rest(number)
+        answer = self._heard((yield step))
+        if not isinstance(answer, Rested):
+            raise unfit(step, answer)
+        if answer.words.strip():
+            self._history.add_words(answer.words)
+            return None
+        if not answer.failure:
+            return "answered"
+        fault = Fault(Code.PERMISSION, answer.failure, hint="Look at the hooks of this run.")
+        last = self._rounds[-1]
+        self._rounds[-1] = msgspec.structs.replace(last, reply=msgspec.structs.replace(last.reply, fault=fault))
+        return "failed"
+
+    def _heard(self, answer: Answer) -> Answer:
+        """An answer, with the time that it brings."""
+        self._spent = msgspec.structs.replace(self._spent, seconds=max(self._spent.seconds, answer.elapsed))
+        if isinstance(answer, Stopped):
+            self._complete = answer.outcomes
+            raise Fault(Code.CANCELLED, "the run was stopped", reason=answer.reason)
+        return answer
+
+    # --- limits ---------------------------------------------------------------------------------------
+
+    def _held_back(self, names: tuple[LimitName, ...]) -> Generator[Step, Answer, Reached | None]:
+        """The limit that ends the run here; None if there is none, or somebody has raised it."""
+        while (found := reached(self._limits, self._spent, names)) is not None:
+            if not (yield from self._confirmed(found)):
+                return found
+        return None
+
+    def _held_short(self, count: int) -> Generator[Step, Answer, Reached | None]:
+        """The limit of calls, where so many more do not fit under it."""
+        while (most := self._limits.tool_calls) is not None and self._spent.tool_calls + count > most:
+            more = raised(most) if self._limits.behaviour == "confirm" else None
+            found = Reached("tool_calls", most, self._spent.tool_calls, more)
+            if not (yield from self._confirmed(found)):
+                return found
+        return None
+
+    def _confirmed(self, found: Reached) -> Generator[Step, Answer, bool]:
+        goes_on = False
+        if found.raised is not None:
+            step = Confirm(len(self._rounds), found)
+            answer = self._heard((yield step))
+            if not isinstance(answer, Confirmed):
+                raise unfit(step, answer)
+            goes_on = answer.goes_on
+        if goes_on:
+            self._limits = self._limits.raised(found.name)
+        else:
+            self._reached = found
+        return goes_on
+
+    def _cut_off(self, fault: Fault) -> Why:
+        if fault.code is not Code.CANCELLED:
+            raise fault
+        return self._stop(fault.reason)
+
+    def _stop(self, reason: CancelReason | None) -> Why:
+        """Why something was cut off: whoever drives the run does so too when its time is up."""
+        self._reason = reason or self._reason
+        late = self._late()
+        if late is None:
+            return "cancelled"
+        self._reached = late
+        return "limit"
+
+    def _late(self) -> Reached | None:
+        """The limit of time, if it is reached and nobody can raise it."""
+        found = reached(self._limits, self._spent, ("seconds",))
+        return None if found is None or found.raised is not None else found
+
+    # --- replies that are not acted on ----------------------------------------------------------------
+
+    def _keep(self, told: Round, reading: Reading) -> None:
+        """What of such a reply goes into the conversation, and what is only recorded."""
+        cut = tuple(
+            CallRecord(key=f"{told.number}.{n}", id=call.id, name=call.name, arguments=call.arguments, fate="cut")
+            for n, call in enumerate(told.reply.choice.tool_calls, 1)
+        )
+        for call in cut:
+            self._history.amend("call_left_out", f"call of {call.name!r}", "the reply that held it is not whole")
+        if reading.is_cut and not reading.parts and told.reply.choice.parts:
+            self._history.amend("reply_left_out", "the reply", "nothing of it can be sent back")
+        self._history.add_turn(reading.parts, is_open=reading.then == "pause")
+        self._close(told, cut)
+
+    def _close(self, told: Round, calls: tuple[CallRecord, ...], *, mistakes: int = 0, context: str = "") -> None:
+        self._spent = msgspec.structs.replace(self._spent, mistakes=mistakes)
+        amendments = self._history.taken()
+        self._rounds.append(
+            msgspec.structs.replace(told, calls=calls, mistakes=mistakes, context=context, amendments=amendments)
+        )
+
+    # --- replies with calls ---------------------------------------------------------------------------
+
+    def _use(self, told: Round, reading: Reading) -> Generator[Step, Answer, Why | None]:
+        """A round with calls: whatever happens, each of them gets its result."""
+        pending = self.pending = self._opened(told.number, reading.parts)
+        context = ""
+        why: Why | None = None
+        try:
+            found, context = yield from self._worked_off(told.number, pending)
+            why = None if found is None else "limit"
+        except Fault as fault:
+            why = self._cut_off(fault)
+            self._finish(pending, {})
+        self._settle(told, reading.parts, pending, context)
+        return why
+
+    def _opened(self, number: int, parts: tuple[Part, ...]) -> list[Pending]:
+        calls = [part for part in parts if isinstance(part, ToolCall)]
+        ids = self._history.spelled(calls)
+        pending = [Pending(f"{number}.{n}", call, ids[n - 1]) for n, call in enumerate(calls, 1)]
+        for each in pending:
+            read = read_arguments(each.call, self._plan.toolbox)
+            if isinstance(read, Refused):
+                each.settle("refused", said(read.text + self._attempt(), is_error=True), self._plan.cap)
+            else:
+                each.ready = Call(
+                    key=each.key,
+                    id=each.call.id,
+                    name=each.call.name,
+                    arguments=read.arguments,
+                    repairs=read.repairs,
+                    is_parallel=self._definition(each.call.name).is_parallel,
+                )
+        return pending
+
+    def _attempt(self) -> str:
+        most = self._limits.mistakes
+        return "" if most is None else f"\n(Attempt {self._spent.mistakes + 1} of {most}.)"
+
+    def _definition(self, name: str) -> Definition:
+        return next(each for each in self._plan.toolbox.definitions if each.name == name)
+
+    def _worked_off(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, tuple[Reached | None, str]]:
+        """Run what may run; the limit that ended it, and what else the model is to be told."""
+        found: Reached | None = None
+        context = ""
+        if _open(pending):
+            found = yield from self._held_back(BEFORE_USE)
+        if found is None:
+            yield from self._decide(number, pending)
+        if found is None and _open(pending):  # people take their time
+            found = yield from self._held_back(BEFORE_USE)
+        if found is None:
+            found = yield from self._held_short(len(_open(pending)))
+            context = yield from self._run(number, pending, found)
+        if found is not None:
+            for each, _ in _open(pending):
+                each.exceed(found, self._plan.cap)
+        return found, context
+
+    def _decide(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, None]:
+        """Settle what may not run, and ask about what nobody has decided beforehand."""
+        waiting: list[tuple[Pending, Call]] = []
+        allowed: list[str] = []
+        for each, call in _open(pending):
+            ruling = self._deciding.ruling(each, call)
+            if ruling == "ask" or (ruling == "allow" and self._plan.is_hooked):
+                waiting.append((each, call))
+            if ruling == "allow":
+                allowed.append(each.key)
+        objections: dict[str, str] = {}
+        while waiting:
+            known = tuple(each.key for each, _ in waiting if each.key in allowed)
+            step = Approve(number, tuple(call for _, call in waiting), objections, known)
+            answer = self._heard((yield step))
+            if not isinstance(answer, Decided):
+                raise unfit(step, answer)
+            told = {
+                each.key: self._deciding.decide(each, answer.decisions.get(each.key), self._definition(call.name))
+                for each, call in waiting
+            }
+            objections = {key: objection for key, objection in told.items() if objection}
+            waiting = [(each, call) for each, call in waiting if each.key in objections]
+
+    def _run(self, number: int, pending: list[Pending], short: Reached | None) -> Generator[Step, Answer, str]:
+        """Have the calls run for which there is room; what else the model is to be told."""
+        room = None if short is None else int(short.limit) - self._spent.tool_calls
+        chosen = _open(pending)[:room]
+        if not chosen:
+            return ""
+        self._spent = msgspec.structs.replace(self._spent, tool_calls=self._spent.tool_calls + len(chosen))
+        step = Use(number, tuple(call for _, call in chosen))
+        try:
+            answer = self._heard((yield step))
+        except Fault:
+            self._finish([each for each, _ in chosen], self._complete)
+            raise
+        if not isinstance(answer, Used):
+            raise unfit(step, answer)
+        self._finish([each for each, _ in chosen], answer.outcomes)
+        return answer.context
+
+    def _finish(self, pending: list[Pending], outcomes: Mapping[str, Outcome]) -> None:
+        late = self._late()
+        for each, _ in _open(pending):
+            if each.key in outcomes:
+                each.settle("ran", outcomes[each.key], self._plan.cap)
+            elif late is not None:
+                each.expire(late, self._plan.cap)
+            else:
+                each.cancel(self._plan.cap)
+
+    def _settle(self, told: Round, parts: tuple[Part, ...], pending: list[Pending], context: str) -> None:
+        """Every call has its result: put the round into the conversation."""
+        echoes = iter(each.echo for each in pending)
+        echoed = tuple(next(echoes) if isinstance(part, ToolCall) else part for part in parts)
+        outcomes = [(each, outcome) for each in pending if (outcome := each.outcome) is not None]
+        results = tuple(self._history.result_for(each.call, each.sent_id, outcome) for each, outcome in outcomes)
+        self._history.add_calls(echoed, results, context)
+        counts = [self._repeats.add(each.call.name, each.meaning, outcome) for each, outcome in outcomes]
+        self._spent = msgspec.structs.replace(self._spent, repeats=max(counts))
+        is_mistaken = any(each.fate == "refused" for each in pending)
+        mistakes = self._spent.mistakes + 1 if is_mistaken else 0
+        self.pending = []
+        self._close(told, tuple(each.record for each in pending), mistakes=mistakes, context=context)
+
+
+def _open(pending: list[Pending]) -> list[tuple[Pending, Call]]:
+    """The calls that are not settled yet, all of which can be run."""
+    return [(each, each.ready) for each in pending if each.fate is None and each.ready is not None]

@@ -1,0 +1,108 @@
+"""Where a run stands, as a fold over its facts: the loop is sent again what it was sent, and nothing is done twice."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sightline.agent.core.facts import (
+    Remarked,
+    RequestStarted,
+    RunBegan,
+    RunEnded,
+    RunFact,
+    RunTaken,
+    ToolFinished,
+    ToolStarted,
+)
+from sightline.agent.core.output import Outcome
+from sightline.agent.core.rounds import Ended
+from sightline.agent.core.run import Loop, Run
+from sightline.agent.core.steps import Answer, Call, Step, Use
+from sightline.errors import Code, Fault
+
+
+@dataclass(slots=True)
+class Standing:
+    """A run that waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer; `run` tells how far
+    it has come.
+
+    Of the calls in a `Use`, those in `finished` have their outcome, and in `contexts` what the model is told beside it;
+    those in `mid_flight` had been started and may have had effects, and only those in `untouched` can be run without
+    asking anybody. `exchange` is where a request that may have been answered is on record.
+    """
+
+    run: Run
+    loop: Loop
+    step: Step | None = None
+    ended: Ended | None = None
+    finished: dict[str, Outcome] = field(default_factory=dict)
+    contexts: dict[str, str] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
+    exchange: str = ""
+
+    @property
+    def mid_flight(self) -> tuple[Call, ...]:
+        """The calls that were running."""
+        return tuple(call for call in self._calls if call.key in self.started and call.key not in self.finished)
+
+    @property
+    def untouched(self) -> tuple[Call, ...]:
+        """The calls that had not been started."""
+        return tuple(call for call in self._calls if call.key not in self.started)
+
+    @property
+    def _calls(self) -> tuple[Call, ...]:
+        return self.step.calls if isinstance(self.step, Use) else ()
+
+    def answer(self, answer: Answer) -> None:
+        """Send the loop an answer, after which it stands elsewhere."""
+        self.finished, self.contexts, self.started, self.exchange = {}, {}, set(), ""
+        try:
+            self.step = self.loop.send(answer)
+        except StopIteration as stop:
+            self.step, self.ended = None, stop.value
+
+
+def begun(fact: RunBegan) -> Standing:
+    """A run at its first step."""
+    run = Run(fact.request, fact.plan)
+    standing = Standing(run, run.steps())
+    try:
+        standing.step = next(standing.loop)
+    except StopIteration as stop:
+        standing.ended = stop.value
+    return standing
+
+
+def stand(facts: Iterable[RunFact]) -> Standing:
+    """Where the run of these facts stands."""
+    standing: Standing | None = None
+    for fact in facts:
+        if standing is None:
+            if not isinstance(fact, RunBegan):
+                break
+            standing = begun(fact)
+        else:
+            _add(standing, fact)
+    if standing is None:
+        raise Fault(
+            Code.INVALID_REQUEST, "the facts of this run have no beginning", hint="Name a run that is on record whole."
+        )
+    return standing
+
+
+def _add(standing: Standing, fact: RunFact) -> None:
+    match fact:
+        case RunBegan():
+            raise Fault(Code.INVALID_REQUEST, "a run began twice", hint="Read the facts of one run only.")
+        case RequestStarted(exchange=exchange):
+            standing.exchange = exchange
+        case ToolStarted(key):
+            standing.started.add(key)
+        case ToolFinished(key, outcome, context):
+            standing.started.add(key)
+            standing.finished[key] = outcome
+            standing.contexts[key] = context
+        case RunEnded() | RunTaken() | Remarked():
+            pass
+        case answer:
+            standing.answer(answer)

@@ -1,0 +1,144 @@
+"""What the loop asks for, one step at a time, and what it is sent in answer."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from sightline.agent.core.approval import Decision
+from sightline.agent.core.limits import Reached
+from sightline.agent.core.output import Outcome
+from sightline.agent.core.repair import Repair
+from sightline.errors import CancelReason, Code, Fault
+from sightline.model.json import Json
+from sightline.model.reply import Reply
+from sightline.model.request import Request
+from sightline.model.usage import Usage
+
+
+class Call(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A call that can be run. `key` is the loop's own name for it and unique in the run; `id` is the model's.
+
+    `arguments` are what the tool gets: an object, or the text of a tool for free text.
+    """
+
+    key: str
+    id: str
+    name: str
+    arguments: dict[str, Json] | str
+    repairs: tuple[Repair, ...] = ()
+    is_parallel: bool = False
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Send this request. Answered by `Replied`."""
+
+    round: int
+    request: Request
+
+
+class Approve(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Let a person decide about these calls. Answered by `Decided`.
+
+    `objections` say, by key, why arguments that were edited the last time cannot be used. `allowed` are the keys of
+    calls that a rule allows; they are here where hooks look at every call.
+    """
+
+    round: int
+    calls: tuple[Call, ...]
+    objections: dict[str, str] = {}
+    allowed: tuple[str, ...] = ()
+
+
+class Use(msgspec.Struct, frozen=True):
+    """Run these calls. Answered by `Used`."""
+
+    round: int
+    calls: tuple[Call, ...]
+
+
+class Confirm(msgspec.Struct, frozen=True):
+    """Ask whether a limit is to be raised. Answered by `Confirmed`."""
+
+    round: int
+    reached: Reached
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """The model has said its last word: may the run end? Answered by `Rested`."""
+
+    round: int
+
+
+Step: TypeAlias = Ask | Approve | Use | Confirm | Rest
+
+
+class Replied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="replied"):
+    """What the model answered. `elapsed` is the seconds since the run began, as its driver counts them.
+
+    `sent` is the request that was sent in place of the one asked for, and goes into the rounds that follow. `estimate`
+    stands for the usage where the provider tells none.
+    """
+
+    reply: Reply
+    elapsed: float = 0.0
+    sent: Request | None = None
+    estimate: Usage | None = None
+
+
+class Decided(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="decided"):
+    """What was decided, by the key of the call. A call about which nothing was decided is not run."""
+
+    decisions: dict[str, Decision] = {}
+    elapsed: float = 0.0
+
+
+class Used(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="used"):
+    """What came of the calls, by key; one that is missing was cancelled. `context` is told to the model as well."""
+
+    outcomes: dict[str, Outcome] = {}
+    elapsed: float = 0.0
+    context: str = ""
+
+
+class Confirmed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="confirmed"):
+    """Whether the limit is raised."""
+
+    goes_on: bool
+    elapsed: float = 0.0
+
+
+class Rested(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="rested"):
+    """The run may end; with `words` it may not, and the model is told them. With `failure` it ends as a failure,
+    because what had to agree to its end could not be asked."""
+
+    words: str = ""
+    elapsed: float = 0.0
+    failure: str = ""
+
+
+class Stopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="stopped"):
+    """Somebody ends the run. It can answer any step; `outcomes` are those of the calls that were complete by then."""
+
+    elapsed: float = 0.0
+    outcomes: dict[str, Outcome] = {}
+    reason: CancelReason = "user"
+
+
+Answer: TypeAlias = Replied | Decided | Used | Confirmed | Rested | Stopped
+
+
+def unfit(step: Step, answer: Answer) -> Fault:
+    """The fault of a driver that answers something else than it was asked."""
+    asked, got = type(step).__name__, type(answer).__name__
+    return Fault(Code.USAGE, f"{asked} was answered by {got}", hint="See the step's own words for its answer.")
+
+
+def batches(calls: tuple[Call, ...]) -> tuple[tuple[Call, ...], ...]:
+    """The calls in the order in which they may run: those of one batch beside each other, the batches in turn."""
+    groups: list[list[Call]] = []
+    for call in calls:
+        if call.is_parallel and groups and groups[-1][-1].is_parallel:
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+    return tuple(tuple(group) for group in groups)

@@ -1,0 +1,109 @@
+"""Questions to whoever looks at the page: they wait here until somebody answers."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from sightline.agent.core.approval import Decision
+from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.service.people import Interrupted
+from sightline.errors import Code, Fault
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Open(Generic[T]):
+    """A question: `keys` are still to be decided, `answers` are those so far."""
+
+    done: "asyncio.Future[T]"
+    keys: set[str] = field(default_factory=set)
+    answers: dict[str, Any] = field(default_factory=dict)
+
+
+class Questions:
+    """An approver for whom others answer: `decide`, `confirm_with` and `tell`. `changed` hears when some are answered.
+
+    Calls can be decided one by one; the run goes on when all are. What is told of interrupted calls before anybody asks
+    is remembered until then.
+    """
+
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        self._changed = changed
+        self._calls: dict[str, _Open[dict[str, Decision]]] = {}
+        self._limits: dict[str, _Open[bool]] = {}
+        self._interrupted: dict[str, _Open[dict[str, Interrupted]]] = {}
+        self._told: dict[str, dict[str, Interrupted]] = {}
+
+    # --- asking ---
+
+    async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
+        """Wait until there is a decision for each call."""
+        return await _answered(self._calls, run, {call.key for call in step.calls}, {})
+
+    async def confirm(self, run: str, step: Confirm) -> bool:
+        """Wait until somebody says whether the limit is raised."""
+        return await _answered(self._limits, run, set(), {})
+
+    async def mid_flight(self, run: str, calls: Sequence[Call]) -> Mapping[str, Interrupted]:
+        """Wait until somebody has said of each call whether it runs again."""
+        told = self._told.pop(run, {})
+        return await _answered(self._interrupted, run, {call.key for call in calls}, told)
+
+    def undecided(self, run: str) -> frozenset[str]:
+        """The keys of calls that somebody is asked about and has not answered."""
+        asked = (self._calls.get(run), self._interrupted.get(run))
+        return frozenset(key for each in asked if each is not None for key in each.keys)
+
+    # --- answering ---
+
+    def decide(self, run: str, decisions: Mapping[str, Decision]) -> None:
+        """What somebody decided about calls."""
+        self._add(self._calls, run, decisions, "no call of this run waits for a decision")
+
+    def confirm_with(self, run: str, *, goes_on: bool) -> None:
+        """Whether somebody raises the limit."""
+        question = _open(self._limits, run, "no limit of this run waits to be confirmed")
+        question.done.set_result(goes_on)
+        self._changed(run)
+
+    def tell(self, run: str, told: Mapping[str, Interrupted]) -> None:
+        """What becomes of calls that were interrupted: now, or when the run is taken up."""
+        if run in self._interrupted:
+            self._add(self._interrupted, run, told, "")
+        else:
+            self._told.pop(run, None)
+            if told:
+                self._told[run] = dict(told)
+
+    def _add(self, questions: dict[str, _Open[dict[str, T]]], run: str, told: Mapping[str, T], otherwise: str) -> None:
+        question = _open(questions, run, otherwise)
+        unknown = sorted(set(told) - question.keys - set(question.answers))
+        if unknown:
+            message = f"no call {', '.join(unknown)} waits for a decision"
+            raise Fault(Code.USAGE, message, hint="GET /api/runs/{id} tells which do.", status=409)
+        question.answers |= told
+        question.keys -= set(told)
+        if not question.keys:
+            question.done.set_result(question.answers)
+        self._changed(run)
+
+
+def _open(questions: "dict[str, _Open[T]]", run: str, otherwise: str) -> "_Open[T]":
+    question = questions.get(run)
+    if question is None or question.done.done():
+        raise Fault(Code.USAGE, otherwise, hint="GET /api/runs/{id} tells what is pending.", status=409)
+    return question
+
+
+async def _answered(questions: "dict[str, _Open[T]]", run: str, keys: set[str], told: Mapping[str, Any]) -> T:
+    done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    known = {key: answer for key, answer in told.items() if key in keys}
+    question = questions[run] = _Open(done, keys - set(known), dict(known))
+    if known and not question.keys:
+        done.set_result(question.answers)  # type: ignore[arg-type] # only questions by key have answers beforehand
+    try:
+        return await done
+    finally:
+        del questions[run]

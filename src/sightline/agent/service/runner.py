@@ -1,0 +1,316 @@
+"""Runs of the tool loop for everybody who wants one: begun, taken up again, stopped, and looked at."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from sightline.agent.core.facts import RunBegan, RunTaken
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.rounds import Ended, Round
+from sightline.agent.core.standing import begun as at_first
+from sightline.agent.core.standing import stand
+from sightline.agent.core.steps import Ask
+from sightline.agent.core.tool import Toolbox
+from sightline.agent.service.asking import Gate, Opening
+from sightline.agent.service.drive import Company, Drive, Means
+from sightline.agent.service.past_runs import PastRuns, beginning
+from sightline.agent.service.people import Approver, Watcher
+from sightline.agent.service.questions import Questions
+from sightline.agent.service.run_log import RunLog
+from sightline.agent.service.run_log import Telling as FactTelling
+from sightline.agent.service.shapes import RunBrief, RunShown, State
+from sightline.agent.service.showing import Looked, shown
+from sightline.agent.service.so_far import so_far
+from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.tools import Tools
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import Choice
+from sightline.catalog.compose import Prompt
+from sightline.catalog.lookup import facts_of, family_of
+from sightline.catalog.problem import quoted
+from sightline.errors import CancelReason, Code, Fault
+from sightline.exchange.engine import Engine
+from sightline.exchange.heard import Heard
+from sightline.exchange.hub import RUN_PREFIX, Hub
+from sightline.exchange.overheard import Telling
+from sightline.exchange.preparing import composed, written
+from sightline.model.events import StreamEvent
+from sightline.model.json import JsonObject
+from sightline.model.request import Request
+from sightline.store.logbook import Logbook
+from sightline.store.store import Store
+
+EVENT = "run"
+"""How the news of runs are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a program gives its runs besides an engine and a logbook. `make_id` names exchanges.
+
+    `process` is the name of this process, and `is_alive` tells of such a name whether that process still runs.
+    """
+
+    catalog: Catalog
+    make_id: Callable[[], str]
+    process: str = ""
+    is_alive: Callable[[str], bool] = lambda _process: False
+    store: Store | None = None
+    hub: Hub | None = None
+
+
+@dataclass
+class Runner:
+    """One for a process. `questions` is the page: it decides where nobody else was named who does."""
+
+    engine: Engine
+    logbook: Logbook
+    surroundings: Surroundings
+    questions: Questions = field(init=False)
+    _past: PastRuns = field(init=False)
+    _drives: dict[str, Drive] = field(default_factory=dict)
+    _tasks: "set[asyncio.Task[object]]" = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.questions = Questions(self._changed)
+        around = self.surroundings
+        # What this process drives is known here; what it does not, it has left.
+        self._past = PastRuns(self.logbook, lambda name: name != around.process and around.is_alive(name))
+
+    def make_id(self) -> str:
+        """A name for a run; it sorts as it was made."""
+        return f"{RUN_PREFIX}{self.surroundings.make_id().removeprefix('x_')}"
+
+    # --- running ---
+
+    async def run(
+        self,
+        wanted: Prompt | Request,
+        choice: Choice,
+        plan: Plan,
+        tools: Tools,
+        approver: Approver | None = None,
+        *,
+        session: str,
+        hooks: Hooks | None = None,
+        run: str = "",
+        heard: Heard | None = None,
+        noted: Telling | None = None,
+        is_stepping: bool = False,
+        opening: Opening | None = None,
+        origin: JsonObject | None = None,
+        told: FactTelling | None = None,
+        watcher: Watcher | None = None,
+        gate: Gate | None = None,
+    ) -> Ended:
+        """Begin a run and drive it to its end. What cannot even be asked for is a fault, and no run.
+
+        The plan's dialect is that of the choice; where it names none, its tools are all that there are, and its prices
+        those of the model. `opening` is how its first request is sent, `told` hears each fact of the run, `gate` lets
+        its requests go. To be cancelled leaves a run that can be taken up again.
+        """
+        plan = _completed(plan, choice, tools, is_hooked=hooks is not None)
+        if isinstance(wanted, Prompt):
+            wanted = composed(replace(wanted, tools=plan.toolbox.offered(wanted.tools)), choice)
+        began = RunBegan(wanted, plan, choice.provider_name, session, dict(origin or {}), choice.route)
+        standing, log = at_first(began), self._log(run or self.make_id(), told)
+        if isinstance(standing.step, Ask):
+            written(standing.step.request, choice, stream=bool(wanted.options.stream))
+        await log.note(began, RunTaken(self.surroundings.process))
+        company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher, gate)
+        drive = Drive(standing, log, began, choice, self._means, company, is_stepping, opening=opening or Opening())
+        return await self._driven(drive)
+
+    async def resume(
+        self,
+        run: str,
+        tools: Tools,
+        approver: Approver | None = None,
+        *,
+        hooks: Hooks | None = None,
+        heard: Heard | None = None,
+        noted: Telling | None = None,
+        is_stepping: bool = False,
+        begun: Callable[[], None] | None = None,
+        told: FactTelling | None = None,
+        watcher: Watcher | None = None,
+    ) -> Ended:
+        """Take a run up where its last process left it. No tool that has an outcome runs again, and one that was
+        running is asked about. `begun` hears once nothing keeps it from going on."""
+        known = await self._past.told(run)
+        state = "running" if run in self._drives else self._past.state(known)
+        if state != "interrupted":
+            raise _not_left(run, state)
+        began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, told)
+        log.told = known
+        choice = self._choice(began)
+        await log.note(RunTaken(self.surroundings.process))
+        company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher)
+        before = max(getattr(each.fact, "elapsed", 0.0) for each in known)
+        drive = Drive(standing, log, began, choice, self._means, company, is_stepping, before)
+        return await self._driven(drive, begun)
+
+    async def _driven(self, drive: Drive, begun: Callable[[], None] | None = None) -> Ended:
+        run = drive.log.run
+        drive.changed = lambda: self._changed(run)
+        self._drives[run] = drive
+        self._changed(run)
+        if begun is not None:
+            begun()
+        task = asyncio.current_task()
+        assert task is not None  # whoever awaits this has one
+        self._tasks.add(task)
+        try:
+            return await drive.through()
+        finally:
+            self._tasks.discard(task)
+            del self._drives[run]
+            self._announce(run, len(drive.log.told), self._past.state(drive.log.told))
+
+    async def leave_all(self) -> None:
+        """Let go of every run as it stands, because the process ends: what runs is cut off, and can be taken up."""
+        tasks = list(self._tasks)
+        for drive in self._drives.values():
+            drive.cancel_because("shutdown")
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def stop(self, run: str, *, now: bool) -> None:
+        """End a run that is driven here, once what is under way has ended, or at once."""
+        self._drive(run).brake.pull(now=now)
+
+    def leave(self, run: str, *, now: bool = False, reason: CancelReason = "user") -> None:
+        """Leave a run that is driven here so that it can be taken up again: once what is under way has ended, or at
+        once."""
+        drive = self._drive(run)
+        drive.cancel_because(reason)
+        drive.brake.leave(now=now)
+
+    def cancel_because(self, run: str, reason: CancelReason) -> None:
+        """Whoever drives this run is about to cancel it, for this reason."""
+        self._drive(run).cancel_because(reason)
+
+    def step(self, run: str, *, is_on: bool) -> None:
+        """Hold each request of a run from now on, or none any more."""
+        self._drive(run).is_stepping = is_on
+        self._changed(run)
+
+    # --- looking ---
+
+    async def shown(self, run: str) -> RunShown:
+        """All of a run."""
+        drive = self._drives.get(run)
+        if drive is None:
+            return await self._past.shown(run)
+        is_page = drive.company.approver is self.questions
+        looked = Looked(
+            _state(drive),
+            drive.waits_for,
+            self.questions.undecided(run) if is_page and drive.waits_for else None,
+            drive.held,
+            drive.progress,
+            drive.is_stepping,
+            drive.paused,
+        )
+        return shown(run, drive.log.told, drive.standing, looked)
+
+    def rounds(self, run: str) -> tuple[Round, ...]:
+        """The rounds that are over of a run that is driven here."""
+        return self._drive(run).standing.run.rounds
+
+    def so_far(self, run: str) -> tuple[Round, ...]:
+        """The rounds of a run that is driven here, with the one that is not over."""
+        drive = self._drive(run)
+        return so_far(drive.log.told, drive.standing)
+
+    async def left(self, run: str) -> tuple[tuple[Round, ...], Ended | None]:
+        """The rounds of a run that nobody drives, and how it ended, if it has."""
+        told = await self._past.told(run)
+        standing = stand([each.fact for each in told])
+        return so_far(told, standing), standing.ended
+
+    async def listed(self, limit: int) -> list[RunBrief]:
+        """The newest runs."""
+        return await self._past.listed(limit, self._state)
+
+    async def began(self, run: str) -> RunBegan:
+        """How a run began."""
+        return beginning(await self._past.told(run))
+
+    # --- parts ---
+
+    @property
+    def _means(self) -> Means:
+        return Means(self.engine, self.surroundings.make_id, self.surroundings.store)
+
+    def _log(self, run: str, tell: FactTelling | None) -> RunLog:
+        clock, secrets = self.engine.clock, self.engine.relay.secrets
+        return RunLog(
+            self.logbook,
+            run,
+            now=clock.now,
+            secrets=secrets,
+            changed=lambda: self._changed(run),
+            tell=tell,
+            observer=self.engine.relay.observer,
+        )
+
+    def _choice(self, began: RunBegan) -> Choice:
+        """Where the requests of a run went and how, with the provider as it is configured now."""
+        name, model, catalog = began.provider, began.request.model, self.surroundings.catalog
+        provider = catalog.providers.get(name)
+        if provider is None or provider.dialect != began.plan.dialect:
+            message = f"the provider {quoted(name)} of this run is not configured as it was"
+            hint = f"Add it to sightline.toml; it speaks {began.plan.dialect}."
+            raise Fault(Code.CONFIG, message, hint=hint)
+        facts, family = facts_of(catalog, name, model), family_of(catalog, name, model)
+        return Choice(name, provider, model, facts, family, began.route)
+
+    def _drive(self, run: str) -> Drive:
+        drive = self._drives.get(run)
+        if drive is None:
+            hint = "GET /api/runs/{id} tells how it stands; a run of another process is stopped there."
+            raise Fault(Code.USAGE, f"the run {run!r} is not under way here", hint=hint, status=409)
+        return drive
+
+    def _state(self, run: str) -> State | None:
+        drive = self._drives.get(run)
+        return None if drive is None else _state(drive)
+
+    def _changed(self, run: str) -> None:
+        drive = self._drives.get(run)
+        if drive is not None:
+            self._announce(run, len(drive.log.told), _state(drive))
+
+    def _announce(self, run: str, version: int, state: State) -> None:
+        hub = self.surroundings.hub
+        if hub is not None:
+            hub.announce(EVENT, {"run": run, "version": version, "state": state})
+
+
+def _completed(plan: Plan, choice: Choice, tools: Tools, *, is_hooked: bool) -> Plan:
+    return msgspec.structs.replace(
+        plan,
+        dialect=choice.dialect,
+        toolbox=plan.toolbox if plan.toolbox.definitions else Toolbox(tools.definitions),
+        prices=plan.prices or choice.facts.prices,
+        is_hooked=is_hooked,
+    )
+
+
+def _state(drive: Drive) -> State:
+    return "waiting" if drive.waits_for is not None or drive.held else "running"
+
+
+def _not_left(run: str, state: State) -> Fault:
+    if state == "ended":
+        return Fault(Code.USAGE, f"the run {run} has ended", hint="Begin another.", status=409)
+    hint = "Only a run whose process has ended can be taken up."
+    return Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
+
+
+def _unheard(_event: StreamEvent) -> None:
+    """The record holds what was said."""

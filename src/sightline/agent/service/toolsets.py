@@ -1,0 +1,40 @@
+"""The configured tools, opened when somebody first wants them and kept open for everybody after."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from sightline.agent.tools.opening import Opened
+from sightline.errors import Code, Fault
+
+Opening: TypeAlias = Callable[[Sequence[str]], Awaitable[Opened]]
+"""Opens the toolsets of these names."""
+
+
+class Toolsets:
+    """`names` are those of the configuration: nobody who uses them can name a file or a command."""
+
+    def __init__(self, names: Sequence[str], opening: Opening) -> None:
+        self.names = tuple(names)
+        self._opening = opening
+        self._open: dict[tuple[str, ...], Opened] = {}
+        self._lock = asyncio.Lock()
+
+    async def opened(self, wanted: Sequence[str]) -> Opened:
+        """The tools of these toolsets together; one that cannot be opened is tried again the next time."""
+        unknown = sorted(set(wanted) - set(self.names))
+        if unknown:
+            known = f"Configured are: {', '.join(self.names)}." if self.names else "Configure them as [tools.NAME]."
+            raise Fault(Code.CONFIG, f"there are no tools named {', '.join(unknown)}", hint=known)
+        key = tuple(sorted(set(wanted)))
+        async with self._lock:
+            if key not in self._open:
+                self._open[key] = await self._opening(key)
+            return self._open[key]
+
+    async def close(self) -> None:
+        """End everything that was started for them."""
+        async with self._lock:
+            while self._open:
+                _, tools = self._open.popitem()
+                await tools.close()

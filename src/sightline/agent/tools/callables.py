@@ -1,0 +1,117 @@
+"""Functions of the program that uses Sightline as a library, called where they are.
+
+An async function is awaited and can be cancelled. Any other runs in a thread, which nobody can end: when it takes too
+long or is cancelled, nobody waits for it any more, and it ends with the program at the latest. A tool that may hang
+belongs into a file of its own.
+"""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.signature import definition_of
+from sightline.agent.core.steps import Call
+from sightline.agent.core.tool import Definition
+from sightline.agent.tools.calling import typed
+from sightline.agent.tools.outcomes import failure_of, outcome_of
+from sightline.agent.tools.python_file import TIMEOUT
+from sightline.agent.tools.tools import Progress, unknown
+from sightline.errors import Code, Fault
+
+
+class Callables:
+    """The functions as tools. Those in `parallel` may run beside others."""
+
+    def __init__(
+        self,
+        functions: Sequence[Callable[..., object]],
+        *,
+        timeout: float = TIMEOUT,
+        parallel: Sequence[Callable[..., object]] = (),
+    ) -> None:
+        self._timeout = timeout
+        self._functions: dict[str, Callable[..., object]] = {}
+        definitions = []
+        for function in functions:
+            definition = definition_of(function, is_parallel=function in parallel)
+            if definition.name in self._functions:
+                raise Fault(Code.CONFIG, f"two tools are named {definition.name!r}", hint="Rename one of them.")
+            self._functions[definition.name] = function
+            definitions.append(definition)
+        self._definitions = tuple(definitions)
+
+    def __str__(self) -> str:
+        return "the functions of this program"
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """The functions, in the order in which they were given."""
+        return self._definitions
+
+    async def use(self, call: Call, progress: Progress) -> Outcome:
+        """Call one of them."""
+        function = self._functions.get(call.name)
+        if function is None:
+            return unknown(call.name, self._definitions)
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                return outcome_of(await called(partial(function, **typed(function, call.arguments))))
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model is told
+            if limit.expired():
+                return said(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
+            file = _file(function)
+            return failure_of(error, file, Path(file).name)
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+
+async def called(function: Callable[[], object]) -> object:
+    """The value of a function of either kind; one that is not async does not hold up anybody."""
+    target = function.func if isinstance(function, partial) else function
+    if inspect.iscoroutinefunction(target):
+        return await function()  # type: ignore[misc]
+    value = await _in_thread(function)
+    return await value if inspect.isawaitable(value) else value
+
+
+async def _in_thread(function: Callable[[], object]) -> object:
+    """Like asyncio.to_thread, in a thread for which the end of the program does not wait."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: object, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        value: object = None
+        problem: Exception | None = None
+        try:
+            value = context.run(function)
+        except StopIteration as error:  # which no future can hold
+            problem = RuntimeError(f"StopIteration: {error}")
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - told where it is awaited
+            problem = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, value, problem)
+
+    Thread(target=work, name="tool", daemon=True).start()
+    return await future
+
+
+def _file(function: Callable[..., object]) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code.co_filename if code else ""

@@ -1,0 +1,250 @@
+"""One connection to a server, from its greeting to its end: its list, kept up to date, and its answers.
+
+A connection is driven by one task, as the SDK wants it, and asked by many.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from importlib.metadata import version
+
+import anyio
+from mcp import MCPError
+from mcp.client.session import ClientSession, IncomingMessage
+from mcp.client.subscriptions import listen
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    Implementation,
+    InputRequiredResult,
+    PaginatedRequestParams,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.tools.mcp.bounds import Bounds
+from sightline.agent.tools.mcp.config import Command, Spec
+from sightline.agent.tools.mcp.content import outcome
+from sightline.agent.tools.mcp.expansion import masked
+from sightline.agent.tools.mcp.link import Link
+from sightline.agent.tools.mcp.listing import Listing
+from sightline.agent.tools.mcp.network import Network
+from sightline.agent.tools.mcp.pipes import piped
+from sightline.agent.tools.mcp.reporting import Reporting
+from sightline.agent.tools.mcp.service import served
+from sightline.agent.tools.mcp.sieve import Sieve, SievedRead, SievedWrite
+from sightline.agent.tools.mcp.sifting import Sifting
+from sightline.agent.tools.tools import Progress
+from sightline.errors import Code, Fault
+from sightline.model.json import JsonObject
+
+TROUBLE = (MCPError, ValueError, RuntimeError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError)
+"""What the SDK raises for what a server does; a message of another shape is a ValueError."""
+
+_LONGEST_WORDS = 2000
+
+# The SDK logs what servers do wrong, with tracebacks; what of it matters is told as outcomes and notes.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+    logging.getLogger(_name).propagate = False
+
+
+class Connection:
+    """A server that is being spoken to. `run` is its task; `ready` is set when its tools are known."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        bounds: Bounds,
+        environment: Mapping[str, str],
+        network: Network,
+        changed: Callable[[Listing], None],
+    ) -> None:
+        self.ready = asyncio.Event()
+        self._spec, self._bounds, self._environment, self._changed = spec, bounds, environment, changed
+        self._network = network
+        self._listing = Listing(bounds)
+        self._stale = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._link: Link | None = None
+        self._session: ClientSession | None = None
+        self.why: Fault | None = None
+        self.words = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the other side is gone."""
+        return self._link is not None and self._link.ended.is_set()
+
+    def close(self) -> None:
+        """Let the task come to its end."""
+        self._closing.set()
+
+    async def run(self) -> None:
+        """Greet the server, learn its tools, and be there until one side has had enough."""
+        async with self._reached() as link:
+            self._link = link
+            try:
+                await self._speak(link)
+            finally:
+                # Before the way to it is closed: how a process ends afterwards is our doing.
+                self.why, self.words = link.why(), link.words()
+
+    async def ask(self, tool: str, arguments: JsonObject, progress: Progress) -> Outcome:
+        """Call a tool. To be cancelled is told to the server, which is not waited for."""
+        assert self._session is not None
+        report = Reporting(progress)
+        try:
+            result = await self._session.call_tool(
+                tool, arguments, progress_callback=report.heard, allow_input_required=True
+            )
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                return self._broken_off(error)
+            # The SDK tells at length what it could not read; the first line says it.
+            words = error.message.partition("\n")[0] if error.code == PARSE_ERROR else error.message
+            return self._failed(f"answered with an error: {words}")
+        except TROUBLE as error:
+            return self._failed(f"gave an answer that is not as MCP wants it: {str(error).partition(chr(10))[0]}")
+        finally:
+            report.end()
+        if isinstance(result, InputRequiredResult):
+            wanted = ", ".join(sorted({each.method for each in (result.input_requests or {}).values()}))
+            return self._failed(
+                f"asks for more before it answers, which is refused here: {wanted or 'to be asked again'}"
+            )
+        return outcome(result, self._spec.secret)
+
+    async def _speak(self, link: Link) -> None:
+        sieve = Sieve(self._bounds.questions)
+        dispatcher = Sifting(SievedRead(link.read, sieve), SievedWrite(link.write, sieve), self._sift)
+        us = Implementation(name="sightline", version=version("sightline"))
+        async with ClientSession(dispatcher=dispatcher, message_handler=self._heard, client_info=us) as session:
+            with anyio.fail_after(self._bounds.start_s):
+                await _greet(session)
+                await self._list(session)
+            self._session = session
+            self.ready.set()
+            await self._tend(session, link)
+
+    # --- the list -------------------------------------------------------------------------------------
+
+    def _sift(self, answer: JsonObject) -> JsonObject:
+        return self._listing.sifted(answer)
+
+    async def _list(self, session: ClientSession) -> None:
+        self._stale.clear()
+        listing = self._listing = Listing(self._bounds)
+        cursor: str | None = None
+        seen: set[str] = set()
+        for _ in range(self._bounds.pages):
+            params = PaginatedRequestParams(cursor=cursor) if cursor else None
+            page = await session.list_tools(params=params)
+            listing.add(page.tools)
+            cursor = page.next_cursor
+            if not cursor or cursor in seen or listing.is_full:
+                break
+            seen.add(cursor)
+        if cursor and not listing.is_full:
+            listing.note("its list of tools has no end, and the rest of it is left out")
+        self._changed(listing)
+
+    async def _heard(self, message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._stale.set()
+
+    async def _tend(self, session: ClientSession, link: Link) -> None:
+        """Read the list again whenever it has changed, not too often, until one side ends the connection."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._refresh, session)
+            if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                group.start_soon(self._listen, session)
+            await _first(self._closing, link.ended)
+            group.cancel_scope.cancel()
+
+    async def _refresh(self, session: ClientSession) -> None:
+        while True:
+            await self._stale.wait()
+            try:
+                with anyio.fail_after(self._bounds.list_s):
+                    await self._list(session)
+            except TROUBLE as error:
+                self._listing.note(f"its list of tools has changed and cannot be read: {self._hidden(str(error))}")
+            await anyio.sleep(self._bounds.spacing_s)
+
+    async def _listen(self, session: ClientSession) -> None:
+        """Newer servers tell of changes only when they are asked to; the events also come to `_heard`."""
+        try:
+            async with listen(session, tools_list_changed=True) as events:
+                async for _ in events:
+                    self._stale.set()
+        except TROUBLE as error:
+            self._listing.note(f"it does not tell when its tools change: {self._hidden(str(error))}")
+
+    # --- failures -------------------------------------------------------------------------------------
+
+    def _reached(self) -> AbstractAsyncContextManager[Link]:
+        reached = self._spec.reached
+        if isinstance(reached, Command):
+            return piped(reached, self._bounds, self._environment)
+        return served(reached, self._bounds, self._network)
+
+    def _failed(self, what: str) -> Outcome:
+        return said(f"The MCP server {self._spec.name!r} {self._hidden(what)}", is_error=True)
+
+    def _broken_off(self, error: MCPError) -> Outcome:
+        fault = self._link.why() if self._link is not None else None
+        words = f"it {fault.message}" if fault else error.message
+        what = f"broke off while it worked: {words}"
+        again = ". The next call starts it anew; what it had in memory is gone." if self.has_ended else ""
+        return self._failed(f"{what}{again}")
+
+    def _hidden(self, text: str) -> str:
+        return masked(text[:_LONGEST_WORDS], self._spec.hidden)
+
+
+async def _greet(session: ClientSession) -> None:
+    """Agree on a version: the handshake that all servers but the newest know, and what these know in its place."""
+    try:
+        await session.initialize()
+    except MCPError as error:
+        if error.code == CONNECTION_CLOSED:
+            raise
+        try:
+            await session.discover()
+        except TROUBLE:
+            raise error from None  # what was said to the greeting tells more than what was said to a second try
+
+
+async def _first(*events: asyncio.Event) -> None:
+    async with anyio.create_task_group() as group:
+        for event in events:
+            group.start_soon(_then, event, group.cancel_scope)
+
+
+async def _then(event: asyncio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for each in error.exceptions for leaf in _leaves(each)]
+
+
+def told(error: BaseException) -> Fault:
+    """A connection's failure as a fault."""
+    leaves = sorted(_leaves(error), key=lambda leaf: not isinstance(leaf, Fault | MCPError | TimeoutError))
+    match error := leaves[0]:
+        case Fault():
+            return error
+        case TimeoutError():
+            return Fault(Code.TIMEOUT_IDLE, "does not answer in time", hint="Run it by hand to see what it does.")
+        case MCPError():
+            return Fault(Code.UPSTREAM_PROTOCOL, f"refuses to begin: {error.message}", hint="See its documentation.")
+        case _:
+            words = f"{type(error).__name__}: {error}"
+            return Fault(Code.UPSTREAM_PROTOCOL, f"is not understood: {words}", hint="Is it an MCP server?")

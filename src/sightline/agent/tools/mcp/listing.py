@@ -1,0 +1,137 @@
+"""A server's list of tools: what of it can be used, as tools of ours, and notes about the rest.
+
+The list is sifted before the SDK reads it, because one tool that is none would cost all the others.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from mcp_types import Tool
+
+from sightline.agent.core.output import cut
+from sightline.agent.core.tool import Definition, definition_problems
+from sightline.agent.tools.mcp.bounds import Bounds
+from sightline.agent.tools.mcp.patterns import checked, has_unusable_names
+from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import encode
+
+_MOST_NOTES = 10
+_LONGEST_NAME = 200
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One tool as its server has it."""
+
+    name: str
+    description: str
+    schema: JsonObject
+    is_parallel: bool
+
+    def called(self, name: str) -> Definition:
+        """The tool under the name that it has in a request."""
+        return Definition(name=name, description=self.description, schema=self.schema, is_parallel=self.is_parallel)
+
+
+class Listing:
+    """What one reading of the list came to."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.tools: dict[str, Listed] = {}
+        self.is_full = False
+        self._bounds = bounds
+        self._notes: list[str] = []
+        self._left_out = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, and why: not more than a person reads."""
+        more = self._left_out - len(self._notes)
+        return (*self._notes, f"{more} more such notes") if more else tuple(self._notes)
+
+    def sifted(self, answer: JsonObject) -> JsonObject:
+        """A page of the list with nothing in it that cannot be used."""
+        entries = answer.get("tools")
+        if not isinstance(entries, list):
+            self.note("its list of tools is none")
+            entries = []
+        cursor = answer.get("nextCursor")
+        kept: list[Json] = []
+        room = self._bounds.tools - len(self.tools)
+        if len(entries) > room:
+            self.is_full = True
+            self.note(f"{self._bounds.tools} of its tools are the most that are taken, and the rest is left out")
+        for entry in entries[:room]:
+            problem = self._problem(entry)
+            if problem:
+                self.note(f"its tool {_shown(entry)} is left out: {problem}")
+            else:
+                kept.append(self._clean(cast(JsonObject, entry)))
+        others = {key: value for key, value in answer.items() if key not in ("tools", "nextCursor")}
+        return {**others, "tools": kept, **({"nextCursor": cursor} if isinstance(cursor, str) and cursor else {})}
+
+    def add(self, tools: list[Tool]) -> None:
+        """Take in a page that the SDK has read."""
+        for tool in tools:
+            if tool.name in self.tools:
+                self.note(f"its tool {tool.name[:_SHOWN]!r} is listed twice; the first one counts")
+            else:
+                hint = tool.annotations is not None and tool.annotations.read_only_hint is True
+                description = cut((tool.description or tool.title or "").strip(), self._bounds.description)
+                self.tools[tool.name] = Listed(tool.name, description, dict(tool.input_schema), hint)
+
+    def note(self, text: str) -> None:
+        """Remember that something is missing."""
+        self._left_out += 1
+        if len(self._notes) < _MOST_NOTES:
+            self._notes.append(text)
+
+    def _problem(self, entry: Json) -> str:
+        if not isinstance(entry, dict):
+            return "it is no object"
+        name, schema = entry.get("name"), entry.get("inputSchema")
+        if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
+            return "it has no name that can be used"
+        if not isinstance(schema, dict):
+            return "what it calls its schema is none"
+        execution = entry.get("execution")
+        if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+            return "it can only be run as a task, which is not supported"
+        if _is_deeper(schema, self._bounds.levels):
+            return "its schema is nested too deep"
+        size = len(encode(schema))
+        if size > self._bounds.schema:
+            return f"its schema is {size} bytes long, and {self._bounds.schema} are the most"
+        if has_unusable_names(schema):
+            return "a pattern in its schema cannot be read or could take for ever"
+        problems = definition_problems(Definition(name="its schema", schema=cast(JsonObject, checked(schema)[0])))
+        return problems[0][:_LONGEST_NAME] if problems else ""
+
+    def _clean(self, entry: JsonObject) -> JsonObject:
+        """What is used of a tool. The schema of its answers is not: an answer is shown to the model as it is."""
+        schema, aside = checked(entry["inputSchema"])
+        if aside:
+            self.note(f"a pattern of its tool {_shown(entry)} cannot be read or could take for ever: it is not checked")
+        tool: JsonObject = {"name": entry["name"], "inputSchema": {"type": "object", **cast(JsonObject, schema)}}
+        for key in ("title", "description"):
+            if isinstance(entry.get(key), str):
+                tool[key] = entry[key]
+        annotations = entry.get("annotations")
+        if isinstance(annotations, dict) and annotations.get("readOnlyHint") is True:
+            tool["annotations"] = {"readOnlyHint": True}
+        return tool
+
+
+def _is_deeper(value: Json, levels: int) -> bool:
+    """Whether a value has more levels than that, found out without climbing down all of them."""
+    inner: list[Json] = [value]
+    for _ in range(levels):
+        nested = [each for each in inner if isinstance(each, dict | list)]
+        inner = [each for one in nested for each in (one.values() if isinstance(one, dict) else one)]
+    return any(isinstance(each, dict | list) for each in inner)
+
+
+def _shown(entry: Json) -> str:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return repr(name[:_SHOWN]) if isinstance(name, str) else "without a name"

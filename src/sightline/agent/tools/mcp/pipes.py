@@ -1,0 +1,206 @@
+"""A server that is a process of ours, spoken to over its pipes, a line to a message.
+
+The SDK's own transport is not used: it keeps lines of any length, shows a server's complaints on our terminal, takes
+our environment, and leaves a server's children behind when the server itself goes.
+"""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
+
+from sightline.agent.tools.capture import Capture
+from sightline.agent.tools.child import Child, started
+from sightline.agent.tools.environment import minimal
+from sightline.agent.tools.mcp.bounds import MEGABYTE, Bounds
+from sightline.agent.tools.mcp.config import Command
+from sightline.agent.tools.mcp.lines import Lines, Overlong
+from sightline.agent.tools.mcp.link import Link
+from sightline.errors import Code, Fault
+from sightline.wire.jsontext import decode
+
+_COMPLAINTS = 4096
+_LONGEST_WORDS = 200
+_AHEAD = 64
+"""Lines that are waiting when the server is told to wait."""
+
+_ID = rb'"id"\s*:\s*(\d{1,15})\s*'
+_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"[,}]")
+_ID_LAST = re.compile(rb"," + rb"\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+
+
+class Pipes:
+    """The server's process as this side hears it."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.child: Child | None = None
+        self.is_over = False
+        self._bounds = bounds
+        self._lines = Lines(bounds.message)
+        self._waiting: deque[bytes | Overlong] = deque()
+        self._more = asyncio.Event()
+        self._complaints = Capture(0, _COMPLAINTS)
+        self._stray = ""
+        self._trouble = ""
+
+    def heard(self, fd: int, data: bytes) -> None:
+        """What the process wrote."""
+        if fd == 2:
+            self._complaints.add(data)
+            return
+        self._waiting.extend(self._lines.feed(data))
+        if len(self._waiting) > _AHEAD and self.child is not None:
+            self.child.listen(is_wanted=False)
+        self._more.set()
+
+    def over(self) -> None:
+        """Nothing more will be heard."""
+        self.is_over = True
+        self._more.set()
+
+    async def deliver(self, out: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        """Hand on what is heard until nothing more can come."""
+        async with out:
+            with suppress(anyio.BrokenResourceError):  # nobody takes it any more
+                await self._deliver(out)
+
+    async def _deliver(self, out: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        while not (self.is_over and not self._waiting):
+            while self._waiting:
+                message = self._message(self._waiting.popleft())
+                if message is not None:
+                    await out.send(message)
+                else:
+                    await anyio.lowlevel.checkpoint()  # a flood of nothing must not keep everybody else waiting
+            if self.child is not None and not self.is_over:
+                self.child.listen(is_wanted=True)
+                await self._more.wait()
+                self._more.clear()
+
+    async def say(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Say our messages to it; one that does not read what it is told is ended."""
+        assert self.child is not None
+        async with messages:
+            async for each in messages:
+                text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                self.child.write(text.encode(errors="replace") + b"\n")
+                if self.child.unread > self._bounds.message:
+                    self._trouble = "it does not read what it is told"
+                    self.child.kill()
+
+    def fault(self) -> Fault | None:
+        """What is known of its end."""
+        assert self.child is not None
+        if self._trouble:
+            hint = "Ask its tools for less, or leave the server out."
+            return Fault(Code.UPSTREAM_PROTOCOL, f"was ended, because {self._trouble}", hint=hint)
+        if self.child.is_alive:
+            return None
+        code = self.child.exit_code or 0
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return Fault(Code.UPSTREAM_ERROR, f"ended with {how}", hint="Run its command by hand to see why.")
+
+    def words(self) -> str:
+        """The last line of its standard error, or else what it wrote where only messages may stand."""
+        lines = [line.strip() for line in self._complaints.text.splitlines()]
+        complaint = next((line for line in reversed(lines) if line), "")
+        return complaint[:_LONGEST_WORDS] or self._stray
+
+    def _message(self, line: bytes | Overlong) -> SessionMessage | None:
+        if isinstance(line, Overlong):
+            return self._too_long(line)
+        try:
+            return SessionMessage(_parsed(line))
+        except (ValueError, Fault):
+            self._stray = self._stray or line[:_LONGEST_WORDS].decode(errors="replace").strip()
+            found = _ID_FIRST.match(line) if b'"result"' in line else None
+            return _error(found, "the answer cannot be read") if found else None
+
+    def _too_long(self, line: Overlong) -> SessionMessage | None:
+        """The answer to a call that was answered with too much; without knowing which call, the server is ended."""
+        found = _ID_FIRST.match(line.head) or _ID_LAST.search(line.tail)
+        most = self._bounds.message // MEGABYTE
+        if found is None:
+            self._trouble = f"it wrote a message of {line.size / MEGABYTE:.0f} MB, and {most} MB are the most"
+            assert self.child is not None
+            self.child.kill()
+            return None
+        text = f"the answer is {line.size / MEGABYTE:.0f} MB long, and {most} MB are the most; ask for less"
+        return _error(found, text)
+
+
+def _parsed(line: bytes) -> JSONRPCMessage:
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        # One tool whose schema is nested deeper than the SDK reads must not cost the whole list.
+        return jsonrpc_message_adapter.validate_python(decode(line), by_name=False)
+
+
+def _error(found: re.Match[bytes], text: str) -> SessionMessage:
+    error = ErrorData(code=INTERNAL_ERROR, message=text)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
+
+
+@asynccontextmanager
+async def piped(command: Command, bounds: Bounds, environment: Mapping[str, str]) -> AsyncIterator[Link]:
+    """The server, running; it and all that it started are gone when this is left."""
+    pipes = Pipes(bounds)
+    child = pipes.child = await _started(command, pipes, environment)
+    into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, out = anyio.create_memory_object_stream[SessionMessage](0)
+    link = Link(read, write, pipes.fault, pipes.words)
+
+    async def watch() -> None:
+        await child.finished()
+        pipes.over()
+        link.ended.set()
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            group.start_soon(pipes.deliver, into)
+            group.start_soon(pipes.say, out)
+            try:
+                yield link
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _left(child, bounds.close_s)
+                group.cancel_scope.cancel()
+    finally:
+        child.kill()
+        for stream in (into, read, write, out):
+            stream.close()
+
+
+async def _started(command: Command, pipes: Pipes, environment: Mapping[str, str]) -> Child:
+    own = {**minimal(environment), **command.environment}
+    try:
+        return await started(command.words, pipes.heard, folder=command.folder, environment=own)
+    except FileNotFoundError as error:
+        if not command.folder.is_dir():
+            hint = "Correct `cwd` in its configuration."
+            raise Fault(Code.CONFIG, "has a `cwd` that is no folder", hint=hint) from error
+        hint = "Install it, or name it with its full path. PATH is handed on as it is here."
+        raise Fault(Code.CONFIG, "has a `command` that is not found", hint=hint) from error
+    except OSError as error:
+        hint = "Correct `command`, `args` and `cwd` in its configuration."
+        raise Fault(Code.CONFIG, f"cannot be started: {error.strerror}", hint=hint) from error
+
+
+async def _left(child: Child, seconds: float) -> None:
+    """Let it leave on its own when it reads the end of its input, then end what is left of it."""
+    child.close_input()
+    try:
+        async with asyncio.timeout(seconds):
+            await child.exited.wait()
+    except TimeoutError:
+        pass
+    finally:
+        await child.end()

@@ -1,0 +1,197 @@
+"""Opening tools: those of the configuration by their names, and those that a command line names by their files."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from sightline.agent.core.approval import Rule
+from sightline.agent.core.output import Outcome
+from sightline.agent.core.steps import Call
+from sightline.agent.core.tool import Definition
+from sightline.agent.tools.environment import without
+from sightline.agent.tools.hook import Hook, hooks_in
+from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.mcp.network import Network
+from sightline.agent.tools.mcp.opening import opened as opened_servers
+from sightline.agent.tools.python_file import PythonFile
+from sightline.agent.tools.tools import Progress, Tools, together
+from sightline.errors import Code, Fault
+from sightline.settings import Toolset
+
+_LONGEST_FILE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where tools are opened: `base` is what paths are relative to, `folder` where tools and hooks run.
+
+    `secrets` are the names of the variables that providers' keys are in; no tool and no hook gets them. `network` is
+    how servers elsewhere are reached.
+    """
+
+    base: Path
+    folder: Path
+    environment: Mapping[str, str]
+    secrets: Collection[str] = ()
+    network: Network | None = None
+
+    @property
+    def passed_on(self) -> dict[str, str]:
+        """The environment of what a person has written."""
+        return without(self.environment, self.secrets)
+
+    def path(self, text: str) -> Path:
+        """A path as it was written."""
+        if text == "~" or text.startswith("~/"):
+            return Path(self.environment.get("HOME", "~")) / text[2:]
+        return self.base / text
+
+
+class Opened:
+    """Toolsets that are open, as one source of tools.
+
+    `rules` allow the calls that need no asking, `notes` say what is missing and why. The hooks are closed with it.
+    """
+
+    def __init__(self, tools: Tools, sources: Sequence["_Source"], hooks: Hooks | None) -> None:
+        self._tools = tools
+        self._sources = tuple(sources)
+        self.hooks = hooks
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """All tools there are."""
+        return self._tools.definitions
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """One for each tool that is allowed, by its own name: a pattern of one toolset says nothing of another's."""
+        return tuple(rule for source in self._sources for rule in source.rules)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be opened although the rest could."""
+        return tuple(note for source in self._sources for note in source.notes)
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Where each tool comes from, by its name: what kind of place, and its full path."""
+        return {each.name: source.place for source in self._sources for each in source.definitions}
+
+    async def use(self, call: Call, progress: Progress) -> Outcome:
+        """Use one of them."""
+        return await self._tools.use(call, progress)
+
+    async def close(self) -> None:
+        """Close all of them."""
+        if self.hooks is not None:
+            await self.hooks.close()
+        await self._tools.close()
+
+
+async def opened(toolsets: Mapping[str, Toolset], where: Surroundings, hooks: Sequence[str] = ()) -> Opened:
+    """Open toolsets; if one cannot be, those that were opened before it are closed again. `hooks` are further files of
+    them, which are asked after those of the toolsets."""
+    for name, toolset in toolsets.items():
+        toolset.check(name)
+    asking = _hooks([*(toolset.hooks for toolset in toolsets.values()), *hooks], where)
+    async with AsyncExitStack() as stack:
+        sources: list[_Source] = []
+        for name, toolset in toolsets.items():
+            tools = await _tools(toolset, where)
+            stack.push_async_callback(tools.close)
+            sources.append(_Source(name, toolset, tools, _place(toolset, where)))
+        all_of_them = together(sources)
+        stack.pop_all()
+    asked = Hooks(asking, folder=where.folder, environment=where.passed_on) if asking else None
+    return Opened(all_of_them, sources, asked)
+
+
+def named(python: Sequence[str] = (), mcp: Sequence[str] = ()) -> dict[str, Toolset]:
+    """Toolsets for files that a command line names, by the files' own names."""
+    return {file: Toolset(python=file) for file in python} | {file: Toolset(mcp=file) for file in mcp}
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One toolset: its tools, with what its table says of them."""
+
+    name: str
+    toolset: Toolset
+    tools: Tools
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.tools})"
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        return tuple(
+            msgspec.structs.replace(each, is_parallel=each.is_parallel or _fits(each.name, self.toolset.parallel))
+            for each in self.tools.definitions
+        )
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        names = (each.name for each in self.tools.definitions)
+        return tuple(Rule(name, "allow") for name in names if _fits(name, self.toolset.allow))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        notes: tuple[str, ...] = getattr(self.tools, "notes", ())
+        return notes
+
+    async def use(self, call: Call, progress: Progress) -> Outcome:
+        return await self.tools.use(call, progress)
+
+    async def close(self) -> None:
+        await self.tools.close()
+
+
+async def _tools(toolset: Toolset, where: Surroundings) -> Tools:
+    if toolset.python:
+        file = where.path(toolset.python)
+        tools = PythonFile(file, folder=where.folder, environment=where.passed_on, timeout=toolset.timeout_s)
+        await tools.load()
+        return tools
+    if toolset.mcp:
+        file = where.path(toolset.mcp)
+        return await opened_servers(
+            file, environment=where.environment, call_timeout=toolset.timeout_s, network=where.network
+        )
+    # Not before somebody wants it: a system without O_NOFOLLOW cannot even load it.
+    from sightline.agent.tools.builtin.builtin import READING, Builtin
+
+    folder = where.path(toolset.folder)
+    names = toolset.builtin or READING
+    return Builtin(folder, names, environment=where.environment, timeout=toolset.timeout_s)
+
+
+def _place(toolset: Toolset, where: Surroundings) -> str:
+    kind = "python" if toolset.python else "mcp" if toolset.mcp else "folder"
+    return f"{kind} {where.path(toolset.python or toolset.mcp or toolset.folder).resolve()}"
+
+
+def _hooks(files: Sequence[str], where: Surroundings) -> tuple[Hook, ...]:
+    """The hooks of all toolsets; a file that two of them name counts once."""
+    paths = dict.fromkeys(where.path(file) for file in files if file)
+    return tuple(hook for path in paths for hook in hooks_in(_read(path), str(path)))
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with file.open("rb") as opened_file:
+            data = opened_file.read(_LONGEST_FILE + 1)
+    except OSError as error:
+        raise Fault(Code.CONFIG, f"{file}: {error.strerror}", hint="Check the path under `hooks`.") from None
+    if len(data) > _LONGEST_FILE:
+        raise Fault(Code.CONFIG, f"{file}: too long for a file of hooks", hint="Is it another file?")
+    return data
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,105 @@
+"""From what a Python function did to what the model is told: its value, or its exception."""
+
+import base64
+from collections.abc import Callable
+from pathlib import PurePath
+from traceback import walk_tb
+from types import TracebackType
+from typing import TypeAlias, cast
+
+import msgspec
+
+from sightline.agent.core.output import Outcome, ResultPart, said
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Audio, Document, Image, Inline, Text
+from sightline.wire.jsontext import encode
+from sightline.wire.media_type import encoding_of, is_text, sniff
+
+_Picture: TypeAlias = Callable[[], bytes | None]
+_READABLE_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_LONGEST_COMPLAINT = 4000
+
+
+def outcome_of(value: object) -> Outcome:
+    """What a function returned.
+
+    Text is text, an object (a dict, a dataclass, a struct) is structured, nothing is nothing, and any other JSON is its
+    text. Bytes are what they begin like: a picture, a PDF, sound or text. A list that holds bytes is its members, each
+    by itself. A value that is none of this raises TypeError.
+    """
+    if isinstance(value, Outcome):
+        return value
+    if value is None:
+        return Outcome()
+    if isinstance(value, list | tuple) and any(_bytes_of(each) is not None for each in value):
+        return Outcome(tuple(_part(each) for each in value))
+    if isinstance(value, str) or _bytes_of(value) is not None:
+        return Outcome((_part(value),))
+    plain = _plain(value)
+    return Outcome(structured=plain) if isinstance(plain, dict) else said(encode(plain).decode())
+
+
+def failure_of(error: BaseException, file: str, shown: str) -> Outcome:
+    """What a function raised, and where in its own file (`shown` is the name that is told)."""
+    words = str(error) or "it gave no reason"
+    place = _place(error.__traceback__, file)
+    where = f" ({shown}, line {place[0]}, in {place[1]})" if place else ""
+    return said(f"{type(error).__name__}: {words[:_LONGEST_COMPLAINT]}{where}", is_error=True)
+
+
+def last_line(error: BaseException, file: str) -> int:
+    """The last line of this file that the exception came through; 0 if it came through none."""
+    if isinstance(error, SyntaxError) and error.filename == file:
+        return error.lineno or 0
+    place = _place(error.__traceback__, file)
+    return place[0] if place else 0
+
+
+def part_of(data: bytes, name: str = "") -> ResultPart | None:
+    """Bytes as a part that a model can take, None where there is none."""
+    kind = sniff(data, name)
+    inline = Inline(kind, base64.b64encode(data).decode())
+    if kind in _READABLE_IMAGES:
+        return Image(inline)
+    if kind == "application/pdf":
+        return Document(inline, title=name or None)
+    if kind.startswith("audio/"):
+        return Audio(inline)
+    return Text(data.decode(encoding_of(data))) if is_text(kind) or kind == "image/svg+xml" else None
+
+
+def _part(value: object) -> ResultPart:
+    if isinstance(value, str):
+        return Text(value)
+    data = _bytes_of(value)
+    if data is None:
+        plain = _plain(value)
+        return Text(encode(plain).decode())
+    part = part_of(data)
+    if part is None:
+        raise TypeError(f"the tool returned {len(data)} bytes of {sniff(data, '')}, which no model can read")
+    return part
+
+
+def _bytes_of(value: object) -> bytes | None:
+    """The bytes that a value is, or the picture that it draws of itself, as the objects of notebooks do."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    draw = None if isinstance(value, type) else cast("_Picture | None", getattr(value, "_repr_png_", None))
+    return draw() if callable(draw) else None
+
+
+def _plain(value: object) -> Json:
+    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_spelled)
+    return cast("Json | JsonObject", plain)
+
+
+def _spelled(value: object) -> object:
+    if isinstance(value, PurePath | complex | BaseException):
+        return str(value)
+    raise TypeError(f"the tool returned a value that JSON cannot say: {type(value).__name__}")
+
+
+def _place(traceback: TracebackType | None, file: str) -> tuple[int, str] | None:
+    places = [(line, frame.f_code.co_name) for frame, line in walk_tb(traceback) if frame.f_code.co_filename == file]
+    return places[-1] if places else None

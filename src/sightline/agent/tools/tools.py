@@ -1,0 +1,72 @@
+"""What every source of tools can do, and several sources as one."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.steps import Call
+from sightline.agent.core.tool import Definition, Toolbox
+from sightline.errors import Code, Fault
+
+Progress: TypeAlias = Callable[[str], None]
+"""Is told, in words for a person, how far a call is."""
+
+
+class Tools(Protocol):
+    """Tools that can be used. Nothing that a tool does is an exception: it is an outcome with `is_error`."""
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """What there is, for the toolbox of a run."""
+
+    async def use(self, call: Call, progress: Progress) -> Outcome:
+        """Run a call that the loop has accepted. To cancel the task that waits for it ends what runs."""
+
+    async def close(self) -> None:
+        """End everything that was started. It may be called twice."""
+
+
+def together(sources: Sequence[Tools]) -> Tools:
+    """Several sources as one; a name that two of them have is refused."""
+    owners: dict[str, int] = {}
+    for index, source in enumerate(sources):
+        for definition in source.definitions:
+            first = owners.setdefault(definition.name, index)
+            if first != index:
+                raise _twice(definition.name, sources[first], source)
+    return _Together(tuple(sources))
+
+
+def unknown(name: str, definitions: tuple[Definition, ...]) -> Outcome:
+    """The outcome of a call of a tool that is not there, or not any more."""
+    nearest = Toolbox(definitions).nearest(name)
+    instead = f" Tools that can be called: {', '.join(nearest)}." if nearest else ""
+    return said(f"The tool {name!r} does not exist.{instead}", is_error=True)
+
+
+class _Together:
+    """The sources are asked anew each time: what a server offers can change."""
+
+    def __init__(self, sources: tuple[Tools, ...]) -> None:
+        self._sources = sources
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        return tuple(definition for source in self._sources for definition in source.definitions)
+
+    async def use(self, call: Call, progress: Progress) -> Outcome:
+        for source in self._sources:
+            if any(definition.name == call.name for definition in source.definitions):
+                return await source.use(call, progress)
+        return unknown(call.name, self.definitions)
+
+    async def close(self) -> None:
+        async with asyncio.TaskGroup() as group:  # one that takes its time does not keep the others
+            for source in self._sources:
+                group.create_task(source.close())
+
+
+def _twice(name: str, first: Tools, second: Tools) -> Fault:
+    hint = "Rename one of them, or leave one of the two sources out."
+    return Fault(Code.CONFIG, f"two tools are named {name!r}: one in {first}, one in {second}", hint=hint)

@@ -1,0 +1,295 @@
+"""Who answers suites, and who judges: targets of the configuration, of AgentV's file, and every model by its name."""
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from sightline.agent.tools.environment import without
+from sightline.app.configured import Configuration
+from sightline.catalog.choose import choose
+from sightline.catalog.loading import variables_of
+from sightline.catalog.problem import likely
+from sightline.catalog.provider import Provider
+from sightline.errors import Code, Fault
+from sightline.evals.core.facts import EvalBegan
+from sightline.evals.core.place import Problem
+from sightline.evals.core.reading.agentv_targets import FILE, AgentvTargets, read_targets, resolved
+from sightline.evals.core.reading.dotenv import read_variables
+from sightline.evals.core.reading.paths import folder_of, joined
+from sightline.evals.core.statistics.bootstrap import Draw
+from sightline.evals.core.suite import Case, GraderSpec, Suite
+from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
+from sightline.evals.service.purse import check_priced
+from sightline.evals.service.suite_files import SuiteFiles
+from sightline.model.json import Json, JsonObject
+from sightline.settings import EvalTarget
+from sightline.transport.embedded.process import KEY_VARIABLE
+
+USUAL = "default"
+"""The target that is meant where nobody names one, as in AgentV."""
+
+_SEED = 20_091_215
+
+
+def drawing() -> Draw:
+    """Chance for intervals. It is the same each time, so that the same results give the same numbers."""
+    source = random.Random(_SEED)
+    return lambda below, count: source.choices(range(below), k=count)
+
+
+def root_of(file: Path) -> Path:
+    """The folder below which a suite may read: its repository, else the folder here if it is in it, else its own."""
+    path, here = file.resolve(), Path.cwd()
+    for folder in path.parents:
+        if (folder / ".git").exists():
+            return folder
+    return here if here in path.parents else path.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """`usual` are the names of the targets of cases that name none. `loaded` has the providers of all of them, and
+    `odd` is what a person should know of their descriptions. `sure` are the judges that will be asked, and not only
+    may be."""
+
+    loaded: Configuration
+    targets: tuple[TargetSpec, ...]
+    judges: tuple[TargetSpec, ...] = ()
+    usual: tuple[str, ...] = ()
+    odd: tuple[Problem, ...] = ()
+    sure: tuple[TargetSpec, ...] = ()
+
+    def check_prices(self) -> None:
+        """Refuse a judge that a budget cannot count: it would be found out when the answers are paid for."""
+        for spec in self.sure:
+            if spec.kind == "model" and spec.model:
+                check_priced(choose(self.loaded.catalog, spec.model, has_key=self.loaded.has_key))
+
+
+class KnownTargets:
+    """The targets that one suite may name. `loaded` grows by the provider of each that AgentV's file describes."""
+
+    def __init__(self, loaded: Configuration, files: SuiteFiles, suite: str) -> None:
+        self._suite = suite
+        self._agentv = _agentv(files, suite)
+        self._described: dict[str, SuiteTarget] = {}
+        self._odd: dict[Problem, None] = {}
+        if self._agentv.problems:
+            first = self._agentv.problems[0]
+            raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
+        self.loaded = replace(loaded, environment={**_kept(files, self._agentv), **loaded.environment})
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a suite may name: everything but keys."""
+        return without(self.loaded.environment, {*variables_of(self.loaded.catalog), KEY_VARIABLE} - {""})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that have a name of their own."""
+        return tuple(dict.fromkeys((*self.loaded.settings.evals.targets, *self._agentv.nodes, *self._described)))
+
+    def describe(self, suite: Suite) -> None:
+        """Know the targets that a suite describes itself."""
+        self._described = {each.name: each for each in suite.targets}
+
+    def answering(self, suite: Suite, named: Sequence[str], judge: str = "") -> Answering:
+        """Who answers a suite: those who were named, else those that it names, else the usual one."""
+        self.describe(suite)
+        usual = tuple(dict.fromkeys(named)) or suite.execution.targets or (self._usual(),)
+        others = () if named else (name for case in suite.cases for name in case.execution.targets)
+        targets = tuple(self.spec(name) for name in dict.fromkeys((*usual, *others)))
+        told = {spec.name for spec in targets}
+        # A judge that no grader asks for need not be there: files of AgentV name one that stands in another file.
+        their = (spec.judge for spec in targets) if any(_is_judged(case) for case in suite.cases) else ()
+        wanted = (judge, *their, *_judges(suite))
+        judges = tuple(self.spec(name) for name in dict.fromkeys(wanted) if name and name not in told)
+        odd, sure = tuple(self._odd), judges
+        if any(_asks_models(spec.config) for spec in _graders(suite)):
+            judges += tuple(self._askable({*told, *wanted}))
+        return Answering(self.loaded, targets, judges, usual, odd, sure)
+
+    def spec(self, name: str) -> TargetSpec:
+        """The target of this name. A name that is none is a model's; one that is not even that is a fault."""
+        found = self._named(name)
+        if found.file_form is not None:
+            return found
+        return msgspec.structs.replace(found, file_form=self.loaded.settings.evals.file_form)
+
+    def _named(self, name: str) -> TargetSpec:
+        configured = self.loaded.settings.evals.targets.get(name)
+        if configured is not None:
+            return configured_target(name, configured)
+        if name in self._agentv.nodes:
+            return self._of_agentv(name)
+        if name in self._described:
+            return self._of_suite(self._described[name])
+        if name == USUAL:
+            return TargetSpec(name=name)
+        try:
+            choose(self.loaded.catalog, name, has_key=self.loaded.has_key)
+        except Fault as fault:
+            known = ", ".join(self.names)
+            meant = likely(name, self.names) or (f"Targets are: {known}." if known else "")
+            message = f"{name!r} is neither a target nor a model: {fault.message}"
+            raise Fault(Code.USAGE, message, hint=f"{meant} {fault.hint}".strip()) from None
+        return TargetSpec(name=name, model=name)
+
+    def _askable(self, told: set[str]) -> Iterator[TargetSpec]:
+        """All others that can be used as things stand: a command that may ask models names whom it likes."""
+        for name in self.names:
+            if name not in told:
+                with suppress(Fault):
+                    yield self.spec(name)
+
+    def _usual(self) -> str:
+        return self.loaded.settings.evals.target or USUAL
+
+    def _of_agentv(self, name: str) -> TargetSpec:
+        found = resolved(self._agentv, name, self.loaded.environment, self.loaded.catalog)
+        if found.spec is None:
+            first = next(each for each in found.problems if each.severity == "error")
+            raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
+        self._odd |= dict.fromkeys(found.problems)
+        if found.provider is not None:
+            self._add(found.provider_name, found.provider)
+        return _placed(found.spec, self._suite)
+
+    def _of_suite(self, target: SuiteTarget) -> TargetSpec:
+        if not target.has_own_provider:
+            return target.spec(self._named(target.model))
+        choice = choose(self.loaded.catalog, target.model, has_key=self.loaded.has_key)
+        name = own_provider_name(target)
+        self._add(name, target.provider(choice.provider))
+        return target.spec(TargetSpec(name=target.name, model=f"{name}/{choice.model}"))
+
+    def _add(self, name: str, provider: Provider) -> None:
+        catalog = self.loaded.catalog
+        grown = msgspec.structs.replace(catalog, providers={**catalog.providers, name: provider})
+        self.loaded = replace(self.loaded, catalog=grown)
+
+
+def grown_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
+    """The configuration with the providers that AgentV's file describes, beside the suite of a run, of its targets."""
+    known = KnownTargets(loaded, SuiteFiles(root), began.suite.file)
+    known.describe(began.suite)
+    for spec in (*began.targets, *began.judges):
+        if spec.name in known.names:
+            known.spec(spec.name)
+    return known.loaded
+
+
+def own_provider_name(target: SuiteTarget) -> str:
+    """How the provider of a target that a suite describes is called in the catalogue."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', target.name).strip('-')}-provider"
+
+
+def configured_target(name: str, table: EvalTarget) -> TargetSpec:
+    """A target as the configuration describes it."""
+    fields = {field: getattr(table, field) for field in table.__struct_fields__ if field != "cli"}
+    command = table.cli
+    cli = None
+    if command is not None:
+        given = {field: getattr(command, field) for field in command.__struct_fields__ if field != "words"}
+        cli = CommandSpec(**given | {"command": command.words or command.command})
+    spec = TargetSpec(name=name, cli=cli, **fields)
+    spec.check()
+    return spec
+
+
+def _agentv(files: SuiteFiles, suite: str) -> AgentvTargets:
+    found = files.found(FILE, suite)
+    data = None if found is None else files.read(found)
+    return AgentvTargets() if found is None or data is None else read_targets(data, found)
+
+
+def _kept(files: SuiteFiles, targets: AgentvTargets) -> dict[str, str]:
+    """The variables that the file names, from the `.env` beside it and in the folder above; the nearer one counts."""
+    found: dict[str, str] = {}
+    folder = folder_of(targets.file)
+    for place in (joined(folder, "../.env"), joined(folder, ".env")) if targets.file else ():
+        data = files.read(place) if place else None
+        if data is not None:
+            found |= read_variables(data, targets.variables)
+    return found
+
+
+def _placed(spec: TargetSpec, suite: str) -> TargetSpec:
+    """A command of AgentV's, and its check, run in the folder of the suite, or in one that is named from there."""
+    if spec.cli is None:
+        return spec
+
+    def placed(cwd: str) -> str:
+        folder = joined(folder_of(suite), cwd)
+        if folder is None:
+            hint = "Name a folder of the repository."
+            raise Fault(Code.CONFIG, f"the target {spec.name!r} runs in {cwd!r}, outside of it", hint=hint)
+        return folder
+
+    check = spec.cli.healthcheck_cwd
+    cli = msgspec.structs.replace(
+        spec.cli, cwd=placed(spec.cli.cwd), healthcheck_cwd=None if check is None else placed(check)
+    )
+    return msgspec.structs.replace(spec, cli=cli)
+
+
+def _graders(suite: Suite) -> Iterator[GraderSpec]:
+    for case in suite.cases:
+        yield from case.graders
+        for turn in case.turns:
+            yield from turn.graders
+
+
+def _judges(suite: Suite) -> Iterator[str]:
+    """The targets that graders name."""
+    for spec in _graders(suite):
+        yield from _targets_in(spec.config)
+
+
+def _is_judged(case: Case) -> bool:
+    """Whether a judge is asked about it: by a grader, or because there is none that could tell without."""
+    specs = (*case.graders, *(each for turn in case.turns for each in turn.graders))
+    without = any(turn.expected and not turn.graders for turn in case.turns)
+    return without or any(_wants_judge({**spec.config, "type": spec.type}) for spec in specs)
+
+
+def _wants_judge(config: Json) -> bool:
+    if isinstance(config, str):
+        return True  # a sentence that has to hold
+    if not isinstance(config, dict):
+        return False
+    kind = config.get("type")
+    if isinstance(kind, str) and kind.replace("_", "-") in ("llm-grader", "rubrics"):
+        return True
+    return _asks_models(config) or any(_wants_judge(each) for each in _inside(config))
+
+
+def _asks_models(config: Json) -> bool:
+    """Whether it has a command that may ask models: only its target is no name."""
+    if not isinstance(config, dict):
+        return False
+    if isinstance(config.get("target"), dict) or config.get("target") is True:
+        return True
+    return any(_asks_models(each) for each in _inside(config))
+
+
+def _targets_in(config: Json) -> Iterator[str]:
+    """A grader's own, and those of the graders inside it; the arguments of a tool may be called so too."""
+    if not isinstance(config, dict):
+        return
+    target = config.get("target")
+    if isinstance(target, str):
+        yield target
+    for each in _inside(config):
+        yield from _targets_in(each)
+
+
+def _inside(config: JsonObject) -> Iterator[Json]:
+    for key in ("assertions", "assert", "evaluators", "aggregator"):
+        inner = config.get(key)
+        yield from inner if isinstance(inner, list) else [inner]

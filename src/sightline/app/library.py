@@ -1,0 +1,253 @@
+"""Sightline in somebody else's program: a run of the tool loop as one call."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from sightline.agent.core.account import total_usage
+from sightline.agent.core.approval import Policy, Rule
+from sightline.agent.core.limits import Limits, Reached
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.rounds import Ended, Round, Why
+from sightline.agent.service.judging import Approval, Judging, nobody
+from sightline.agent.tools.callables import Callables
+from sightline.agent.tools.hook import Hook
+from sightline.agent.tools.hooks import Hooks
+from sightline.agent.tools.opening import Opened
+from sightline.agent.tools.tools import Tools, together
+from sightline.app.configured import Configuration, configuration
+from sightline.app.running import open_runner, tool_surroundings
+from sightline.app.tooling import open_tools, wanted_tools
+from sightline.catalog.choose import Choice
+from sightline.catalog.compose import Prompt, complete, conversation_of
+from sightline.errors import Code, Fault
+from sightline.exchange.heard import Heard
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.request import Request
+from sightline.model.usage import Usage
+
+SESSION = "library"
+ORIGIN = "library"
+
+ToolSource: TypeAlias = Callable[..., object] | str | Tools
+"""A function, the name of a toolset or of a Python file, or tools that are open already."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run came to. `why` is how it ended: `answered`, or what kept it from that; `reached` is the limit.
+
+    `cost` is in US dollars, None where the prices are not known. `request` holds the whole conversation; with a further
+    message it can be the prompt of another run. `run` is its name on record: `sightline runs` shows it.
+    """
+
+    text: str
+    why: Why
+    rounds: tuple[Round, ...]
+    usage: Usage
+    cost: float | None
+    seconds: float
+    run: str
+    request: Request
+    reached: Reached | None = None
+
+
+def run(
+    prompt: str | Request,
+    *,
+    tools: Sequence[ToolSource] = (),
+    model: str = "",
+    system: str | None = None,
+    instructions: str = "",
+    approve: Approval | None = None,
+    limits: Limits | None = None,
+    hooks: Sequence[Hook] = (),
+    heard: Heard | None = None,
+    max_tokens: int | None = None,
+    timeout: float = 60.0,
+    config: str | None = None,
+    data: str | None = None,
+    apart: bool = False,
+) -> RunResult:
+    """Ask a model that may use tools, and wait for its answer. In a program with an event loop, await `run_async`."""
+    _refuse_running_loop()
+    return asyncio.run(
+        run_async(
+            prompt,
+            tools=tools,
+            model=model,
+            system=system,
+            instructions=instructions,
+            approve=approve,
+            limits=limits,
+            hooks=hooks,
+            heard=heard,
+            max_tokens=max_tokens,
+            timeout=timeout,
+            config=config,
+            data=data,
+            apart=apart,
+        )
+    )
+
+
+async def run_async(
+    prompt: str | Request,
+    *,
+    tools: Sequence[ToolSource] = (),
+    model: str = "",
+    system: str | None = None,
+    instructions: str = "",
+    approve: Approval | None = None,
+    limits: Limits | None = None,
+    hooks: Sequence[Hook] = (),
+    heard: Heard | None = None,
+    max_tokens: int | None = None,
+    timeout: float = 60.0,  # noqa: ASYNC109 - each call of a function has it, and this one none
+    config: str | None = None,
+    data: str | None = None,
+    apart: bool = False,
+) -> RunResult:
+    """Ask a model that may use tools.
+
+    `system` replaces the base instructions of the model's family, and `instructions` follow either; a Request brings
+    its own. `approve` decides about calls that no toolset allows: "yes", or a function of the call. `heard` gets each
+    event of the model's answers. `timeout` is for one call of a function in `tools`. `config`, `data` and `apart` are
+    as on the command line. A provider that fails raises its Fault; a run that ends by a limit does not.
+    """
+    loaded = configuration(config)
+    choice = loaded.choice(model)
+    told = _Told(system, instructions, max_tokens)
+    async with AsyncExitStack() as stack:
+        equipment, rules = await _equipment(tools, loaded, timeout, stack)
+        _refuse_unapproved(equipment, rules, approve)
+        asked = await _hooks(hooks, equipment, loaded, stack)
+        runner = await stack.enter_async_context(open_runner(loaded, data, apart=apart))
+        name = runner.make_id()
+        ended = await runner.run(
+            _whole(prompt, choice) if isinstance(prompt, Request) else _prompt(prompt, choice, loaded, told),
+            choice,
+            Plan(dialect=choice.dialect, policy=Policy(rules), limits=limits or Limits()),
+            together(equipment),
+            Judging(approve or nobody),
+            hooks=asked,
+            session=SESSION,
+            run=name,
+            heard=heard,
+            origin={"kind": ORIGIN},
+        )
+    if ended.why == "failed" and ended.reply is not None and ended.reply.fault is not None:
+        raise ended.reply.fault
+    return result_of(ended, name)
+
+
+def result_of(ended: Ended, run: str) -> RunResult:
+    """What a run came to, for a program."""
+    return RunResult(
+        text=ended.rounds[-1].text if ended.rounds else "",
+        why=ended.why,
+        rounds=ended.rounds,
+        usage=usage_of(ended.rounds),
+        cost=ended.spent.known_cost,
+        seconds=ended.spent.seconds,
+        run=run,
+        request=ended.request,
+        reached=ended.reached,
+    )
+
+
+def usage_of(rounds: Sequence[Round]) -> Usage:
+    """All that a run took; what no reply tells is None."""
+    return total_usage(each.usage for each in rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a program says besides its question."""
+
+    system: str | None
+    instructions: str
+    max_tokens: int | None
+
+
+def _prompt(text: str, choice: Choice, loaded: Configuration, told: _Told) -> Prompt:
+    ask = loaded.settings.ask
+    prompt = Prompt(
+        (Message("user", (Text(text),)),),
+        instructions=told.system if told.system is not None else ask.system or None,
+        user_instructions=told.instructions or ask.instructions,
+        max_tokens=told.max_tokens,
+    )
+    return replace(prompt, conversation=conversation_of(choice.model, prompt))
+
+
+def _whole(request: Request, choice: Choice) -> Request:
+    """A request of the program's own, with what every request of ours says where it is silent."""
+    conversation = conversation_of(choice.model, Prompt(request.messages))
+    return complete(
+        request, provider=choice.provider, facts=choice.facts, dialect=choice.dialect, conversation=conversation
+    )
+
+
+async def _equipment(
+    tools: Sequence[ToolSource],
+    loaded: Configuration,
+    timeout: float,  # noqa: ASYNC109 - handed on
+    stack: AsyncExitStack,
+) -> tuple[list[Tools], tuple[Rule, ...]]:
+    """All tools, and what may run unasked. What was open before stays open behind it."""
+    functions: list[Callable[..., object]] = []
+    names: list[str] = []
+    sources: list[Tools] = []
+    for each in tools:
+        if isinstance(each, str):
+            names.append(each)
+        elif callable(each):
+            functions.append(each)
+        else:
+            sources.append(each)
+    if functions:
+        sources.append(Callables(functions, timeout=timeout))
+    if names:
+        opened = await open_tools(loaded, wanted_tools(loaded, tools=names))
+        stack.push_async_callback(opened.close)
+        sources.append(opened)
+    return sources, tuple(rule for each in sources if isinstance(each, Opened) for rule in each.rules)
+
+
+def _refuse_running_loop() -> None:
+    """A loop cannot wait for itself; notebooks have one that nobody has written."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    hint = "Write `await sightline.run_async(…)` with the same arguments."
+    raise Fault(Code.USAGE, "sightline.run cannot be called where an event loop is running", hint=hint)
+
+
+def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[Rule, ...], approve: Approval | None) -> None:
+    told: object = approve
+    if told not in (None, "yes") and not callable(told):
+        hint = 'Say approve="yes", or give a function that decides.'
+        raise Fault(Code.USAGE, f"approve cannot be {told!r}", hint=hint)
+    allowed = {rule.tool for rule in rules}
+    definitions = (each for source in tools for each in source.definitions if not each.is_remote)
+    asked = [each.name for each in definitions if each.name not in allowed]
+    if asked and approve is None:
+        hint = 'Say approve="yes", give a function that decides, or allow them in the table of their toolset.'
+        raise Fault(Code.USAGE, f"nobody is there to approve calls of {', '.join(asked)}", hint=hint)
+
+
+async def _hooks(
+    hooks: Sequence[Hook], tools: Sequence[Tools], loaded: Configuration, stack: AsyncExitStack
+) -> Hooks | None:
+    configured = [hook for each in tools if isinstance(each, Opened) and each.hooks for hook in each.hooks.all]
+    if not hooks and not configured:
+        return None
+    where = tool_surroundings(loaded)
+    asked = Hooks([*configured, *hooks], folder=where.folder, environment=where.passed_on)
+    stack.push_async_callback(asked.close)
+    return asked

@@ -1,0 +1,276 @@
+"""A Ray cluster as a fleet of hosts. Nothing else imports Ray, and this only once a cluster is named."""
+
+import asyncio
+import importlib
+import importlib.util
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from sightline.app.hosting import HostProcess, introduction
+from sightline.errors import Code, Fault
+from sightline.evals.service.cluster.fleet import LostError
+
+SCHEME = "ray://"
+REACHED_IN = 10.0
+"""Seconds in which somebody must answer at the address."""
+
+CONNECTED_IN = 180.0
+"""Seconds in which a cluster that answers must have let us in; it starts a process for that."""
+
+TRIES = 3
+"""How often it may try: Ray gives that process a fixed time, and a cluster may have much else to do."""
+
+_LEFT_IN = 10.0
+_THREADS = 4
+_MISSING = "No module named 'sightline"
+
+
+@dataclass(frozen=True, slots=True)
+class RayAddress:
+    """Where a cluster is, and how many hosts are wanted of it at most."""
+
+    host: str
+    port: int
+    most: int | None = None
+
+    @property
+    def url(self) -> str:
+        """As Ray wants it."""
+        place = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{SCHEME}{place}:{self.port}"
+
+
+def ray_address(text: str) -> RayAddress:
+    """The cluster that `ray://HOST:PORT`, or `ray://HOST:PORT?hosts=N`, names."""
+    wrong = Fault(Code.USAGE, f"{text!r} is no cluster", hint="Write ray://HOST:PORT, or ray://HOST:PORT?hosts=4.")
+    try:
+        parts = urlsplit(text)
+        port, wanted = (
+            parts.port or 10001,
+            parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)),
+        )
+    except ValueError:
+        raise wrong from None
+    most = wanted.pop("hosts", [])
+    if (
+        parts.scheme != "ray"
+        or not parts.hostname
+        or parts.path.strip("/")
+        or parts.username
+        or wanted
+        or len(most) > 1
+    ):
+        raise wrong
+    if most and not (most[0].isascii() and most[0].isdecimal() and int(most[0]) > 0):
+        raise wrong
+    return RayAddress(parts.hostname, port, int(most[0]) if most else None)
+
+
+class RayFleet:
+    """Hosts as actors of Ray, each with a CPU of the cluster. They end with us, however we end."""
+
+    def __init__(self, address: RayAddress) -> None:
+        self._address = address
+        # Ray answers by threads of its own, but hands calls over only once the cluster has taken them.
+        self._threads: ThreadPoolExecutor | None = None
+        self._ray: Any = None
+        self._actors: Any = None
+        self._files: Any = None
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return self._address.url
+
+    async def open(self, files: bytes) -> int:
+        """Reach it, and give it the files."""
+        if importlib.util.find_spec("ray") is None:
+            raise _not_installed()
+        await self._reach()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="sightline-ray")
+        self._ray = await self._apart(_imported)
+        try:
+            async with asyncio.timeout(CONNECTED_IN):
+                await self._apart(self._connect)
+        except TimeoutError:
+            raise self._unreachable(f"does not let us in within {CONNECTED_IN:g} s") from None
+        resources = await self._apart(self._ray.cluster_resources)
+        self._files = await self._apart(lambda: self._ray.put(files))
+        size = max(1, int(resources.get("CPU", 1)))
+        return min(size, self._address.most or size)
+
+    async def hire(self) -> "RayPost":
+        """Another actor."""
+        try:
+            return RayPost(self, await self._apart(lambda: self._linked().remote()))
+        except (ImportError, AttributeError):  # raised there, where our class is looked for
+            raise self._without_us() from None
+        except (ConnectionError, self._ray.exceptions.RayError) as error:
+            # Another host would not be had either.
+            hint = "What is done is kept: go on with --resume RUN once it is there again."
+            raise Fault(Code.NETWORK, f"the cluster {self.address} is lost: {_first_line(error)}", hint=hint) from None
+
+    async def close(self) -> None:
+        """Disconnect; Ray ends all that we started."""
+        if self._actors is not None:
+            self._actors = self._files = None
+            try:
+                async with asyncio.timeout(_LEFT_IN):
+                    await self._apart(self._ray.shutdown)
+            except TimeoutError:
+                pass  # the cluster sees by itself that we are gone
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
+
+    async def called(self, call: Callable[[], Any]) -> Any:
+        """What a call to an actor gives."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+
+        def settle(done: "Future[Any]") -> None:
+            if not answer.done():
+                error = done.exception()
+                if error is None:
+                    answer.set_result(done.result())
+                else:
+                    answer.set_exception(error)
+
+        def came(done: "Future[Any]") -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, done)
+
+        try:
+            pending = await self._apart(lambda: self._linked() and call().future())
+            # Ray's own future must not be cancelled: it could not tell its answer then, and says so loudly.
+            pending.add_done_callback(came)
+            return await answer
+        except self._ray.exceptions.RayActorError as error:
+            raise self._lost(error) from None
+        except self._ray.exceptions.RayTaskError as error:
+            raise Fault(Code.CONFIG, f"a host of {self.address} failed: {_last_line(error)}") from None
+        except (ConnectionError, self._ray.exceptions.RayError) as error:
+            raise LostError(_last_line(error)) from None
+
+    def files(self) -> Any:
+        """Where the cluster has our files."""
+        return self._files
+
+    async def ended(self, actor: Any) -> None:
+        """End an actor's process, if there is one."""
+        with suppress(ConnectionError, self._ray.exceptions.RayError):  # it is gone, or will be with the connection
+            await self._apart(lambda: self._linked() and self._ray.kill(actor))
+
+    def _linked(self) -> Any:
+        """Our kind of actors, as long as there is a connection; without one Ray raises nothing that could be told from
+        other failures."""
+        if not self._ray.is_initialized():
+            raise ConnectionError("the connection is gone")
+        return self._actors
+
+    async def _apart(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _reach(self) -> None:
+        """Ask who is there: Ray itself would try for minutes."""
+        try:
+            async with asyncio.timeout(REACHED_IN):
+                _, writer = await asyncio.open_connection(self._address.host, self._address.port)
+        except TimeoutError:
+            raise self._unreachable(f"does not answer within {REACHED_IN:g} s") from None
+        except OSError as error:
+            raise self._unreachable(f"cannot be reached: {error.strerror or error}") from None
+        writer.close()
+        with suppress(OSError):  # it is closed, one way or the other
+            await writer.wait_closed()
+
+    def _connect(self) -> None:
+        ray = self._ray
+        logging.getLogger("ray").setLevel(logging.CRITICAL)
+        try:
+            self._let_in(TRIES)
+        except ImportError:
+            raise _not_installed() from None
+        except ConnectionAbortedError as error:  # its own words come last, behind where it happened
+            raise self._unreachable(f"does not let us in: {_last_line(error)}") from None
+        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            raise self._unreachable(f"does not let us in: {_first_line(error)}") from None
+        # What the cluster's own process logs would come here past all settings.
+        logging.getLogger("ray.util.client.logsclient").disabled = True
+        self._actors = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=_THREADS)(HostProcess)
+
+    def _let_in(self, tries: int) -> None:
+        try:
+            self._ray.init(self.address, log_to_driver=False, logging_level=logging.CRITICAL)
+        except ConnectionAbortedError:
+            if tries == 1:
+                raise
+            self._let_in(tries - 1)
+
+    def _unreachable(self, what: str) -> Fault:
+        hint = "Is it the address of the cluster's Ray Client server? Its machines need the same Ray and Python."
+        return Fault(Code.NETWORK, f"the cluster {self.address} {what}", hint=hint)
+
+    def _lost(self, error: Exception) -> Fault | LostError:
+        return self._without_us() if _MISSING in str(error) else LostError(_first_line(error))
+
+    def _without_us(self) -> Fault:
+        ours = introduction()
+        hint = f"Install sightline=={ours.sightline} there, for the Python {ours.python} that runs Ray."
+        return Fault(Code.CONFIG, f"the machines of {self.address} have no Sightline, or an older one", hint=hint)
+
+
+class RayPost:
+    """One actor."""
+
+    def __init__(self, fleet: RayFleet, actor: Any) -> None:
+        self._fleet = fleet
+        self._actor = actor
+
+    async def introduced(self) -> bytes:
+        """Who it is."""
+        return bytes(await self._fleet.called(lambda: self._actor.introduced.remote()))
+
+    async def unpack(self) -> None:
+        """Have it take our files out of the cluster's memory."""
+        await self._fleet.called(lambda: self._actor.unpack.remote(self._fleet.files()))
+
+    async def tell(self, data: bytes) -> None:
+        """Tell it this batch."""
+        await self._fleet.called(lambda: self._actor.tell.remote(data))
+
+    async def listen(self) -> bytes:
+        """What it tells."""
+        return bytes(await self._fleet.called(lambda: self._actor.listen.remote()))
+
+    async def end(self) -> None:
+        """End its process."""
+        await self._fleet.ended(self._actor)
+
+
+def _imported() -> Any:
+    # Or Ray would start a cluster of its own on this machine, once the connection to the named one is lost.
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
+    try:
+        return importlib.import_module("ray")
+    except ImportError:
+        raise _not_installed() from None
+
+
+def _not_installed() -> Fault:
+    hint = "Install it: pip install 'sightline[ray]', with the version of Ray that the cluster has."
+    return Fault(Code.CONFIG, "Ray is not installed here, and the cases are to run on a Ray cluster", hint=hint)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0][:300]
+
+
+def _last_line(error: BaseException) -> str:
+    return str(error).strip().rpartition("\n")[2][:300]

@@ -1,0 +1,113 @@
+"""Servers that run with a data folder: each says in a file there where it listens, and commands find it by that.
+
+A file that a crash has left behind is harmless: whoever reads it asks the address for a proof that it knows the
+folder's token before anything is sent there, and the token itself is not shown for that.
+"""
+
+import contextlib
+import hmac
+import http.client
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sightline.errors import Code, Fault
+from sightline.exchange.remote_relay import RunningServer
+from sightline.web.token import read_token
+from sightline.workbench.access import proof_of
+
+RUN_LOCK = "run.lock"
+"""Whoever uses a server that was started for runs holds a shared lock on this file; the server ends with the last."""
+
+_PATTERN = "server.*.json"
+_PATIENCE = 5
+
+
+def announce(folder: Path, url: str) -> None:
+    """Say that a server of this data folder listens at this address."""
+    path = _file(folder, url)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump({"url": url, "pid": os.getpid()}, file)
+        fresh.replace(path)
+    except OSError as error:
+        hint = "Check the folder's permissions and the space on the disk."
+        raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
+
+
+def withdraw(folder: Path, url: str) -> None:
+    """It listens there no more."""
+    with contextlib.suppress(OSError):
+        _file(folder, url).unlink(missing_ok=True)
+
+
+def find_server(folder: Path) -> RunningServer | None:
+    """The server that runs with this data folder, the newest if there are several; None where there is none."""
+    token = read_token(folder)
+    if not token:
+        return None
+    for url in _announced(folder):
+        address = urlsplit(url)
+        if address.port and knows_token(address.hostname or "", address.port, token):
+            return RunningServer(url, token)
+    return None
+
+
+def knows_token(host: str, port: int, token: str) -> bool | None:
+    """Whether the server that listens there knows our token, which is not shown for that; None where none listens."""
+    challenge = secrets.token_urlsafe(16)
+    connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=_PATIENCE)
+    try:
+        connection.request("GET", f"/api/health?challenge={challenge}")
+        told = json.loads(connection.getresponse().read(65536))
+    except ConnectionRefusedError:
+        return None
+    except (OSError, http.client.HTTPException, ValueError):
+        return False
+    finally:
+        connection.close()
+    proof = told.get("proof") if isinstance(told, dict) else None
+    return isinstance(proof, str) and hmac.compare_digest(proof.encode(), proof_of(token, challenge).encode())
+
+
+@contextmanager
+def keep_server(folder: Path) -> Iterator[bool]:
+    """Keep a server that was started for runs from ending meanwhile; the value is whether that was still possible."""
+    path = folder / RUN_LOCK
+    if not path.exists() or find_spec("fcntl") is None:
+        yield True  # it was started by a person, and ends when they want it to
+        return
+    import fcntl
+
+    file = os.open(path, os.O_RDWR)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(file)
+
+
+def _announced(folder: Path) -> list[str]:
+    """The addresses that are written down, the newest first."""
+    found: list[tuple[float, str]] = []
+    for path in folder.glob(_PATTERN):
+        with contextlib.suppress(OSError, ValueError):
+            told = json.loads(path.read_text("utf-8"))
+            url = told.get("url") if isinstance(told, dict) else None
+            if isinstance(url, str) and url.startswith("http://"):
+                found.append((path.stat().st_mtime, url))
+    return [url for _, url in sorted(found, reverse=True)]
+
+
+def _file(folder: Path, url: str) -> Path:
+    return folder / f"server.{urlsplit(url).port}.json"

@@ -1,0 +1,274 @@
+"""The server with everything behind it."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sightline.app.configured import Configuration, data_folder
+from sightline.app.machine import SystemClock
+from sightline.app.parts import (
+    hearing,
+    means_of,
+    nowhere,
+    opened_relay,
+    opened_store,
+    price_list,
+    relay_of,
+    why_no_embedded_model,
+)
+from sightline.app.running_server import announce, withdraw
+from sightline.exchange.memory import Memory, save_regularly
+from sightline.transport.probing import probe
+
+if TYPE_CHECKING:
+    from sightline.agent.api.runs import Runs
+    from sightline.app.parts import Means as SendingMeans
+    from sightline.catalog.provider import Provider
+    from sightline.chat.api.calls import ChatParts
+    from sightline.evals.api.calls import Evals
+    from sightline.exchange.hub import Hub
+    from sightline.exchange.relay import Relay
+    from sightline.exchange.relayed import Relaying
+    from sightline.exchange.resending import Resending
+    from sightline.filters.expression import Expression
+    from sightline.server.listening import Listening
+    from sightline.store.store import Store
+    from sightline.web.guard import Guard
+    from sightline.workbench.providers import Providers
+    from sightline.workbench.relaying import CommandRelays
+
+
+@asynccontextmanager
+async def open_server(
+    loaded: Configuration,
+    data: str | None,
+    *,
+    host: str,
+    port: int,
+    store: str = "",
+    replay: "Expression | None" = None,
+    fast: bool = False,
+) -> AsyncIterator[tuple["Listening", str]]:
+    """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database in place
+    of the data folder's own. With `replay`, clients are answered from these exchanges of the record and nothing is
+    sent to anybody; `fast` does so without the waits that there were."""
+    # Commands that serve nobody start without all of this.
+    from sightline.app.assembling import Parts, assembled
+    from sightline.exchange.retention import Retention
+    from sightline.gateway.gateway import Gateway
+    from sightline.server.app import App
+    from sightline.server.listening import GRACE, Listening
+    from sightline.web.token import kept_token
+    from sightline.workbench.access import Access
+    from sightline.workbench.relaying import CommandCalls
+
+    clock, folder = SystemClock(), data_folder(data)
+    token = kept_token(folder, lambda: secrets.token_urlsafe(24))
+    async with AsyncExitStack() as stack:
+        record = await opened_store(loaded, folder, store, clock)
+        stack.push_async_callback(record.close)
+        keep = loaded.settings.store
+        tending = asyncio.ensure_future(Retention(record, clock, keep.keep_days, keep.keep_mb).run())
+        stack.push_async_callback(_ended, tending)
+        if replay is None:
+            behind = await _live(loaded, folder, record, stack, own=frozenset({(host, port)}))
+        else:
+            behind = await _replaying(folder, record, replay, clock, fast=fast)
+        address, guard = _entrance(loaded, host, port)
+        workbench = assembled(
+            Parts(
+                access=Access(token, port),
+                hub=behind.hub,
+                store=record,
+                memory=behind.memory,
+                catalog=loaded.catalog,
+                has_key=loaded.has_key,
+                address=address,
+                now=clock.now,
+                prices=price_list(loaded.catalog),
+                relay=behind.sending,
+                resending=behind.resending,
+                chat=behind.chat,
+                runs=behind.runs,
+                evals=behind.evals,
+                commands=None if behind.commands is None else CommandCalls(behind.commands),
+                providers=behind.providers,
+                toolsets=tuple(loaded.settings.tools),
+            )
+        )
+
+        async def ending() -> None:
+            withdraw(folder, address)  # no command begins now that would be cut off
+            behind.hub.close()  # listeners never end by themselves
+            await behind.leave_runs()
+            await asyncio.gather(behind.relay.close(GRACE), behind.close_commands(GRACE))
+
+        app = App(guard, Gateway(behind.relay, loaded.catalog, loaded.has_key, clock.elapsed), workbench)
+        # The relay tells each client that it has to end; only who does not hear it is cut off.
+        listening = Listening(app, ending=ending, grace=GRACE + 2)
+
+        async def ended() -> None:
+            await behind.close(0 if listening.force_exit else GRACE)
+
+        stack.push_async_callback(ended)
+        if replay is None:  # one that answers from the record sends nothing for a command
+            announce(folder, address)
+            stack.callback(withdraw, folder, address)
+        yield listening, f"{address}/?token={token}"
+
+
+def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, "Guard"]:
+    """The address as a person would write it, and who guards the door there."""
+    from sightline.web.guard import LOOPBACK, Guard, host_name
+
+    name = host_name(host)
+    origins = frozenset(map(str.lower, loaded.settings.server.allowed_origins))
+    address = f"http://{LOOPBACK[0] if name == 'localhost' else name}:{port}"
+    return address, Guard(port, frozenset({*LOOPBACK, name}), origins)
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """What answers behind the server. Where it answers from the record, nobody sends."""
+
+    relay: "Relaying"
+    hub: "Hub"
+    memory: Memory
+    sending: "Relay | None" = None
+    resending: "Resending | None" = None
+    chat: "ChatParts | None" = None
+    runs: "Runs | None" = None
+    evals: "Evals | None" = None
+    commands: "CommandRelays | None" = None
+    providers: "Providers | None" = None
+
+    async def close_commands(self, grace: float) -> None:
+        """Let requests of commands end within so many seconds."""
+        if self.commands is not None:
+            await self.commands.close(grace)
+
+    async def close(self, grace: float) -> None:
+        """End what no client waits for, which is not among the server's requests."""
+        await self.leave_runs()
+        if self.resending is not None:
+            await self.resending.close(grace)
+        if self.chat is not None:
+            await self.chat.service.close(grace)
+
+    async def leave_runs(self) -> None:
+        """Let go of runs while they can still be taken up: a request that is cut off would be their end."""
+        if self.evals is not None:
+            await self.evals.close()
+        if self.runs is not None:
+            await self.runs.close()
+
+
+async def _live(
+    loaded: Configuration, folder: Path, record: "Store", stack: AsyncExitStack, *, own: frozenset[tuple[str, int]]
+) -> _Behind:
+    """A relay to the providers, and all that sends through it."""
+    from sightline.agent.api.approvals import Approvals
+    from sightline.agent.api.runs import Runs
+    from sightline.agent.service.kept_rules import KeptRules
+    from sightline.app.chatting import opened_chat
+    from sightline.app.eval_page import evals_of, suites_place
+    from sightline.app.evaluating import evaluation_of
+    from sightline.app.running import runner_of, toolsets_of
+    from sightline.chat.service.with_tools import WithTools
+    from sightline.exchange.counting import Counter
+    from sightline.exchange.engine import Engine
+    from sightline.exchange.kept_interception import KeptInterception
+    from sightline.exchange.resending import Means, Resending
+
+    clock, means = SystemClock(), means_of(loaded, folder, stack)
+    stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
+    kept = KeptInterception(folder)
+    relay, hub = await opened_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
+    hub.hear = hearing(record)
+    resending = Resending(relay, record, Means(loaded.catalog, loaded.environment), clock)
+    aside, _ = await opened_relay(loaded, means, nowhere, stack, own=own)
+    engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
+    runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
+    stack.push_async_callback(toolsets.close)
+    rules = KeptRules(folder)
+    answering = WithTools(engine, runner, toolsets.opened, rules)
+    chat = opened_chat(loaded, engine, hub, record.logbook, answering)
+    root, suites = suites_place(loaded)
+    evaluation = evaluation_of(
+        loaded, engine, record, root, hub=hub, runner=runner, toolsets=toolsets, client=means.client
+    )
+    evals = evals_of(
+        loaded,
+        evaluation,
+        record,
+        suites,
+        clock,
+        relaying=lambda other: relay_of(other, means, hub, relay.holds, own),
+    )
+    chat.service.chat.warm()
+    runs = Runs(runner, toolsets, chat.service.sends.take_up, Approvals(rules))
+    commands = _command_relays(loaded, means, relay, hub, aside)
+    providers = _providers(loaded, means)
+    return _Behind(relay, hub, means.memory, relay, resending, chat, runs, evals, commands, providers)
+
+
+def _providers(loaded: Configuration, means: "SendingMeans") -> "Providers":
+    """What says which providers answer."""
+    from sightline.workbench.providers import Providers
+
+    return Providers(
+        loaded.catalog,
+        loaded.has_key,
+        loaded.environment,
+        probe=lambda request: probe(means.client, request),
+        embedded=lambda: why_no_embedded_model(means.embedded, means.client),
+    )
+
+
+def _command_relays(
+    loaded: Configuration, means: "SendingMeans", relay: "Relay", hub: "Hub", aside: "Relay"
+) -> "CommandRelays":
+    """What sends for commands that run beside this server."""
+    from sightline.exchange.hub import Hub
+    from sightline.workbench.relaying import CommandRelays
+
+    unrecorded = Hub(nowhere)
+
+    def make_relay(name: str, provider: "Provider", environment: Mapping[str, str], *, is_recorded: bool) -> "Relay":
+        catalog = msgspec.structs.replace(loaded.catalog, providers={**loaded.catalog.providers, name: provider})
+        other = replace(loaded, catalog=catalog, environment=environment)
+        holds = relay.holds if is_recorded else aside.holds
+        return relay_of(other, means, hub if is_recorded else unrecorded, holds, relay.own)
+
+    return CommandRelays(
+        relay,
+        aside,
+        catalog=loaded.catalog,
+        environment=loaded.environment,
+        make_relay=make_relay,
+        ledger=means.memory.ledger,
+        clock=SystemClock(),
+    )
+
+
+async def _replaying(folder: Path, record: "Store", wanted: "Expression", clock: SystemClock, *, fast: bool) -> _Behind:
+    """Answers from the record."""
+    from sightline.exchange.hub import Hub
+    from sightline.exchange.recording.library import Library
+    from sightline.exchange.replaying import Replaying
+
+    library = Library(record)
+    await library.fill(wanted, now=clock.now())
+    return _Behind(Replaying(library, clock, fast=fast), Hub(record.record), Memory(folder, clock.now))
+
+
+async def _ended(task: "asyncio.Future[None]") -> None:
+    """Stop it, and wait until it has."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

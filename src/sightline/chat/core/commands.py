@@ -1,0 +1,298 @@
+"""What is done with pairs by a line of text: a filter, a colon, and the name of what to do with those that it takes."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from sightline.catalog.problem import nearest, quoted
+from sightline.errors import Fault
+from sightline.filters.expression import Expression, InContext, Latest, OwnTopic, set_terms
+from sightline.filters.source import Piece, Source
+
+ExportAs: TypeAlias = Literal["markdown", "json", "jsonl"]
+
+MOST_UNFORCED = 50
+"""So many pairs are deleted without being asked twice."""
+
+_COMMAND = re.compile(r"\s+:(?=[a-z]|$)", re.IGNORECASE)
+_WORD = re.compile(r"""[^\s'"]+""")
+_ENDINGS: Mapping[str, ExportAs] = {"markdown": "markdown", "md": "markdown", "json": "json", "jsonl": "jsonl"}
+_DRY, _SURE = "--dry-run", "--no-confirm"
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """They go out as a file. `whole_topics` makes one line of JSONL of a whole topic. Without a `filename` it gets one
+    by its kind."""
+
+    to: ExportAs = "json"
+    filename: str = ""
+    whole_topics: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tchange:
+    """They go to the topic at this path, which `create` makes where it is missing; without one, to the topic at
+    hand."""
+
+    path: tuple[str, ...] | None = None
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """They go, and can come back. Many of them go only with `force`."""
+
+    force: bool = False
+
+    def needs_force(self, count: int) -> bool:
+        """Whether so many are too many to be deleted by such a short word."""
+        return count > MOST_UNFORCED and not self.force
+
+
+@dataclass(frozen=True, slots=True)
+class Hud:
+    """What stands behind the counter is shown, or not any more."""
+
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """A summary is to take their place."""
+
+
+Action: TypeAlias = Export | Tchange | Delete | Hud | Compact
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to do with those that `filter` takes. `is_dry` only tells what would be done; `is_sure` asks nobody
+    before."""
+
+    filter: str
+    action: Action
+    name: str
+    is_dry: bool = False
+    is_sure: bool = False
+
+
+def command_place(text: str) -> int | None:
+    """Where the colon of the command stands: the first one outside of quotes and parentheses that does not belong to a
+    field, which has it right behind its name. None where the text is only a filter."""
+    source, depth = Source(text), 0
+    while True:
+        source.skip_space()
+        if not source.next:
+            return None
+        if source.next == ":" and not depth:
+            return source.place
+        if (sign := source.take("&|+!():<>=")) is not None:
+            depth = max(0, depth + (sign.text == "(") - (sign.text == ")"))
+            continue
+        _pass_term(source, is_open=bool(depth))
+
+
+def _pass_term(source: Source, *, is_open: bool) -> None:
+    """Go on behind the next term, as the filter's reader does."""
+    if _has_passed_quotes(source):
+        return
+    source.word()
+    if _has_passed_quotes(source) or (not is_open and _COMMAND.match(source.text, source.place)):
+        return
+    if source.sign() is not None:
+        source.skip_space()
+        source.value()
+
+
+def _has_passed_quotes(source: Source) -> bool:
+    return source.is_at_quote and source.value() is not None
+
+
+def read_command(text: str) -> Command | None:
+    """The command in a line, its filter not yet read; None where there is none. A mistake is a fault with its place."""
+    place = command_place(text)
+    if place is None:
+        return None
+    source = Source(text, place + 1, "command")
+    name, *words = _words(source) or [Piece("", place, place + 1)]
+    read = _READERS.get(name.text.lower()) if name.start == place + 1 else None
+    if read is None:
+        known = ", ".join(f":{each}" for each in _READERS)
+        hint = nearest(name.text, _READERS) if name.text else ""
+        raise source.wrong(
+            place,
+            name.end,
+            f"there is no command {quoted(':' + name.text)}",
+            f"{hint + ' ' if hint else ''}There are {known}. A value stands right behind its field: model:name.",
+        )
+    rest = _Rest(source, name, words)
+    command = Command(text[:place].strip(), Compact(), name.text.lower(), rest.flag(_DRY), rest.flag(_SURE))
+    command = replace(command, action=read(rest))
+    rest.check_empty()
+    if isinstance(command.action, Hud) and command.filter:
+        raise source.wrong(0, place, ":hud is about no pairs", "Take out the filter before it.")
+    return command
+
+
+def check_deletable(filter_text: str, expression: Expression) -> None:
+    """Refuse to delete by a filter that takes other pairs from one moment to the next."""
+    terms = {_MOVING[type(term)] for term in set_terms(expression) if type(term) in _MOVING}
+    if terms:
+        raise Source(filter_text, 0, "command").wrong(
+            0,
+            len(filter_text),
+            f"{', '.join(sorted(terms))} would take other pairs a moment later, so nothing is deleted by it",
+            "Say which pairs are meant by what they are: a topic by its name, a date, stars, words.",
+        )
+
+
+_MOVING: Mapping[type, str] = {Latest: "r", InContext: "o", OwnTopic: "t"}
+
+
+@dataclass(slots=True)
+class _Rest:
+    """The words behind a command's name that nobody has taken yet."""
+
+    source: Source
+    name: Piece
+    words: list[Piece]
+
+    def flag(self, option: str) -> bool:
+        found = [word for word in self.words if word.text == option]
+        self.words = [word for word in self.words if word.text != option]
+        return bool(found)
+
+    def valued(self, option: str) -> Piece | None:
+        """The value of an option, behind a blank or a =."""
+        for place, word in enumerate(self.words):
+            if word.text.startswith(f"{option}="):
+                del self.words[place]
+                return Piece(word.text.removeprefix(f"{option}="), word.start, word.end)
+            if word.text == option:
+                value = self.words[place + 1 : place + 2]
+                del self.words[place : place + 2]
+                if not value:
+                    raise self.wrong(word, f"{option} needs a value", f"Write {option} NAME.")
+                return value[0]
+        return None
+
+    def argument(self) -> Piece | None:
+        """The next word that is no option."""
+        found = next((word for word in self.words if not word.text.startswith("--")), None)
+        self.words = [word for word in self.words if word is not found]
+        return found
+
+    def check_empty(self) -> None:
+        if self.words:
+            word, options = self.words[0], options_of(self.name.text.lower())
+            message = f":{self.name.text} does not know {quoted(word.text)}"
+            raise self.wrong(word, message, nearest(word.text, options, "It knows"))
+
+    def wrong(self, word: Piece, message: str, hint: str) -> Fault:
+        return self.source.wrong(word.start, word.end, message, hint)
+
+
+def _export(rest: _Rest) -> Export:
+    whole = rest.flag("--whole-topics")
+    named = rest.valued("--filename")
+    if named is not None and not _is_name(named.text):
+        hint = f"Give a name without folders, of at most {_LONGEST_NAME} letters."
+        raise rest.wrong(named, f"{quoted(named.text)} cannot be the name of a file", hint)
+    kind = rest.argument()
+    to = "json" if kind is None else _ENDINGS.get(kind.text.lower())
+    if kind is not None and to is None:
+        raise rest.wrong(kind, f"{quoted(kind.text)} is nothing to export to", nearest(kind.text, _ENDINGS))
+    return Export(to or "json", "" if named is None else named.text, whole)
+
+
+def _tchange(rest: _Rest) -> Tchange:
+    create = rest.flag("--create")
+    path = rest.argument()
+    return Tchange(None if path is None else topic_path(path.text), create)
+
+
+def _delete(rest: _Rest) -> Delete:
+    return Delete(rest.flag("--force"))
+
+
+def _hud(rest: _Rest) -> Hud:
+    word = rest.argument()
+    if word is not None and word.text.lower() not in ("on", "off"):
+        raise rest.wrong(word, f"{quoted(word.text)} is neither on nor off", "Write :hud on or :hud off.")
+    return Hud(word is None or word.text.lower() == "on")
+
+
+def _compact(_rest: _Rest) -> Compact:
+    return Compact()
+
+
+_READERS: Mapping[str, Callable[[_Rest], Action]] = {
+    "export": _export,
+    "tchange": _tchange,
+    "delete": _delete,
+    "hud": _hud,
+    "compact": _compact,
+}
+_OPTIONS: Mapping[str, Sequence[str]] = {
+    "export": ("markdown", "json", "jsonl", "--filename", "--whole-topics"),
+    "tchange": ("--create",),
+    "delete": ("--force",),
+    "hud": ("on", "off"),
+    "compact": (),
+}
+COMMANDS: Mapping[str, str] = {
+    "export": "the pairs as a file: markdown, json or jsonl; --filename NAME, --whole-topics",
+    "tchange": 'to another topic: "A > B", --create makes it',
+    "delete": "the pairs go; --force for more than 50",
+    "hud": "on or off: what stands behind the counter",
+    "compact": "a summary in their place",
+}
+"""What each command does, for whoever begins to write one."""
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """What can stand behind a command; nothing behind one that is none."""
+    return (*_OPTIONS[name], _DRY, _SURE) if name in _OPTIONS else ()
+
+
+def topic_path(text: str) -> tuple[str, ...]:
+    """The names in `A > B` or `/A/B`; none is the topic of all topics."""
+    names: Iterable[str] = text.split("/" if text.strip().startswith("/") else ">")
+    return tuple(name for each in names if (name := each.strip()))
+
+
+def _is_name(text: str) -> bool:
+    is_plain = text.isprintable() and not set(text) & set('/\\:*?"<>|') and text.strip(". ") == text.strip(" ")
+    return bool(text.strip()) and is_plain and len(text) <= _LONGEST_NAME
+
+
+def _words(source: Source) -> list[Piece]:
+    """The rest of the line in words. Quotes keep blanks in a word, also behind the = of an option."""
+    words: list[Piece] = []
+    source.skip_space()
+    while source.next:
+        start, text = source.place, ""
+        while source.next and not source.next.isspace():
+            if source.is_at_quote:
+                text += _quoted(source)
+            else:
+                found = _WORD.match(source.text, source.place)
+                assert found is not None  # neither blank nor quote comes next
+                text += found[0]
+                source.place = found.end()
+        words.append(Piece(text, start, source.place))
+        source.skip_space()
+    return words
+
+
+def _quoted(source: Source) -> str:
+    start, end = source.place, source.text.find(source.next, source.place + 1)
+    if end < 0:
+        raise source.wrong(
+            start, start + 1, f"the quote {source.next} is not closed", f"Put a {source.next} behind the words."
+        )
+    source.place = end + 1
+    return source.text[start + 1 : end]

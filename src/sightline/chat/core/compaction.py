@@ -1,0 +1,74 @@
+"""A summary in the place of older pairs, as a person's tool: drafted, looked at, changed, accepted, undone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sightline.catalog.compose import Prompt
+from sightline.chat.core.assembly import question, serialized
+from sightline.chat.core.facts import PairsCompacted
+from sightline.chat.core.history import History
+from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.sizing import Sizer
+from sightline.errors import Code, Fault
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.tokens.estimate import Estimate, summed
+
+INSTRUCTION = (
+    "Write a summary of the conversation above that can stand in its place, so that we can go on without it. Keep "
+    "decisions, facts, names, numbers, open questions and what was asked for; leave out pleasantries. Write only the "
+    "summary."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction would change: the pairs, and their tokens before and after."""
+
+    ids: tuple[str, ...]
+    before: Estimate
+    after: Estimate
+
+    @property
+    def saved(self) -> int:
+        """The likely number of tokens that it saves; below 0 where the summary is longer than what it sums up."""
+        return self.before.tokens - self.after.tokens
+
+
+def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str = INSTRUCTION) -> Prompt:
+    """The request for a draft: the pairs as they stand, and what to do with them."""
+    if not pairs:
+        raise Fault(Code.USAGE, "there is nothing to sum up", hint="Choose some pairs.")
+    told = serialized(map(sizer.messages, pairs))
+    return Prompt((*told, Message("user", (Text(instruction),), bare=True)), tools=sizer.tools, instructions="")
+
+
+def compared(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Compaction:
+    """Before and after, for this text of the summary."""
+    asked = question(text)
+    return Compaction(
+        tuple(pair.id for pair in pairs),
+        summed(map(sizer.pair, pairs)),
+        summed(() if asked is None else (sizer.message(asked),)),
+    )
+
+
+def compacted(history: History, ids: Sequence[str], text: str, *, new_id: str, model: str = "") -> PairsCompacted:
+    """The fact that puts the summary in the place of these pairs: as a question without an answer, in the topic and at
+    the time of the newest of them."""
+    if not ids or not text.strip():
+        raise Fault(Code.USAGE, "a summary needs a text and pairs to stand for", hint="Choose some, and write it.")
+    pairs = sorted(map(history.get, ids), key=lambda pair: history.key(pair.id))
+    newest = pairs[-1]
+    return PairsCompacted(
+        MessagePair(
+            id=new_id,
+            topic=newest.topic,
+            model=model or newest.model,
+            user_text=text,
+            star=max(pair.star for pair in pairs),
+            state="complete",
+            at=newest.at,
+            summary_of=tuple(pair.id for pair in pairs),
+        )
+    )

@@ -1,0 +1,72 @@
+"""How many pairs go along, as the small counter on screen says it, and what stands behind the number."""
+
+from dataclasses import dataclass
+
+from sightline.chat.core.sending import Ending
+from sightline.chat.core.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """`predicted` is X, `visible` is Y, `trimmed` is T of the last send, with its `predicted_then` pairs."""
+
+    predicted: int
+    visible: int
+    trimmed: int = 0
+    predicted_then: int = 0
+    breakdown: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """`X / Y`; after a send that left pairs out, `[X-T]/Y`."""
+        if self.trimmed:
+            return f"[{self.predicted_then}-{self.trimmed}]/{self.visible}"
+        return f"{self.predicted} / {self.visible}"
+
+
+def counter_of(view: View, last: Ending | None = None, prompt: int | None = None) -> Counter:
+    """The counter for what is visible now, after the last send of it. `prompt` is what is planned for the draft."""
+    room, predicted, visible = view.room, len(view.visible) - view.start, len(view.visible)
+    if last is not None and not _is_of(last, view):
+        last = None
+    trimmed = 0 if last is None else len(last.trimmed)
+    predicted_then = 0 if last is None else last.predicted
+    rows = [
+        ("Predicted", predicted),
+        ("Predicted tokens", view.history_tokens),
+        ("Visible", visible),
+        ("Left out by hand", len(view.left_out)),
+        ("Trimmed", trimmed),
+        ("Sent", 0 if last is None else len(last.sent)),
+        ("ML", room.limit),
+        ("System", room.system),
+        ("Tools", room.tools),
+        ("URA", room.user),
+        ("Reply", room.reply),
+    ]
+    if prompt is not None:
+        rows.append(("AUT", prompt))
+    return Counter(predicted, visible, trimmed, predicted_then, tuple(rows))
+
+
+def _is_of(last: Ending, view: View) -> bool:
+    """Whether everything that the last send chose from is still visible; else its numbers are of another history, and
+    may be larger than this one."""
+    return not last.trimmed or all(
+        view.standing(pair) in ("included", "excluded") for pair in (*last.sent, *last.trimmed)
+    )
+
+
+def trim_summary(ending: Ending) -> str:
+    """What a person is told of pairs that were left out; empty where none was."""
+    if not ending.trimmed:
+        return ""
+    later = len(ending.trimmed) - ending.preflight
+    reasons = []
+    if ending.preflight:
+        reasons.append(f"{ending.preflight} before sending, because the prompt takes more than its allowance")
+    if later:
+        reasons.append(f"{later} because the provider found the request too large")
+    count = len(ending.trimmed)
+    verb = "was" if count == 1 else "were"
+    return f"{count} of {ending.predicted} pairs {verb} left out: {'; '.join(reasons)}. They are still in the history."

@@ -1,0 +1,115 @@
+"""A chat for elsewhere: to be read (Markdown), to be kept (JSON), to train with (JSONL)."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from sightline.chat.core.assembly import messages_of, serialized
+from sightline.chat.core.history import History
+from sightline.chat.core.imports.maichat import OWN_SCHEMA, Kept
+from sightline.chat.core.imports.markdown import escaped
+from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.prelude import compose_system_prelude
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.topics import Topic
+from sightline.dialects.dialect import Target
+from sightline.dialects.registry import dialect
+from sightline.model.json import JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.jsontext import encode
+
+_FLAGS = {"blue": "b", "grey": "g"}
+_TRAINING = "openai-chat"
+
+
+def to_markdown(history: History, pairs: Iterable[MessagePair], title: str = "Chat") -> bytes:
+    """The pairs in their order, to be read and to be imported again."""
+    # In pieces, here and below: whoever writes a large export in a thread lets others go on in between.
+    return _text([f"# {title}", ""]) + b"".join(b"\n" + _text(_paragraphs(history, pair)) for pair in pairs)
+
+
+def _paragraphs(history: History, pair: MessagePair) -> list[str]:
+    topic = " > ".join(history.topics.path(pair.topic)) or "No topic"
+    error = " — error" if pair.state == "error" else ""
+    lines = [f"## {topic} — {pair.model or 'no model'} — {_time(pair.at)}{error}", ""]
+    lines += [f"Stars: {pair.star} · Flag: {pair.flag}", ""]
+    if pair.trouble is not None:
+        lines += [f"> {pair.trouble.line}", ""]
+    if pair.user_text:
+        lines += ["### User", "", escaped(pair.user_text), ""]
+    if pair.assistant_text:
+        lines += ["### Assistant", "", escaped(pair.assistant_text), ""]
+    return lines
+
+
+def _text(lines: list[str]) -> bytes:
+    return "\n".join(lines).encode("utf-8", "replace")
+
+
+def to_json(history: History, pairs: Sequence[MessagePair], *, now: float, filter_text: str = "") -> bytes:
+    """The pairs with all that is known of them, and the topics."""
+
+    def depth(topic: Topic) -> int:
+        return len(history.topics.path(topic.id))
+
+    head: JsonObject = {
+        "schema": OWN_SCHEMA,
+        "generatedAt": _time(now),
+        "filterInput": filter_text,
+        "count": len(pairs),
+        "topics": [msgspec.to_builtins(topic) for topic in sorted(history.topics, key=depth)],
+    }
+    return encode(head)[:-1] + b',"pairs":[' + b",".join(encode(_entry(history, pair)) for pair in pairs) + b"]}\n"
+
+
+def to_jsonl(
+    history: History, pairs: Iterable[MessagePair], settings: ChatSettings, *, whole_topics: bool = False
+) -> bytes:
+    """One line of messages for each pair that has a whole answer, or for each topic's pairs together: the form in which
+    models are trained."""
+    answered = [pair for pair in pairs if pair.state == "complete" and pair.answer and not pair.answer.is_partial]
+    groups: dict[str, list[MessagePair]] = {}
+    for pair in answered:
+        groups.setdefault(pair.topic if whole_topics else pair.id, []).append(pair)
+    return b"".join(_line(history, group, settings) for group in groups.values())
+
+
+def _line(history: History, pairs: list[MessagePair], settings: ChatSettings) -> bytes:
+    prelude = compose_system_prelude(history.topics.inherited(pairs[0].topic), settings)
+    system = (Message("system", (Text(prelude),), bare=True),) if prelude else ()
+    told = serialized(messages_of(pair, _TRAINING) for pair in pairs)
+    written = dialect(_TRAINING).write_request(Request(messages=(*system, *told)), Target(), Report())
+    return encode({"messages": written["messages"]}) + b"\n" if told and isinstance(written, dict) else b""
+
+
+def _entry(history: History, pair: MessagePair) -> JsonObject:
+    kept = Kept(
+        answer=pair.answer,
+        earlier=pair.earlier,
+        attachments=pair.attachments,
+        trouble=pair.trouble,
+        state=pair.state,
+        hand=pair.hand,
+        exchange=pair.exchange,
+    )
+    return {
+        "id": pair.id,
+        "topicId": pair.topic,
+        "topicPath": " > ".join(history.topics.path(pair.topic)),
+        "model": pair.model,
+        "userText": pair.user_text,
+        "assistantText": pair.assistant_text,
+        "star": pair.star,
+        "colorFlag": _FLAGS[pair.flag],
+        "lifecycleState": pair.state,
+        "timestamp": pair.at,
+        "kept": msgspec.to_builtins(kept),
+    }
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

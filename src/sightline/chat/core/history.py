@@ -1,0 +1,376 @@
+"""All pairs and topics of a chat, as the facts so far leave them."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from sightline.chat.core.facts import (
+    AnswerSwapped,
+    ChatFact,
+    ChatImported,
+    CompactionUndone,
+    Event,
+    Growth,
+    Mark,
+    PairAnswered,
+    PairAsked,
+    PairCancelled,
+    PairEdited,
+    PairFailed,
+    PairReasked,
+    PairRevised,
+    PairsCompacted,
+    PairsDeleted,
+    PairsFlagged,
+    PairsHandled,
+    PairsMoved,
+    PairsRestored,
+    PairsStarred,
+    Presence,
+    RunJoined,
+    TopicAdded,
+    TopicChanged,
+    TopicRemoved,
+)
+from sightline.chat.core.lifecycle import INTERRUPTED, after, asked, marked
+from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.topics import ROOT, Topic, Topics
+from sightline.chat.core.words import Words
+from sightline.errors import Code, Fault
+
+Key: TypeAlias = tuple[float, ...]
+
+_FEW = 64
+"""So many are put in and taken out one by one; with more, the others are gone through once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a fact has changed: these pairs; with `is_wide`, more than is worth looking at one by one."""
+
+    ids: tuple[str, ...] = ()
+    is_wide: bool = False
+
+
+Applying: TypeAlias = Callable[[], Change]
+
+
+class History:
+    """The pairs from the oldest to the newest. A fact that cannot be is a fault, and changes nothing.
+
+    A pair that was deleted, or that a summary stands for, is not live: it is kept, and its place with it.
+    """
+
+    def __init__(self, facts: Iterable[ChatFact] = ()) -> None:
+        self.topics = Topics()
+        self.words = Words()
+        self.sending = ""
+        """The id of the pair that waits for its answer; there is one at most."""
+        self._pairs: dict[str, MessagePair] = {}
+        self._keys: dict[str, Key] = {}
+        self._live: list[str] = []
+        self._deleted: set[str] = set()
+        self._summaries: dict[str, str] = {}
+        self._count = 0
+        self._latest = 0.0
+        for fact in facts:
+            self.apply(fact)
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __contains__(self, pair: str) -> bool:
+        return pair in self._pairs
+
+    def __iter__(self) -> Iterator[MessagePair]:
+        return map(self._pairs.__getitem__, self._live)
+
+    @property
+    def newest(self) -> MessagePair | None:
+        """The last of them."""
+        return self._pairs[self._live[-1]] if self._live else None
+
+    def get(self, pair: str) -> MessagePair:
+        """The pair with this id, live or not."""
+        found = self._pairs.get(pair)
+        if found is None:
+            raise Fault(Code.USAGE, f"there is no pair {pair!r}", hint="It may have been removed in another window.")
+        return found
+
+    def latest(self, count: int) -> list[MessagePair]:
+        """The newest so many, the newest last."""
+        return [self._pairs[each] for each in self._live[max(0, len(self._live) - count) :]]
+
+    def is_live(self, pair: str) -> bool:
+        """Whether it is there to be seen."""
+        return pair in self._pairs and pair not in self._deleted and pair not in self._summaries
+
+    def key(self, pair: str) -> Key:
+        """What it is ordered by."""
+        return self._keys[pair]
+
+    def replaced_by(self, pair: str) -> str:
+        """The summary that stands for it, empty where none does."""
+        return self._summaries.get(pair, "")
+
+    def interrupted(self) -> PairFailed | None:
+        """The fact that ends what was on its way when the program ended; None where nothing was."""
+        return PairFailed(self.sending, INTERRUPTED) if self.sending else None
+
+    def apply(self, fact: ChatFact) -> Change:
+        """One more fact, and what it changes."""
+        return self.checked(fact)()
+
+    def checked(self, fact: ChatFact) -> Applying:
+        """What applies a fact that can be, as long as no other comes between; until it is called, nothing changes."""
+        match fact:
+            case (
+                PairAsked()
+                | PairAnswered()
+                | PairFailed()
+                | PairCancelled()
+                | PairReasked()
+                | RunJoined()
+                | AnswerSwapped()
+                | PairEdited()
+                | PairRevised()
+            ):
+                return self._happened(fact)
+            case PairsStarred() | PairsFlagged() | PairsMoved() | PairsHandled():
+                return self._marked(fact)
+            case PairsDeleted() | PairsRestored() | PairsCompacted() | CompactionUndone() | ChatImported():
+                return self._changed(fact)
+            case TopicAdded() | TopicChanged() | TopicRemoved():
+                return self._grown(fact)
+            case unreachable:
+                assert_never(unreachable)
+
+    def _happened(self, fact: Event) -> Applying:
+        if isinstance(fact, PairAsked):
+            return self._asked(fact)
+        pair = self._live_pair(fact.id)
+        begins = isinstance(fact, PairReasked) or (isinstance(fact, RunJoined) and pair.state != "sending")
+        if begins:
+            self._check_quiet()
+        changed = after(pair, fact)
+
+        def happen() -> Change:
+            self._pairs[fact.id] = changed
+            if changed.state == "sending":
+                self.sending = fact.id
+            elif fact.id == self.sending:
+                self.sending = ""
+            return Change((fact.id,))
+
+        return happen
+
+    def _asked(self, fact: PairAsked) -> Applying:
+        pair = asked(fact)
+        self._check_new(pair)
+        self._check_quiet()
+        self.topics.get(pair.topic)
+        gone = (fact.replaces,) if fact.replaces else ()
+        for each in gone:
+            self._live_pair(each)
+
+        def ask() -> Change:
+            self._leave(gone)
+            self._deleted.update(gone)
+            self._latest = max(self._latest, pair.at)  # a clock that was set back puts no question before older ones
+            self._keep(pair, (self._latest, self._next()))
+            self._live.append(pair.id)
+            self.sending = pair.id
+            return Change((*gone, pair.id))
+
+        return ask
+
+    def _marked(self, fact: Mark) -> Applying:
+        pairs = [self.get(each) for each in fact.ids]
+        if isinstance(fact, PairsMoved):
+            self.topics.get(fact.topic)
+
+        def mark() -> Change:
+            for pair in pairs:
+                self._pairs[pair.id] = marked(pair, fact)
+            return Change(fact.ids)
+
+        return mark
+
+    def _changed(self, fact: Presence) -> Applying:
+        match fact:
+            case PairsDeleted(ids=ids):
+                return self._delete(ids)
+            case PairsRestored(ids=ids):
+                return self._restore(ids)
+            case PairsCompacted(summary=summary):
+                return self._compact(summary)
+            case CompactionUndone(id=summary):
+                return self._expand(summary)
+            case ChatImported():
+                return self._import(fact)
+            case unreachable:
+                assert_never(unreachable)
+
+    def _delete(self, ids: Sequence[str]) -> Applying:
+        ids = tuple(dict.fromkeys(ids))
+        for each in ids:
+            if self._live_pair(each).state == "sending":
+                message = f"the pair {each!r} is waiting for its answer"
+                raise Fault(Code.USAGE, message, hint="Break it off first.")
+
+        def delete() -> Change:
+            self._leave(ids)
+            self._deleted.update(ids)
+            return Change(ids)
+
+        return delete
+
+    def _restore(self, ids: Sequence[str]) -> Applying:
+        pairs = [self.get(each) for each in dict.fromkeys(ids) if each in self._deleted]
+
+        def restore() -> Change:
+            for pair in pairs:
+                if pair.topic not in self.topics:
+                    self._pairs[pair.id] = msgspec.structs.replace(pair, topic=ROOT)
+                self._deleted.discard(pair.id)
+            back = tuple(pair.id for pair in pairs)
+            self._return(back)
+            return Change(back)
+
+        return restore
+
+    def _compact(self, summary: MessagePair) -> Applying:
+        known = self._pairs.get(summary.id)
+        is_new = known is None or (bool(known.summary_of) and summary.id in self._deleted)
+        if not is_new or len(set(summary.summary_of)) != len(summary.summary_of) or not summary.summary_of:
+            message = "a summary is a new pair that stands for others"
+            raise Fault(Code.USAGE, message, hint="Choose what to sum up.")
+        if any(self._live_pair(each).state == "sending" for each in summary.summary_of):
+            message = "a pair that waits for its answer cannot be summed up"
+            raise Fault(Code.USAGE, message, hint="Wait for the answer.")
+        self.topics.get(summary.topic)
+
+        def compact() -> Change:
+            self._leave(summary.summary_of)
+            self._summaries.update(dict.fromkeys(summary.summary_of, summary.id))
+            self._deleted.discard(summary.id)
+            self._keep(summary, (*max(map(self.key, summary.summary_of)), self._next()))
+            self._return((summary.id,))
+            return Change((*summary.summary_of, summary.id))
+
+        return compact
+
+    def _expand(self, summary: str) -> Applying:
+        originals = self._live_pair(summary).summary_of
+        if not originals:
+            raise Fault(Code.USAGE, f"the pair {summary!r} is no summary", hint="Choose one.")
+
+        def expand() -> Change:
+            self._leave((summary,))
+            self._deleted.add(summary)
+            for each in originals:
+                del self._summaries[each]
+            self._return(originals)
+            return Change((*originals, summary))
+
+        return expand
+
+    def _import(self, fact: ChatImported) -> Applying:
+        topics, renamed = self.topics.copied(), dict[str, str]()
+        for topic in fact.topics:  # those above come before those below
+            parent = renamed.get(topic.parent, topic.parent)
+            known = topics.at((*topics.path(parent), topic.name))
+            if known is None and topic.id not in topics:
+                topics.add(msgspec.structs.replace(topic, parent=parent))
+            renamed[topic.id] = topic.id if known is None else known
+
+        def take_in() -> Change:
+            self.topics = topics
+            fresh: list[str] = []
+            for pair in fact.pairs:
+                if pair.id not in self._pairs:
+                    home = renamed.get(pair.topic, pair.topic)
+                    state = "idle" if pair.state == "sending" else pair.state  # nobody waits for that answer here
+                    home = home if home in topics else ROOT
+                    pair = msgspec.structs.replace(pair, topic=home, state=state, summary_of=())
+                    self._keep(pair, (pair.at, self._next()))
+                    fresh.append(pair.id)
+                    self._latest = max(self._latest, pair.at)
+            self._return(fresh)
+            return Change(is_wide=True)
+
+        return take_in
+
+    def _grown(self, fact: Growth) -> Applying:
+        topics, is_wide = self.topics.copied(), True
+        match fact:
+            case TopicAdded(topic=topic):
+                topics.add(topic)
+            case TopicChanged(topic=topic):
+                is_wide = _place(topics.get(topic.id)) != _place(topic)
+                topics.change(topic)
+            case TopicRemoved(id=topic_id):
+                if any(pair.topic == topic_id and pair.id not in self._deleted for pair in self._pairs.values()):
+                    name = topics.get(topic_id).name
+                    raise Fault(Code.USAGE, f"the topic {name!r} has pairs", hint="Move or delete them first.")
+                topics.remove(topic_id)
+                is_wide = False
+            case unreachable:
+                assert_never(unreachable)
+
+        def grow() -> Change:
+            self.topics = topics
+            return Change(is_wide=is_wide)
+
+        return grow
+
+    def _live_pair(self, pair: str) -> MessagePair:
+        found = self.get(pair)
+        if not self.is_live(pair):
+            raise Fault(Code.USAGE, f"the pair {pair!r} is not there any more", hint="Bring it back first.")
+        return found
+
+    def _check_new(self, pair: MessagePair) -> None:
+        if pair.id in self._pairs:
+            raise Fault(Code.USAGE, f"there is a pair {pair.id!r} already", hint="Give it another id.")
+
+    def _check_quiet(self) -> None:
+        if self.sending:
+            hint, details = "Wait for it, or break it off.", {"code": "already_sending"}
+            raise Fault(Code.USAGE, "an answer is still on its way", hint=hint, status=409, details=details)
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _keep(self, pair: MessagePair, key: Key) -> None:
+        self._pairs[pair.id] = pair
+        self._keys[pair.id] = key
+
+    def _return(self, ids: Sequence[str]) -> None:
+        if len(ids) > _FEW:
+            self._put_in(sorted(ids, key=self.key))
+            return
+        for each in ids:
+            insort(self._live, each, key=self.key)
+
+    def _put_in(self, ids: list[str]) -> None:
+        """These, which are in their order; most often nothing stands between them."""
+        start = bisect_left(self._live, self.key(ids[0]), key=self.key)
+        end = bisect_left(self._live, self.key(ids[-1]), lo=start, key=self.key)
+        self._live[start:end] = sorted((*self._live[start:end], *ids), key=self.key)
+
+    def _leave(self, ids: Sequence[str]) -> None:
+        if len(ids) > _FEW:
+            gone = frozenset(ids)
+            self._live = [each for each in self._live if each not in gone]
+            return
+        for each in ids:
+            del self._live[bisect_left(self._live, self.key(each), key=self.key)]
+
+
+def _place(topic: Topic) -> tuple[str, str]:
+    return topic.name, topic.parent

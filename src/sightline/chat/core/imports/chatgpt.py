@@ -1,0 +1,137 @@
+"""ChatGPT's export: conversations whose messages hang in a tree, of which one branch was last on screen."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sightline.chat.core.imports.gathering import Gathered, Gathering, Turn, tool_name
+from sightline.chat.core.imports.loose import member, members, moment, text
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Part, Text, Thinking, ToolCall, ToolResult
+from sightline.wire.jsontext import encode
+
+_MODEL = "model_slug"
+_SPOKEN_TO_ALL = ("", "all")
+
+
+def is_chatgpt(document: Json) -> bool:
+    """Whether this looks like such an export, of one conversation or of all."""
+    return any("mapping" in each for each in _conversations(document))
+
+
+def read_chatgpt(document: Json) -> Gathered:
+    """The conversations in it, each as a topic below one for all of them."""
+    gathering = Gathering("chatgpt")
+    home = gathering.topic("", "ChatGPT")
+    for number, conversation in enumerate(_conversations(document)):
+        key = text(conversation, "conversation_id") or text(conversation, "id") or str(number)
+        reading = _Branch(gathering, conversation)
+        turns = reading.turns()
+        if turns:
+            gathering.conversation(key, gathering.topic(key, text(conversation, "title"), home), turns)
+    return gathering.done()
+
+
+def _conversations(document: Json) -> list[JsonObject]:
+    return [document] if isinstance(document, dict) else members(document)
+
+
+class _Branch:
+    """The branch of one conversation that was on screen."""
+
+    def __init__(self, gathering: Gathering, conversation: JsonObject) -> None:
+        self._gathering = gathering
+        self._nodes: Mapping[str, JsonObject] = {
+            name: node for name, node in member(conversation, "mapping").items() if isinstance(node, dict)
+        }
+        self._model = text(conversation, "default_model_slug")
+        self._started = moment(conversation.get("create_time"))
+        self._leaf = text(conversation, "current_node")
+        self._called: list[str] = []
+
+    def turns(self) -> list[Turn]:
+        path = self._path()
+        others = sum(bool(member(node, "message")) for name, node in self._nodes.items() if name not in path)
+        if others:
+            self._gathering.lose("messages of other branches were left out", others)
+        read = [self._turn(name, member(self._nodes[name], "message")) for name in path]
+        return [turn for turn in read if turn is not None]
+
+    def _path(self) -> dict[str, None]:
+        """The nodes from the root to the leaf."""
+        leaf = self._leaf if self._leaf in self._nodes else self._newest()
+        names: dict[str, None] = {}
+        while leaf in self._nodes and leaf not in names:
+            names[leaf] = None
+            leaf = text(self._nodes[leaf], "parent")
+        return dict.fromkeys(reversed(names))
+
+    def _newest(self) -> str:
+        """Where no leaf is named: the newest message that nothing follows."""
+        parents = {text(node, "parent") for node in self._nodes.values()}
+        leaves = [name for name in self._nodes if name not in parents]
+        return max(leaves, key=lambda name: moment(member(self._nodes[name], "message").get("create_time")), default="")
+
+    def _turn(self, name: str, message: JsonObject) -> Turn | None:
+        role, metadata = text(member(message, "author"), "role"), member(message, "metadata")
+        if role not in ("user", "assistant", "tool"):
+            if role and self._content(message):
+                self._gathering.lose("hidden instructions were left out")
+            return None
+        if metadata.get("is_visually_hidden_from_conversation") is True or message.get("weight") == 0:
+            return None
+        parts = self._parts(name, role, message)
+        if not parts:
+            return None
+        at = moment(message.get("create_time")) or self._started
+        model = text(metadata, _MODEL) or self._model
+        if role == "tool":
+            return Turn("tool", parts, name, at)
+        return Turn("user", parts, name, at) if role == "user" else Turn("assistant", parts, name, at, model)
+
+    def _parts(self, name: str, role: str, message: JsonObject) -> tuple[Part, ...]:
+        content = self._content(message)
+        recipient = text(message, "recipient")
+        if role == "tool":
+            if not self._called:
+                self._gathering.lose("results of tools without a call were left out")
+                return ()
+            said = "\n\n".join(part.text for part in content if isinstance(part, Text))
+            return (ToolResult(self._called.pop(0), (Text(said),)),)
+        if role == "assistant" and recipient not in _SPOKEN_TO_ALL:
+            said = "\n\n".join(part.text for part in content if isinstance(part, Text))
+            self._called.append(name)
+            return (ToolCall(name, tool_name(recipient), encode({"input": said}).decode()),)
+        self._called.clear()
+        return self._with_sources(content, member(message, "metadata"))
+
+    def _with_sources(self, content: tuple[Part, ...], metadata: JsonObject) -> tuple[Part, ...]:
+        """The words with where they came from, which the export tells of the message as a whole."""
+        sources = [
+            ({**each, **member(each, "metadata")}, each.get("start_ix"), each.get("end_ix"))
+            for each in members(metadata.get("citations"))
+        ]
+        cited = self._gathering.cited(sources)
+        last = content[-1] if content else None
+        if cited and not isinstance(last, Text):
+            self._gathering.lose("citations of no words were left out", len(cited))
+        if not cited or not isinstance(last, Text):
+            return content
+        return (*content[:-1], msgspec.structs.replace(last, citations=cited))
+
+    def _content(self, message: JsonObject) -> tuple[Part, ...]:
+        content = member(message, "content")
+        match text(content, "content_type"):
+            case "thoughts":
+                thoughts = [text(each, "content") or text(each, "summary") for each in members(content.get("thoughts"))]
+                return tuple(Thinking(thought) for thought in thoughts if thought)
+            case "reasoning_recap":
+                return ()
+            case _:
+                pieces = content.get("parts")
+                said = pieces if isinstance(pieces, list) else [content.get("text") or content.get("result")]
+                words = [piece for piece in said if isinstance(piece, str) and piece.strip()]
+                pictures = sum(isinstance(piece, dict) for piece in said)
+                if pictures:
+                    self._gathering.lose("pictures and files are not in the export", pictures)
+                return tuple(map(Text, words))

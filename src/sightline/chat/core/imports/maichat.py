@@ -1,0 +1,116 @@
+"""MaiChat's export, and our own, which has the same names and more beside them."""
+
+import msgspec
+
+from sightline.chat.core.imports.gathering import Gathered, Gathering
+from sightline.chat.core.imports.loose import members, moment, text
+from sightline.chat.core.pair import Answer, Flag, Hand, LifecycleState, MessagePair, Trouble, text_answer
+from sightline.chat.core.topics import ROOT, Topic
+from sightline.errors import Code, Fault
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text
+
+OWN_SCHEMA = "sightline-chat/1"
+_GREY = ("g", "grey", "gray")
+_DIVIDER = " > "
+
+
+class Kept(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What our own export has of a pair beside MaiChat's names."""
+
+    answer: Answer | None = None
+    earlier: tuple[Answer, ...] = ()
+    attachments: tuple[Part, ...] = ()
+    trouble: Trouble | None = None
+    state: LifecycleState = "idle"
+    hand: Hand = ""
+    exchange: str = ""
+
+
+def is_maichat(document: Json) -> bool:
+    """Whether this looks like such an export."""
+    return isinstance(document, dict) and "pairs" in document
+
+
+def read_maichat(document: Json) -> Gathered:
+    """The pairs in it. Topics are made from their paths; our own export brings them whole."""
+    holder = document if isinstance(document, dict) else {}
+    is_own = text(holder, "schema") == OWN_SCHEMA
+    gathering = Gathering("sightline" if is_own else "maichat")
+    topics = _Topics(gathering)
+    try:
+        whole = msgspec.convert(holder.get("topics", []), tuple[Topic, ...]) if is_own else ()
+        for entry in members(holder.get("pairs")):
+            gathering.pair(_pair(gathering, topics, entry, is_own=is_own))
+    except msgspec.ValidationError as error:
+        message = f"the export cannot be read: {error}"
+        raise Fault(Code.INVALID_REQUEST, message, hint="Export it again, or correct the place.") from error
+    gathered = gathering.done()
+    if not is_own:
+        return gathered
+    topics_below = tuple(topic for topic in whole if topic.id != ROOT)
+    fact = msgspec.structs.replace(gathered.fact, topics=topics_below)
+    return Gathered(gathered.source, fact, gathered.notes)
+
+
+class _Topics:
+    """The topics of paths, each made once, those above before those below."""
+
+    def __init__(self, gathering: Gathering) -> None:
+        self._gathering = gathering
+        self._known: dict[tuple[str, ...], str] = {(): ROOT}
+
+    def at(self, path: str) -> str:
+        names = tuple(name for name in (each.strip() for each in path.split(_DIVIDER)) if name)
+        for end in range(1, len(names) + 1):
+            if names[:end] not in self._known:
+                above = self._known[names[: end - 1]]
+                self._known[names[:end]] = self._gathering.topic(_DIVIDER.join(names[:end]), names[end - 1], above)
+        return self._known[names]
+
+
+def _with_sources(gathering: Gathering, answer: Answer, citations: Json) -> Answer:
+    """The answer with its sources: addresses, or objects that have one."""
+    given = citations if isinstance(citations, list) else []
+    sources: list[JsonObject] = [each if isinstance(each, dict) else {"url": each} for each in given]
+    cited = gathering.cited((each, None, None) for each in sources)
+    if not cited:
+        return answer
+    parts = (Text(answer.text, citations=cited),)
+    return msgspec.structs.replace(answer, messages=(Message("assistant", parts),))
+
+
+def _pair(gathering: Gathering, topics: _Topics, entry: JsonObject, *, is_own: bool) -> MessagePair:
+    at = moment(entry.get("timestamp", entry.get("createdAt")))
+    model, said = text(entry, "model"), text(entry, "assistantText")
+    stars = entry.get("star", entry.get("stars"))
+    kept = msgspec.convert(entry.get("kept", {}), Kept) if is_own else Kept()
+    answer = kept.answer or (text_answer(said, model=model, at=at) if said else None)
+    if kept.answer is None and answer is not None:
+        answer = _with_sources(gathering, answer, entry.get("citations"))
+    trouble = kept.trouble
+    if entry.get("errorState") is True:
+        trouble = Trouble("unknown", text(entry, "errorMessage") or "it failed where it was asked")
+    attached = entry.get("attachments")
+    if isinstance(attached, list) and attached:
+        gathering.lose("pictures and files are not in the export", len(attached))
+    state: LifecycleState = "error" if trouble is not None else "complete" if answer is not None else "idle"
+    flag: Flag = "grey" if text(entry, "colorFlag") in _GREY or text(entry, "flagColor") in _GREY else "blue"
+    key = text(entry, "id") or f"{at} {text(entry, 'userText')}"
+    return MessagePair(
+        id=key if is_own else gathering.own_id(key),
+        topic=text(entry, "topicId") if is_own else topics.at(text(entry, "topicPath")),
+        model=model,
+        user_text=text(entry, "userText"),
+        attachments=kept.attachments,
+        answer=answer,
+        earlier=kept.earlier,
+        star=min(3, max(0, stars)) if type(stars) is int else 0,
+        flag=flag,
+        state=kept.state if is_own else state,
+        trouble=trouble,
+        hand=kept.hand,
+        at=at,
+        exchange=kept.exchange,
+    )

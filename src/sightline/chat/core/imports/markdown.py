@@ -1,0 +1,125 @@
+"""Conversations as people write them down: a line says who speaks, and what follows is what they say."""
+
+import hashlib
+import re
+
+from sightline.chat.core.imports.gathering import Gathered, Gathering, Speaker, Turn
+from sightline.chat.core.imports.loose import moment
+from sightline.model.parts import Text
+
+_USER = r"user|human|you|me|prompt|question"
+_ASSISTANT = r"assistant|ai|model|bot|chatgpt|claude|gemini|gpt|answer|response"
+_NAME = rf"(?P<who>{_USER}|{_ASSISTANT})(?: said)?"
+_HEADED = re.compile(rf"#{{1,6}} +(?! )\W*{_NAME}\W*", re.IGNORECASE)
+_BOLD = re.compile(rf"(?:\*\*|__){_NAME}:?(?:\*\*|__):?[ \t]*(?P<rest>.*)", re.IGNORECASE)
+_PLAIN = re.compile(rf"{_NAME}:[ \t]*(?P<rest>.*)", re.IGNORECASE)
+_TITLE = re.compile(r"# +(?P<title>.+)")
+_SECTION = re.compile(r"## +(?:\d+\. *)?(?P<topic>.{0,500}?) — (?P<model>.{0,200}?) — (?P<time>\S{1,40})(?: — error)?")
+_MARKS = re.compile(r"Stars: \d")
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})")
+_TICKS = re.compile("`{3,}")
+_IS_USER = re.compile(_USER, re.IGNORECASE)
+
+
+def escaped(text: str) -> str:
+    """The text with a backslash before each line that would be read as more than that; where something in it is fenced
+    off and never ends, or all of it is, it gets a fence around it."""
+    lines = [f"\\{line}" if _is_marked(line.lstrip("\\")) else line for line in text.split("\n")]
+    fence = ""
+    for line in lines:
+        fence = _fence_after(fence, line)
+    if not fence and _unfenced(text) == text:
+        return "\n".join(lines)
+    outer = "`" * (max(map(len, _TICKS.findall(text)), default=2) + 1)
+    return "\n".join((outer, *lines, outer))
+
+
+def is_markdown(text: str) -> bool:
+    """Whether anybody is said to speak in it."""
+    return any(_speaker(line) is not None for line in text.splitlines())
+
+
+def read_markdown(text: str, name: str = "") -> Gathered:
+    """The conversation in it, as one topic with the title of the text, or with this name."""
+    gathering = Gathering("markdown")
+    reading = _Reading(name)
+    for line in text.replace("\r\n", "\n").split("\n"):
+        reading.take(line)
+    reading.close()
+    topic = gathering.topic(text, reading.title or "Markdown")
+    # Each pair's id is made from this; from the text itself it would take a pass over all of it for each pair.
+    key = hashlib.sha256(f"{reading.title}\n{text}".encode("utf-8", "replace")).hexdigest()
+    gathering.conversation(key, topic, reading.turns)
+    return gathering.done()
+
+
+def _is_marked(line: str) -> bool:
+    return bool(_speaker(line) or _TITLE.fullmatch(line) or _SECTION.fullmatch(line) or _MARKS.match(line))
+
+
+def _speaker(line: str) -> tuple[Speaker, str] | None:
+    """Who begins to speak in this line, and what they say in it."""
+    line = line.rstrip()
+    found = _HEADED.fullmatch(line) or _BOLD.fullmatch(line) or _PLAIN.fullmatch(line)
+    if found is None:
+        return None
+    rest = found.groupdict().get("rest") or ""
+    return ("user" if _IS_USER.fullmatch(found["who"]) else "assistant"), rest
+
+
+def _fence_after(fence: str, line: str) -> str:
+    """What fences off the next line, if this one stands behind such a fence."""
+    found = _FENCE.match(line)
+    if found is None:
+        return fence
+    if not fence:
+        return found["fence"]
+    is_end = found["fence"].startswith(fence) and line.strip() == found["fence"]
+    return "" if is_end else fence
+
+
+class _Reading:
+    """A text on its way to turns. What is fenced off is never looked into."""
+
+    def __init__(self, name: str) -> None:
+        self.title = name
+        self.turns: list[Turn] = []
+        self._speaker: Speaker | None = None
+        self._lines: list[str] = []
+        self._fence = ""
+        self._model = ""
+        self._at = 0.0
+
+    def take(self, line: str) -> None:
+        before, self._fence = self._fence, _fence_after(self._fence, line)
+        if before or self._fence:
+            self._lines.append(line)
+        elif (spoken := _speaker(line)) is not None:
+            self.close()
+            self._speaker = spoken[0]
+            self._lines = [spoken[1]] if spoken[1] else []
+        elif (section := _SECTION.fullmatch(line)) is not None:
+            self.close()
+            self._speaker, self._model, self._at = None, section["model"], moment(section["time"])
+        elif self._speaker is None:
+            title = _TITLE.fullmatch(line)
+            self.title = title["title"].strip() if title and not self.title else self.title
+        else:
+            self._lines.append(line)
+
+    def close(self) -> None:
+        """Nobody speaks on."""
+        lines = _unfenced("\n".join(self._lines).strip()).split("\n")
+        said = "\n".join(line[1:] if line[:1] == "\\" and _is_marked(line.lstrip("\\")) else line for line in lines)
+        if self._speaker is not None and said.strip():
+            model = self._model if self._speaker == "assistant" else ""
+            self.turns.append(Turn(self._speaker, (Text(said),), str(len(self.turns)), self._at, model))
+        self._lines = []
+
+
+def _unfenced(said: str) -> str:
+    """What is said, where all of it is fenced off by fences of their own, as MaiChat writes it."""
+    first, _, rest = said.partition("\n")
+    inner, _, last = rest.rpartition("\n")
+    is_whole = first == last and len(first) >= 3 and set(first) in ({"`"}, {"~"})
+    return inner if is_whole and first not in inner.split("\n") else said

@@ -1,0 +1,132 @@
+"""A filter made ready for one history, so that a hundred thousand pairs are gone through in a moment.
+
+It means what `filter.predicate` says; what is done here is to look at each topic, each model and each bound once, and
+not once for each pair.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial, reduce
+from operator import eq, ge, gt, le, lt
+from typing import TypeAlias, assert_never
+
+from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.subject import FIELDS, STATES, PairSubject
+from sightline.chat.core.topics import Topics
+from sightline.chat.core.words import Words
+from sightline.filters.expression import (
+    Aged,
+    And,
+    Counted,
+    Dated,
+    Everything,
+    Expression,
+    Filed,
+    InContext,
+    Latest,
+    Marked,
+    Named,
+    Not,
+    Or,
+    OwnModel,
+    OwnTopic,
+    Said,
+    SetTerm,
+)
+from sightline.filters.fields import SUMS
+from sightline.filters.meaning import meaning
+from sightline.filters.pattern import fits, folded, literal, plain
+from sightline.filters.predicate import is_filed, matches
+
+Test: TypeAlias = Callable[[MessagePair], bool]
+
+_COMPARED = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
+_NUMBERS: Mapping[str, Callable[[MessagePair], float]] = {"stars": lambda pair: pair.star, "at": lambda pair: pair.at}
+_NAMES: Mapping[str, Callable[[MessagePair], str]] = {
+    "model": lambda pair: pair.model,
+    "flag": lambda pair: pair.flag,
+    "state": lambda pair: STATES[pair.state],
+}
+
+
+class Matching:
+    """Tests for the pairs of a history with these topics, as of now. `members` are the ids for which a term about the
+    whole list holds."""
+
+    def __init__(
+        self, topics: Topics, now: float, members: Mapping[SetTerm, frozenset[str]], words: Words | None = None
+    ) -> None:
+        self._topics = topics
+        self._now = now
+        self._members = members
+        self._words = words or Words()
+
+    def test(self, expression: Expression) -> Test:
+        """Whether the expression holds for a pair."""
+        match expression:
+            case Everything():
+                return lambda _pair: True
+            case Not(part=part):
+                inner = self.test(part)
+                return lambda pair: not inner(pair)
+            case And(parts=parts):
+                return reduce(_both, map(self.test, parts))
+            case Or(parts=parts):
+                return reduce(_either, map(self.test, parts))
+            case Latest() | OwnTopic() | OwnModel() | InContext():
+                ids = self._members[expression]
+                return lambda pair: pair.id in ids
+            case Aged() | Dated() | Marked():
+                meant = meaning(expression, self._now)
+                return self._slowly(expression) if isinstance(meant, Marked) else self.test(meant)
+            case Filed():
+                return self._filed(expression)
+            case Named() | Counted() | Said():
+                return self._told(expression)
+            case unreachable:
+                assert_never(unreachable)
+
+    def _filed(self, term: Filed) -> Test:
+        topics = frozenset(topic.id for topic in self._topics if is_filed(term, self._topics.path(topic.id)))
+        return lambda pair: pair.topic in topics
+
+    def _told(self, term: Named | Counted | Said) -> Test:
+        if isinstance(term, Counted) and term.field in _NUMBERS:
+            number, compared, bound = _NUMBERS[term.field], _COMPARED[term.operator], term.number
+            return lambda pair: compared(number(pair), bound)
+        if isinstance(term, Named) and term.field in _NAMES and term.pattern:
+            name, pattern = _NAMES[term.field], term.pattern
+            fitting = cache(lambda value: fits(pattern, value))
+            return lambda pair: fitting(name(pair))
+        if isinstance(term, Counted) and not FIELDS.intersection(SUMS.get(term.field, (term.field,))):
+            return lambda _pair: False  # no pair has such a number
+        words = plain(term.pattern) if isinstance(term, Said) else None
+        return self._slowly(term) if words is None or "\n" in words else partial(self._words.hold, folded(words))
+
+    def _slowly(self, term: Expression) -> Test:
+        return lambda pair: matches(term, PairSubject(pair, ()), now=self._now)
+
+
+def of_topic(pairs: Iterable[MessagePair], topic: str, count: int | None) -> frozenset[str]:
+    """The pairs of a topic, or the newest so many of them."""
+    own = [pair.id for pair in pairs if pair.topic == topic]
+    return frozenset(own if count is None else own[max(0, len(own) - count) :])
+
+
+def of_model(pairs: Iterable[MessagePair], model: str) -> frozenset[str]:
+    """The pairs that this model was asked."""
+    pattern = literal(model)
+    fitting = cache(lambda value: fits(pattern, value))
+    return frozenset(pair.id for pair in pairs if fitting(pair.model))
+
+
+def latest(pairs: Sequence[MessagePair], count: int) -> frozenset[str]:
+    """The newest so many."""
+    return frozenset(pair.id for pair in pairs[max(0, len(pairs) - count) :])
+
+
+def _both(left: Test, right: Test) -> Test:
+    return lambda pair: left(pair) and right(pair)
+
+
+def _either(left: Test, right: Test) -> Test:
+    return lambda pair: left(pair) or right(pair)

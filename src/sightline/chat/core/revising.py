@@ -1,0 +1,90 @@
+"""What a person changed in a request of the chat while it was held, taken over into the pairs that it was made of.
+
+The history keeps what was really sent: else the next turn would send the words that were edited away.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from sightline.chat.core.facts import PairRevised
+from sightline.chat.core.pair import Answer, MessagePair
+from sightline.editing.conversation_changes import Change, reworded, slots_of, texts_of
+from sightline.editing.spread import spread
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text
+
+
+def revised(pairs: Sequence[MessagePair], asked: str, changes: Sequence[Change]) -> dict[str, MessagePair]:
+    """The pairs that are others after these changes, by their ids. `pairs` are those of the request in their order, the
+    one that is `asked` among them.
+
+    Earlier words that were deleted were left out of this one request; they stay. The question is what was sent.
+    """
+    known = {pair.id: pair for pair in pairs}
+    found: dict[str, MessagePair] = {}
+    for change in changes:
+        if change.is_question:
+            found[asked] = _asked(found.get(asked, known[asked]), change)
+        elif change.new and (place := _place(pairs, change)) is not None:
+            pair, number = place
+            was = found.get(pair, known[pair])
+            messages = () if was.answer is None else was.answer.messages
+            found[pair] = _answered(was, messages, number, change) if number >= 0 else _asked(was, change)
+    return {name: pair for name, pair in found.items() if pair != known[name]}
+
+
+def revision(before: MessagePair, pair: MessagePair) -> PairRevised:
+    """The fact that makes the one of the other."""
+    return PairRevised(
+        before.id,
+        None if pair.user_text == before.user_text else pair.user_text,
+        None if pair.attachments == before.attachments else pair.attachments,
+        None if pair.answer == before.answer else pair.answer,
+    )
+
+
+def _place(pairs: Sequence[MessagePair], change: Change) -> tuple[str, int] | None:
+    """The pair that said these words, and the number of the message of its answer, -1 for its question."""
+    said = [
+        (pair.id, number)
+        for pair in pairs
+        for number, who, words in _slots(pair)
+        if (who, words) == (change.who, change.old)
+    ]
+    return said[change.nth] if change.nth < len(said) else None
+
+
+def _slots(pair: MessagePair) -> Iterator[tuple[int, str, str]]:
+    """Who says what in a pair."""
+    yield -1, "user", "".join(texts_of(_question(pair)))
+    for number, message in enumerate(() if pair.answer is None else pair.answer.messages):
+        for who, words in slots_of(message):
+            yield number, who, words
+
+
+def _question(pair: MessagePair) -> tuple[Part, ...]:
+    """Its parts as they are sent."""
+    return (*pair.attachments, *((Text(pair.user_text),) if pair.user_text.strip() else ()))
+
+
+def _asked(pair: MessagePair, change: Change) -> MessagePair:
+    """The pair with the question that was sent: its parts without those that were deleted, and its new words."""
+    parts = _question(pair)
+    gone = set(change.gone) if change.count == len(parts) else set()
+    kept = [part for number, part in enumerate(parts) if number not in gone]
+    has_words = bool(pair.user_text.strip()) and (len(parts) - 1) not in gone
+    attachments, words = (kept[:-1], [Text(pair.user_text)]) if has_words else (kept, [])
+    spoken = [*texts_of(attachments), *(each.text for each in words)]
+    new = iter(spread(spoken, change.new) if spoken else ())
+    told: list[Part] = [Text(next(new)) if isinstance(part, Text) else part for part in attachments]
+    text = next(new, change.new if not spoken else "")
+    return msgspec.structs.replace(pair, user_text=text, attachments=tuple(told), is_edited=True)
+
+
+def _answered(pair: MessagePair, messages: tuple[Message, ...], number: int, change: Change) -> MessagePair:
+    changed = reworded(messages[number], change)
+    answer = msgspec.structs.replace(
+        pair.answer or Answer(), messages=(*messages[:number], changed, *messages[number + 1 :])
+    )
+    return msgspec.structs.replace(pair, answer=answer, is_edited=True)

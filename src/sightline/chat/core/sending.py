@@ -1,0 +1,303 @@
+"""The send itself: attempts that get smaller while the provider finds them too large, one visible step at a time.
+
+A generator that yields what to do and is sent what came of it, so that a live send, a preview and a test are drivers of
+the same rules.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, assert_never
+
+from sightline.catalog.compose import Prompt
+from sightline.chat.core.pair import Trouble
+from sightline.chat.core.plan import Item, Plan, likely_tokens
+from sightline.chat.core.telemetry import Band, Budget, Selected, Stage, Telemetry, shown
+from sightline.chat.core.trouble import (
+    TRIMMED_FOR,
+    filter_changed,
+    overflow_after_trimming,
+    prompt_too_large,
+    trouble_of,
+)
+from sightline.errors import Fault
+from sightline.model.usage import Usage
+from sightline.tokens.boundary import dropped_to_fit
+from sightline.tokens.estimate import Estimate, summed
+from sightline.tokens.ledger import READY, Wait
+
+_LEAST_SCALE, _MOST_SCALE = 0.25, 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Send this. `ids` are the pairs in it, `number` counts from 1, `tokens` is what it is planned to take. `told` is
+    what has happened since the step before, and this attempt last."""
+
+    prompt: Prompt
+    ids: tuple[str, ...]
+    number: int
+    tokens: int
+    told: tuple[Telemetry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A limit of the account is used up: wait so long, or let a person decide."""
+
+    wait: Wait
+    told: tuple[Telemetry, ...]
+
+
+Step: TypeAlias = Attempt | Pause
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The provider answered."""
+
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It did not. `filter_version` is that of the view at this moment."""
+
+    fault: Fault
+    filter_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The wait is over; or it is not, and a person sends it `anyway`."""
+
+    anyway: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A person broke it off."""
+
+
+Outcome: TypeAlias = Delivered | Refused | Resumed | Cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How it ended. `sent` are the pairs of the last attempt, `trimmed` those of the `predicted` that it left out, of
+    which the first `preflight` were left out before any attempt. Where nothing was sent, nothing was left out."""
+
+    kind: Literal["delivered", "failed", "cancelled"]
+    telemetry: tuple[Telemetry, ...]
+    predicted: int
+    sent: tuple[str, ...]
+    trimmed: tuple[str, ...]
+    preflight: int
+    attempts: int
+    fault: Fault | None = None
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What stands in the place of the answer."""
+        return None if self.fault is None else trouble_of(self.fault)
+
+
+def sending(plan: Plan, quota: Callable[[int], Wait] = lambda _tokens: READY) -> Generator[Step, Outcome, Ending]:
+    """Carry out a plan. `quota` says how long a request of some size has to wait by now."""
+    return (yield from _Send(plan, quota).steps())
+
+
+@dataclass(slots=True)
+class _Send:
+    plan: Plan
+    quota: Callable[[int], Wait]
+    trimmed: int = 0
+    preflight: int = 0
+    retries: int = 0
+    attempts: int = 0
+    overflow: Fault | None = None
+    handed_out: int = 0
+    told: list[Telemetry] = field(default_factory=list)
+
+    def steps(self) -> Generator[Step, Outcome, Ending]:
+        plan = self.plan
+        if plan.is_too_large:
+            fault = prompt_too_large(plan.prompt.tokens, plan.room.limit, plan.room.system + plan.room.tools)
+            self._tell("user_prompt_too_large", error=fault)
+            return self._end("failed", fault)
+        if plan.settings.preflight_trimming:
+            self.trimmed = self.preflight = plan.preflight_count
+        if self.preflight:
+            self._tell("preflight")
+        while True:
+            if not (yield from self._wait()):
+                self._tell("cancelled")
+                return self._end("cancelled")
+            ending = self._ended_by((yield self._attempt()))
+            if ending is not None:
+                return ending
+
+    def _ended_by(self, outcome: Outcome) -> Ending | None:
+        """The end that this outcome is, if it is one."""
+        match outcome:
+            case Delivered(usage=usage):
+                self._tell("success", usage=usage)
+                return self._end("delivered")
+            case Refused():
+                fault = self._refused(outcome)
+                return None if fault is None else self._end("failed", fault)
+            case Cancelled() | Resumed():
+                self._tell("cancelled")
+                return self._end("cancelled")
+            case unreachable:
+                assert_never(unreachable)
+
+    def _wait(self) -> Generator[Step, Outcome, bool]:
+        """Whether it may go, after waiting where it must."""
+        # A lesson alone must not make it too large for the account: it would never be sent, and nothing unlearned.
+        while not (wait := self.quota(self._tokens - self.plan.room.learned)).is_over:
+            self._tell("waiting", wait=wait)
+            outcome = yield Pause(wait, self._news())
+            if not isinstance(outcome, Resumed):
+                return False
+            if outcome.anyway:
+                break
+        return True
+
+    def _attempt(self) -> Attempt:
+        self.attempts += 1
+        self._tell("overflow_retry" if self.retries else "attempt", error=self.overflow)
+        ids = tuple(item.id for item in self._left)
+        return Attempt(self.plan.wanted(self.trimmed), ids, self.attempts, self._tokens, self._news())
+
+    def _refused(self, outcome: Refused) -> Fault | None:
+        """The fault in which it ends, or None where a smaller attempt is worth it."""
+        fault, plan = outcome.fault, self.plan
+        if fault.code not in TRIMMED_FOR:
+            self._tell("error", error=fault)
+            return fault
+        if not self.retries:
+            self._tell("overflow_initial", error=fault)
+        more = self._more_to_trim(fault)
+        if not more or self.retries >= plan.settings.max_trim_attempts:
+            self._tell("overflow_exhausted", error=fault)
+            return overflow_after_trimming(fault, self.trimmed, self.retries)
+        if outcome.filter_version not in (None, plan.filter_version):
+            self._tell("filter_changed", error=fault)
+            return filter_changed(fault)
+        self.trimmed += more
+        self.retries += 1
+        self.overflow = fault
+        return None
+
+    def _more_to_trim(self, fault: Fault) -> int:
+        """How many more of the oldest to leave out: one, or as many as the provider's own figures ask for; 0 where
+        they say that nothing helps, which is when the prompt alone is too large. That all of them are not enough is
+        only what we think of their size."""
+        left, stated = self._left, fault.numbers
+        if not left:
+            return 0
+        if stated.excess is not None:
+            is_hopeless = stated.limit is not None and self.plan.prompt.low > stated.limit
+            return _covering(left, stated.excess / self._scale(stated.requested)) or (0 if is_hopeless else len(left))
+        if stated.limit is not None:
+            room = stated.limit - self._tokens + sum(item.tokens for item in left)
+            return max(1, dropped_to_fit([item.tokens for item in left], room))
+        return 1
+
+    def _scale(self, requested: int | None) -> float:
+        """How many of the provider's tokens one of ours is."""
+        if requested is None:
+            return 1.0
+        return min(max(requested / max(1, likely_tokens(self.plan, self.trimmed)), _LEAST_SCALE), _MOST_SCALE)
+
+    @property
+    def _left(self) -> tuple[Item, ...]:
+        return self.plan.items[self.trimmed :]
+
+    @property
+    def _history(self) -> int:
+        return sum(item.tokens for item in self._left)
+
+    @property
+    def _tokens(self) -> int:
+        """All that this attempt is planned to take of the limit, the reply apart."""
+        return self._history + self.plan.aut + self.plan.room.system + self.plan.room.tools
+
+    def _end(self, kind: Literal["delivered", "failed", "cancelled"], fault: Fault | None = None) -> Ending:
+        items, was_sent = self.plan.items, self.attempts > 0
+        return Ending(
+            kind,
+            tuple(self.told),
+            len(items),
+            tuple(item.id for item in self._left) if was_sent else (),
+            tuple(item.id for item in items[: self.trimmed]) if was_sent else (),
+            self.preflight if was_sent else 0,
+            self.attempts,
+            fault,
+        )
+
+    def _news(self) -> tuple[Telemetry, ...]:
+        since, self.handed_out = self.handed_out, len(self.told)
+        return tuple(self.told[since:])
+
+    def _tell(
+        self, stage: Stage, *, error: Fault | None = None, usage: Usage | None = None, wait: Wait | None = None
+    ) -> None:
+        plan, room, settings = self.plan, self.plan.room, self.plan.settings
+        history = self._history
+        removed = plan.items[: self.trimmed]
+        told = Telemetry(
+            model=plan.model,
+            stage=stage,
+            budget=Budget(room.limit, room.usable),
+            selection=_selected(self._left),
+            predicted_message_count=len(plan.items),
+            predicted_history_tokens=plan.history_tokens,
+            predicted_total_tokens=plan.history_tokens + room.user,
+            attempt_history_tokens=history,
+            attempt_total_tokens=history + plan.aut,
+            aut=plan.aut,
+            trimmed_count=self.trimmed,
+            attempts_used=self.retries,
+            chars_per_token=settings.chars_per_token,
+            remaining_reserve=room.usable - history - plan.aut,
+            messages=shown(plan.messages(self.trimmed)),
+            sent_count=len(plan.items) - self.trimmed,
+            visible_count=plan.visible_count,
+            user_request_allowance=room.user,
+            assistant_response_allowance=room.reply,
+            max_trim_attempts=settings.max_trim_attempts,
+            system_tokens=room.system,
+            tool_tokens=room.tools,
+            preflight_trimmed_count=self.preflight,
+            trimming_removed=_selected(removed),
+            trimming_removed_tokens=sum(item.tokens for item in removed),
+            bands={
+                "predictedHistory": _band(summed(item.estimate for item in plan.items)),
+                "attemptHistory": _band(summed(item.estimate for item in self._left)),
+                "AUT": _band(plan.prompt),
+            },
+            last_error_message=None if error is None else error.message,
+            overflow_matched=None if error is None else error.code in TRIMMED_FOR,
+            final_delivered_tokens=history + plan.aut if stage == "success" else None,
+            reported_input_tokens=None if usage is None else usage.input_tokens,
+            wait_seconds=None if wait is None or wait.is_endless else wait.seconds,
+        )
+        self.told.append(told)
+
+
+def _covering(items: tuple[Item, ...], tokens: float) -> int:
+    """How many of the first are so many tokens together; 0 where all of them are not."""
+    for count, item in enumerate(items, 1):
+        tokens -= item.estimate.tokens
+        if tokens <= 0:
+            return count
+    return 0
+
+
+def _selected(items: tuple[Item, ...]) -> tuple[Selected, ...]:
+    return tuple(Selected(item.id, item.model, item.tokens) for item in items)
+
+
+def _band(estimate: Estimate) -> Band:
+    return Band(estimate.low, estimate.tokens, estimate.high)

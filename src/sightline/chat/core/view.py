@@ -1,0 +1,275 @@
+"""What is visible of a history, and how much of that goes along with the next question."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, assert_never
+
+from sightline.chat.core.history import Change, History
+from sightline.chat.core.matching import Matching, Test, latest, of_model, of_topic
+from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.prelude import compose_system_prelude
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.topics import ROOT, Inherited
+from sightline.filters.expression import (
+    EVERYTHING,
+    Expression,
+    InContext,
+    Latest,
+    OwnModel,
+    OwnTopic,
+    SetTerm,
+    set_terms,
+)
+from sightline.filters.selection import without_context
+from sightline.tokens.boundary import Boundary
+from sightline.tokens.room import Room, learned_reserve, reply_reserve
+
+Standing: TypeAlias = Literal["included", "excluded", "left_out", "hidden"]
+
+
+class View:
+    """A filter over a history, and the prediction boundary in what it shows.
+
+    The boundary is found when it is asked for, from where it was; typing does not move it. What moves it: another
+    filter, model, topic or setting, and what `heard` tells of the history. `selections` counts how often the whole
+    history was gone through.
+    """
+
+    def __init__(self, history: History, sizer: Sizer, limit: int, settings: ChatSettings, *, now: float = 0.0) -> None:
+        self.history = history
+        self.expression: Expression = EVERYTHING
+        self.filter_version = 0
+        """Goes up with each filter that is executed."""
+        self.topic = ROOT
+        self.model = ""
+        self.selections = 0
+        self._now = now
+        self._sizer = sizer
+        self._limit = limit
+        self._settings = settings
+        self._inherited = history.topics.inherited(ROOT)
+        self._room: Room | None = None
+        self._left_out: dict[str, MessagePair] = {}
+        self._needs_list = False
+        self._is_selected = False
+        self._test: Test = lambda _pair: True
+        self._boundary: Boundary[MessagePair] = Boundary(sizer.cost)
+
+    # --- what changes it
+
+    def execute(self, expression: Expression, now: float) -> None:
+        """Another filter, whose times are as of now."""
+        self.expression = expression
+        self.filter_version += 1
+        self._now = now
+        self._needs_list = bool(set_terms(expression))
+        self._is_selected = False
+
+    def choose(self, model: str, sizer: Sizer, limit: int) -> None:
+        """Another model, other tools, or the same ones counted in another way. `limit` is the most that a request can
+        be."""
+        self.model = model
+        self._sizer = sizer
+        self._limit = limit
+        self._room = None
+        if self._needs_list or not self._is_selected:
+            self._is_selected = False
+        else:
+            self._boundary.replace(list(self._boundary.items), sizer.cost)
+
+    def enter(self, topic: str) -> None:
+        """The next question belongs to this topic."""
+        self.history.topics.get(topic)
+        self.topic = topic
+        self._forget_topic()
+
+    def adjust(self, settings: ChatSettings, sizer: Sizer) -> None:
+        """Other settings, and a sizer that counts by them."""
+        self._settings = settings
+        self.choose(self.model, sizer, self._limit)
+
+    def heard(self, change: Change) -> None:
+        """The history has changed so."""
+        if self.topic not in self.history.topics:
+            self.topic = ROOT
+        self._forget_topic()
+        if change.is_wide or self._needs_list:
+            self._is_selected = False
+        if self._is_selected:
+            for pair in change.ids:
+                self._look_again(pair)
+
+    # --- what it says
+
+    @property
+    def settings(self) -> ChatSettings:
+        """The settings that it goes by."""
+        return self._settings
+
+    @property
+    def sizer(self) -> Sizer:
+        """Who counts."""
+        return self._sizer
+
+    @property
+    def inherited(self) -> Inherited:
+        """What holds in the topic of the next question."""
+        return self._inherited
+
+    @property
+    def prelude(self) -> str:
+        """What is said before the conversation."""
+        return compose_system_prelude(self.inherited, self._settings, self._sizer.base_instructions)
+
+    @property
+    def room(self) -> Room:
+        """How the model's limit is divided."""
+        if self._room is None:
+            sizer, settings = self._sizer, self._settings
+            max_tokens = self.inherited.parameters.max_tokens
+            learned = learned_reserve(sizer.always_added, self._limit)
+            self._room = Room(
+                self._limit,
+                system=sizer.cautious(sizer.prelude(self.prelude)) + learned,
+                tools=sizer.cautious(sizer.declared()),
+                user=settings.user_request_allowance,
+                reply=reply_reserve(settings.assistant_response_allowance, self._limit, max_tokens),
+                learned=learned,
+            )
+        return self._room
+
+    @property
+    def visible(self) -> Sequence[MessagePair]:
+        """The pairs that are shown, from the oldest to the newest, but for those that were left out by hand."""
+        self._select()
+        return self._boundary.items
+
+    @property
+    def left_out(self) -> list[MessagePair]:
+        """The pairs that would be visible, had nobody left them out by hand; they stay on screen, marked so."""
+        self._select()
+        return sorted(self._left_out.values(), key=lambda pair: self.history.key(pair.id))
+
+    @property
+    def start(self) -> int:
+        """The place of the first visible pair that goes along: the boundary."""
+        self._select()
+        self._boundary.resize(self.room.history)
+        return self._boundary.start
+
+    @property
+    def included(self) -> Sequence[MessagePair]:
+        """The pairs that go along."""
+        start = self.start
+        return self._boundary.items[start:]
+
+    @property
+    def history_tokens(self) -> int:
+        """What those that go along take."""
+        self._select()
+        self._boundary.resize(self.room.history)
+        return self._boundary.taken
+
+    def standing(self, pair: str) -> Standing:
+        """How a pair stands: it goes along, is visible and too much, was left out by hand, or is not visible."""
+        place = self._place(pair)
+        if place is not None:
+            return "included" if place >= self.start else "excluded"
+        return "left_out" if pair in self._left_out else "hidden"
+
+    def taken(self, expression: Expression, now: float) -> list[MessagePair]:
+        """The pairs that another filter takes by itself, whatever was said by hand. The view stays as it is."""
+        pairs = list(self.history)
+        return list(filter(self._matching(pairs, expression, now).test(expression), pairs))
+
+    # --- how it is found
+
+    def _forget_topic(self) -> None:
+        inherited = self.history.topics.inherited(self.topic)
+        if self._inherited != inherited:
+            self._inherited = inherited
+            self._room = None
+        if self._needs_list:
+            self._is_selected = False
+
+    def _select(self) -> None:
+        if self._is_selected:
+            return
+        self._is_selected = True
+        self.selections += 1
+        pairs = list(self.history)
+        self._test = self._matching(pairs, self.expression, self._now).test(self.expression)
+        self._left_out = {}
+        self._boundary.replace(self._shown(pairs), self._sizer.cost)
+
+    def _shown(self, pairs: list[MessagePair]) -> list[MessagePair]:
+        chosen = pairs if self.expression == EVERYTHING else [pair for pair in pairs if self._test(pair)]
+        if not any(pair.hand for pair in pairs):
+            return chosen
+        taken = {pair.id for pair in chosen}
+        self._left_out = {pair.id: pair for pair in chosen if pair.hand == "out"}
+        return [pair for pair in pairs if pair.hand == "in" or (pair.id in taken and pair.hand != "out")]
+
+    def _matching(self, pairs: list[MessagePair], expression: Expression, now: float) -> Matching:
+        """The filter's terms, with those about the whole list answered. What goes along depends on what is shown, so
+        the terms about that are answered last."""
+        terms = set_terms(expression)
+        members: dict[SetTerm, frozenset[str]] = {}
+        for term in terms:
+            match term:
+                case Latest(count=count):
+                    members[term] = latest(pairs, count)
+                case OwnTopic(count=count):
+                    members[term] = of_topic(pairs, self.topic, count)
+                case OwnModel():
+                    members[term] = of_model(pairs, self.model)
+                case InContext():
+                    pass
+                case unreachable:
+                    assert_never(unreachable)
+        matching = Matching(self.history.topics, now, members, self.history.words)
+        beyond = [term for term in terms if isinstance(term, InContext)]
+        if beyond:
+            base = matching.test(without_context(expression))
+            shown = [pair for pair in pairs if base(pair)]
+            start = self._first_fitting(shown)
+            members |= {term: frozenset(pair.id for pair in shown[max(0, start - term.extra) :]) for term in beyond}
+        return matching
+
+    def _first_fitting(self, pairs: list[MessagePair]) -> int:
+        """The place of the oldest of these that would go along."""
+        trial: Boundary[MessagePair] = Boundary(self._sizer.cost, self.room.history)
+        trial.replace([pair for pair in pairs if pair.hand != "out"])
+        if trial.start == len(trial.items):
+            return len(pairs)
+        return pairs.index(trial.items[trial.start])
+
+    def _position(self, pair: str) -> int:
+        """Where a pair stands among the visible, or would."""
+        key_of = self.history.key
+        return bisect_left(self.visible, key_of(pair), key=lambda each: key_of(each.id))
+
+    def _place(self, pair: str) -> int | None:
+        """Where a pair stands among the visible, if it is one of them."""
+        if pair not in self.history:
+            return None
+        position, items = self._position(pair), self.visible
+        return position if position < len(items) and items[position].id == pair else None
+
+    def _look_again(self, pair_id: str) -> None:
+        """One pair may be visible now, or not any more, or be another."""
+        place, pair = self._place(pair_id), self.history.get(pair_id)
+        is_live = self.history.is_live(pair_id)
+        is_chosen = is_live and self._test(pair)
+        self._left_out.pop(pair_id, None)
+        if is_chosen and pair.hand == "out":
+            self._left_out[pair_id] = pair
+        is_shown = is_live and pair.hand != "out" and (is_chosen or pair.hand == "in")
+        if place is None:
+            if is_shown:
+                self._boundary.insert(self._position(pair_id), pair)
+        elif is_shown:
+            self._boundary.change(place, pair)
+        else:
+            self._boundary.remove(place)

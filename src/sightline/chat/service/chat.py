@@ -1,0 +1,323 @@
+"""The one chat of a store: its history as the log has it, and the only way to add to it."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from sightline.chat.core.facts import ChatFact, ChatImported, PairFailed, TopicAdded, TopicChanged, TopicRemoved
+from sightline.chat.core.history import Change, History
+from sightline.chat.core.imports.pieces import pieces_of
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.service.log_lines import (
+    LOG,
+    PREFERENCES,
+    fact_in,
+    fact_line,
+    preferences_in,
+    preferences_line,
+)
+from sightline.chat.service.preferences import Preferences, checked, settled
+from sightline.chat.service.signs import Signs
+from sightline.errors import Code, Fault
+from sightline.exchange.hub import Hub
+from sightline.exchange.redaction import Redaction
+from sightline.model.json import Json, JsonObject
+from sightline.store.logbook import Line, Logbook
+
+EVENT = "chat"
+"""How the chat's news are called."""
+
+_MOST_TRIES = 100
+"""Another process that adds faster than we read is no person."""
+
+_MOST_NAMED = 1000
+"""Of more pairs than this it is not worth saying which."""
+
+_CHANGED = 409
+_AT_ONCE = 64_000
+"""So many bytes of the log are read before others get their turn."""
+
+_WORDS_AT_ONCE = 1000
+"""The same for pairs whose words are read."""
+
+_A_LOT = 100_000
+"""Objects that were made and are kept."""
+
+_LOOK = 2.0
+"""Seconds between two looks at what other processes have added."""
+
+_LOG = logging.getLogger(__name__)
+
+Recovering: TypeAlias = Callable[[PairFailed, str], Awaitable[ChatFact]]
+"""How a pair ends that would fail so, given the run that was under way for it."""
+
+Listener: TypeAlias = Callable[[Change | None], None]
+"""Who wants to know of each change of the history; None is a change of the settings."""
+
+
+class Chat:
+    """The history, loaded when it is first needed. `version` is the number of facts in the log, here and in every other
+    process on it.
+
+    A fact is checked, added to the log, applied and announced, in this order and one at a time. Where another process
+    was first, its facts are read before it is tried again.
+    """
+
+    def __init__(
+        self,
+        logbook: Logbook,
+        hub: Hub,
+        *,
+        settings: ChatSettings,
+        now: Callable[[], float],
+        make_id: Callable[[], str],
+        secrets: tuple[str, ...] = (),
+        process: str = "",
+        is_alive: Callable[[str], bool] = lambda _process: True,
+    ) -> None:
+        self.history = History()
+        self.version = 0
+        self.preferences = Preferences()
+        self.settings = settings
+        self.now = now
+        self.make_id = make_id
+        self.signs = Signs(logbook, now, process or make_id(), is_alive)
+        self._logbook = logbook
+        self._hub = hub
+        self._configured = settings
+        self._preferred = 0
+        self._redaction = Redaction(secrets)
+        self._lock = asyncio.Lock()
+        self._is_loaded = False
+        self._recovering: Recovering | None = None
+        self._listeners: list[Listener] = []
+        self._working: set[asyncio.Task[Change]] = set()
+        self._following: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
+
+    def listen(self, listener: Listener) -> None:
+        """Tell this one of each change, before it is announced."""
+        self._listeners.append(listener)
+
+    def recover(self, recovering: Recovering) -> None:
+        """Ask this one how a pair ends whose run was under way when its process ended."""
+        self._recovering = recovering
+
+    def announce(self, value: JsonObject) -> None:
+        """Tell whoever watches."""
+        self._hub.announce(EVENT, value)
+
+    def touch(self, pair: str) -> None:
+        """Tell that a pair can be seen differently although no fact has changed it."""
+        self._announce(Change((pair,)))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody would hear of it."""
+        return self._hub.is_watched
+
+    async def opened(self) -> History:
+        """The history as the log has it now. A send that died with its process is ended here."""
+        async with self._lock:
+            await self._catch_up()
+            await self._read_preferences()
+            interrupted = self.history.interrupted()
+            if interrupted is not None and not await self.signs.is_alive(interrupted.id):
+                await self._end(interrupted)
+        return self.history
+
+    def follow(self) -> None:
+        """Look from now on, as long as anybody watches, whether another process has added something."""
+        if self._following is None and self._hub.is_watched:
+            self._following = asyncio.get_running_loop().create_task(self._follow())
+
+    def warm(self) -> None:
+        """Load the history before anybody asks for it, so that whoever does need not wait."""
+        self._warming = asyncio.get_running_loop().create_task(self._warm())
+
+    async def close(self) -> None:
+        """Look no more, and wait until what was to be added is added."""
+        for task in (self._following, self._warming):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
+        await asyncio.gather(*self._working, return_exceptions=True)
+
+    async def happen(self, fact: ChatFact) -> Change:
+        """Let this be true. It is in the log when this returns, whatever becomes of the caller; a fault changes
+        nothing."""
+        task = asyncio.get_running_loop().create_task(self._happen(fact))
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return await asyncio.shield(task)
+
+    async def prefer(self, preferences: Preferences) -> None:
+        """Keep what a person has set."""
+        settled(self._configured, checked(preferences))
+        data, preferences = preferences_line(preferences, self._redaction)
+        async with self._lock:
+            for _ in range(_MOST_TRIES):
+                await self._read_preferences()
+                if await self._added(PREFERENCES, self._preferred, [data]):
+                    self._preferred += 1
+                    self._take(preferences)
+                    return
+        raise _contended()
+
+    # --- the log ---
+
+    async def _happen(self, fact: ChatFact) -> Change:
+        pieces = [fact_line(each, self._redaction) async for each in _pieces(fact)]
+        async with self._lock:
+            if not self._is_loaded:
+                await self._catch_up()
+            for _ in range(_MOST_TRIES):
+                apply = self.history.checked(pieces[0][1])
+                if await self._added(LOG, self.version, [data for data, _ in pieces]):
+                    change = apply()
+                    self.version += 1
+                    for _, piece in pieces[1:]:
+                        await asyncio.sleep(0)
+                        self.history.apply(piece)
+                        self.version += 1
+                    return self._tell(fact, change)
+                await self._catch_up()
+        raise _contended()
+
+    async def _end(self, interrupted: PairFailed) -> None:
+        """End what nobody sends any more; where another process was first, it has ended already."""
+        run = self.history.get(interrupted.id).run
+        fact: ChatFact = interrupted
+        if run and self._recovering is not None:
+            fact = await self._recovering(interrupted, run)
+        data, fact = fact_line(fact, self._redaction)
+        apply = self.history.checked(fact)
+        if await self._added(LOG, self.version, [data]):
+            self.version += 1
+            self._tell(fact, apply())
+            await self.signs.forget(interrupted.id)
+        else:
+            await self._catch_up()
+
+    async def _added(self, log: str, after: int, data: Sequence[bytes]) -> bool:
+        """Whether they are in the log; not, where another process was first."""
+        try:
+            await self._logbook.append(log, after, data, self.now())
+        except Fault as fault:
+            if fault.status != _CHANGED:
+                raise
+            return False
+        return True
+
+    async def _catch_up(self) -> None:
+        """Read what is in the log and not here."""
+        lines = await self._logbook.lines(LOG, self.version)
+        if not self._is_loaded:
+            with _uncollected():
+                read = 0
+                for line in lines:
+                    self._apply(line)
+                    read += len(line.data)
+                    if read >= _AT_ONCE:
+                        read = 0
+                        await asyncio.sleep(0)
+            self._is_loaded = True
+            self._listened(Change(is_wide=True))
+            return
+        for line in lines:
+            self._tell(*self._apply(line))
+
+    def _apply(self, line: Line) -> tuple[ChatFact, Change]:
+        """A fact that is in the log. One that cannot be here, as only another version's can, changes nothing."""
+        fact, change = fact_in(line), Change()
+        try:
+            change = self.history.apply(fact)
+        except Fault as fault:
+            _LOG.warning("line %d of the chat changes nothing: %s", line.n, fault.message)
+        self.version = line.n
+        return fact, change
+
+    async def _follow(self) -> None:
+        while self._hub.is_watched:
+            await asyncio.sleep(_LOOK)
+            await self._try_to_open()
+        self._following = None
+
+    async def _warm(self) -> None:
+        """The words, too: the first filter would have to read all of them."""
+        await self._try_to_open()
+        with _uncollected():
+            for number, pair in enumerate(list(self.history), 1):
+                self.history.words.of(pair)
+                if not number % _WORDS_AT_ONCE:
+                    await asyncio.sleep(0)
+
+    async def _try_to_open(self) -> None:
+        try:
+            await self.opened()
+        except Fault as fault:  # whoever asks for the chat is told
+            _LOG.warning("the chat could not be read: %s", fault.message)
+
+    def _tell(self, fact: ChatFact, change: Change) -> Change:
+        seen = change if len(change.ids) <= _MOST_NAMED else Change(is_wide=True)
+        self._listened(seen)
+        self._announce(seen)
+        if isinstance(fact, TopicAdded | TopicChanged | TopicRemoved):
+            self.announce({"kind": "topics"})
+        return change
+
+    def _announce(self, change: Change) -> None:
+        if self._hub.is_watched:
+            ids: list[Json] = list(change.ids)
+            self.announce({"kind": "changed", "version": self.version, "ids": ids, "wide": change.is_wide})
+
+    async def _read_preferences(self) -> None:
+        lines = await self._logbook.lines(PREFERENCES, self._preferred)
+        if lines:
+            self._preferred = lines[-1].n
+            self._take(preferences_in(lines[-1]))
+
+    def _take(self, preferences: Preferences) -> None:
+        if preferences != self.preferences:
+            self.preferences = preferences
+            self.settings = settled(self._configured, preferences)
+            self._listened(None)
+        self.announce({"kind": "preferences"})
+
+    def _listened(self, change: Change | None) -> None:
+        for listener in self._listeners:
+            listener(change)
+
+    def masked(self, text: str) -> str:
+        """A text without the configured keys."""
+        return self._redaction.text(text)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looking for garbage: all that is read is kept, and looking through it again and again takes the most
+    time. What is a lot is not looked through later either, which would hold up everything for a good while."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            if gc.get_count()[0] > _A_LOT:
+                gc.freeze()
+            gc.enable()
+
+
+async def _pieces(fact: ChatFact) -> AsyncIterator[ChatFact]:
+    """What stands in one line each; others get their turn in between."""
+    for piece in pieces_of(fact) if isinstance(fact, ChatImported) else (fact,):
+        yield piece
+        await asyncio.sleep(0)
+
+
+def _contended() -> Fault:
+    hint = "Try again."
+    return Fault(Code.OVERLOADED, "other processes change the chat all the time", hint=hint, status=503)

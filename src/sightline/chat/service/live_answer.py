@@ -1,0 +1,110 @@
+"""An answer while it comes: what there is of it so far, and what each event adds to which block of it."""
+
+import msgspec
+
+from sightline.chat.core.pair import Answer, answer_of
+from sightline.chat.service.blocks import blocks_of, is_shown
+from sightline.chat.service.deltas import Deltas
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+)
+from sightline.model.fold import Fold
+from sightline.model.message import Message
+
+_BETWEEN = "\n\n"
+"""What stands between two pieces of a reasoning."""
+
+
+class LiveAnswer:
+    """Takes the events of one attempt; those of a run with tools come one reply after the other."""
+
+    def __init__(self, dialect: str, deltas: Deltas) -> None:
+        self._dialect = dialect
+        self._deltas = deltas
+        self._rounds: list[Message] = []
+        self._before = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._fold = Fold(self._dialect)
+        self._parts: list[int] = []
+        self._pieces: dict[int, tuple[bool, int]] = {}
+        self._has_ended = False
+
+    def heard(self, event: StreamEvent) -> None:
+        """One more event."""
+        if self._has_ended:
+            self._end_round()
+        self._fold.add(event)
+        if getattr(event, "choice", 0):
+            return  # only the first of several answers is the chat's
+        match event:
+            case TextReceived(part=part, text=text):
+                self._deltas.add(self._block(part), "text", text)
+            case ThinkingReceived(part=part):
+                self._deltas.add(self._block(part), "thinking", self._thought(event))
+            case RefusalReceived(part=part, text=text):
+                self._deltas.add(self._block(part), "refusal", text)
+            case ToolCallBegun(part=part, name=name):
+                self._deltas.add(self._block(part), "call", "", name)
+            case ArgumentsReceived(part=part, fragment=fragment):
+                self._deltas.add(self._block(part), "call", fragment)
+            case PartReceived(part=part, value=value) if is_shown(value):
+                self._block(part)
+            case SignatureReceived(part=part) | CitationReceived(part=part):
+                self._block(part)  # of a reasoning that nobody may read there is nothing else
+            case Ended():
+                self._has_ended = True
+            case _:
+                pass
+
+    def went(self, messages: tuple[Message, ...]) -> None:
+        """This is all so far, with what tools have said; another reply begins behind it."""
+        self._rounds = list(messages)
+        self._before = len(blocks_of(Answer(messages=messages)))
+        self._begin()
+
+    @property
+    def answer(self) -> Answer:
+        """What has come so far."""
+        return answer_of(self._fold.reply, rounds=tuple(self._rounds))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has come that could be shown."""
+        return not self._rounds and not self._parts
+
+    def _end_round(self) -> None:
+        """Another reply begins behind what tools have said, which is with whoever runs them."""
+        self._rounds = list(self.answer.messages)
+        self._before += len(self._parts)
+        self._begin()
+
+    def _block(self, part: int) -> int:
+        """The number of the block that a part is; one that begins late stands where its number says."""
+        if part not in self._parts:
+            self._parts.append(part)
+            self._parts.sort()
+        return self._before + self._parts.index(part)
+
+    def _thought(self, event: ThinkingReceived) -> str:
+        piece = event.summary, event.piece
+        before = self._pieces.get(event.part, piece)
+        self._pieces[event.part] = piece
+        return event.text if before == piece else _BETWEEN + event.text
+
+
+def partial_of(answer: Answer, finish: str, exchange: str, at: float) -> Answer | None:
+    """What had come of an answer that was broken off; None where nothing had."""
+    if not answer.messages:
+        return None
+    return msgspec.structs.replace(answer, finish=finish, exchange=exchange, at=at)

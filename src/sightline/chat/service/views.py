@@ -1,0 +1,209 @@
+"""The views that pages have of the chat: each a filter, a model and a topic, kept as long as it is looked at."""
+
+from sightline.catalog.choose import Choice
+from sightline.chat.core.counter import Counter, counter_of, trim_summary
+from sightline.chat.core.history import Change
+from sightline.chat.core.model_choice import model_at_hand
+from sightline.chat.core.pair import Trouble
+from sightline.chat.core.sending import Ending
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.telemetry import Telemetry
+from sightline.chat.core.topics import ROOT, Inherited
+from sightline.chat.core.view import View
+from sightline.chat.service.answering import Answering
+from sightline.chat.service.chat import Chat
+from sightline.chat.service.models import Models
+from sightline.chat.service.rows import Rows
+from sightline.errors import Code, Fault
+from sightline.filters.expression import EVERYTHING, Expression
+from sightline.filters.fields import Scope
+from sightline.filters.parsing import parse
+from sightline.model.parts import Part, Text
+from sightline.model.tools import Tool
+
+MOST_VIEWS = 64
+"""The one that was left alone for longest goes; its page asks for it again."""
+
+_LONGEST_NAME = 200
+
+
+class Sent:
+    """A send from a view: its pair, what was told of it, and how it ended, once it has."""
+
+    def __init__(self, pair: str, view: View) -> None:
+        self.pair = pair
+        self.filter_version = view.filter_version
+        self._context = _context_of(view)
+        self.telemetry: tuple[Telemetry, ...] = ()
+        self.ending: Ending | None = None
+
+    def is_of(self, view: View) -> bool:
+        """Whether the view has the filter, model and settings that it was sent with."""
+        return self._context == _context_of(view)
+
+    @property
+    def trim_summary(self) -> str:
+        """What a person is told of pairs that were left out; empty where none was."""
+        return "" if self.ending is None else trim_summary(self.ending)
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why there is no answer, where there is none."""
+        return None if self.ending is None else self.ending.trouble
+
+
+def _context_of(view: View) -> tuple[int, str, ChatSettings]:
+    return view.filter_version, view.model, view.settings
+
+
+class Looking:
+    """One page's view. `model` is the one that was selected, empty where nobody has; the one at hand is `view.model`,
+    and `choice` whom that means. `trouble` is what keeps the topic's tools from being used."""
+
+    def __init__(self, name: str, view: View, choice: Choice) -> None:
+        self.id = name
+        self.view = view
+        self.choice = choice
+        self.filter = ""
+        self.model = ""
+        self.last: Sent | None = None
+        self.trouble: Fault | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """What stands on screen now."""
+        return Rows(self.view)
+
+    @property
+    def counter(self) -> Counter:
+        """How many pairs go along; with what the last send left out, as long as filter, model and settings are the
+        same."""
+        last = self.last
+        return counter_of(self.view, last.ending if last is not None and last.is_of(self.view) else None)
+
+
+class Views:
+    """By the ids that pages give them. Each hears of every change."""
+
+    def __init__(self, chat: Chat, models: Models, answering: Answering) -> None:
+        self._chat = chat
+        self._models = models
+        self._answering = answering
+        self._views: dict[str, Looking] = {}
+        chat.listen(self._heard)
+
+    async def put(
+        self,
+        view: str,
+        *,
+        filter: str | None = None,  # noqa: A002 - that is what it is called on every page
+        expression: Expression | None = None,
+        model: str | None = None,
+        topic: str | None = None,
+    ) -> Looking:
+        """A new view, or another filter, model or topic in one that is there; None is as it is.
+
+        What `filter` says is read here unless its `expression` comes along. A fault leaves everything as it was.
+        """
+        history = await self._chat.opened()
+        self._chat.follow()
+        if len(view) > _LONGEST_NAME:
+            raise Fault(Code.INVALID_REQUEST, "the view's name is too long", hint="A few letters do.", status=422)
+        if expression is None and filter is not None:
+            expression = parse(filter, scope=Scope.CHAT)
+        if topic is not None:
+            history.topics.get(topic)
+        if model:
+            self._models.chosen(model)
+        looking = self._views.get(view) or self._new(view, model or "", topic or ROOT)
+        if topic is not None:
+            looking.view.enter(topic)
+        if model is not None:
+            looking.model = model
+        if expression is not None:
+            looking.filter = filter or ""
+            looking.view.execute(expression, self._chat.now())
+        self._keep(looking)
+        await self._settle(looking)
+        return looking
+
+    async def get(self, view: str) -> Looking:
+        """The view with this id, as everything is now."""
+        await self._chat.opened()
+        self._chat.follow()
+        looking = self._views.get(view)
+        if looking is None:
+            hint = "Send it again: PUT /api/chat/views/{view} with its filter, model and topic."
+            raise Fault(Code.USAGE, f"the view {view!r} is not there any more", hint=hint, status=404)
+        self._keep(looking)
+        await self._settle(looking)
+        return looking
+
+    def asked(self, text: str, attachments: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]]:
+        """A question without the configured keys: so it stands in the history, and what is visible is what is sent."""
+        masked = self._chat.masked
+        return masked(text), tuple(Text(masked(each.text)) if isinstance(each, Text) else each for each in attachments)
+
+    def through(self, looking: Looking, choice: Choice, model: str) -> View:
+        """The same view through another model, for one question."""
+        view, settings, tools = looking.view, self._chat.settings, looking.view.sizer.tools
+        sizer = self._models.sizer(choice, settings, tools)
+        other = View(view.history, sizer, self._models.limit(choice), settings, now=self._chat.now())
+        other.choose(model, sizer, self._models.limit(choice))
+        other.enter(view.topic)
+        other.execute(view.expression, self._chat.now())
+        return other
+
+    def _new(self, name: str, model: str, topic: str) -> Looking:
+        settings, now = self._chat.settings, self._chat.now()
+        _, choice = self._at_hand(model, self._chat.history.topics.inherited(topic))
+        view = View(
+            self._chat.history, self._models.sizer(choice, settings), self._models.limit(choice), settings, now=now
+        )
+        view.execute(EVERYTHING, now)
+        return Looking(name, view, choice)
+
+    def _keep(self, looking: Looking) -> None:
+        self._views.pop(looking.id, None)
+        self._views[looking.id] = looking
+        if len(self._views) > MOST_VIEWS:
+            del self._views[next(iter(self._views))]
+
+    async def _settle(self, looking: Looking) -> None:
+        """See to it that the view is counted for the model at hand, as is known by now, and with the topic's tools."""
+        tools = await self._tools(looking)
+        view, settings = looking.view, self._chat.settings
+        name, choice = self._at_hand(looking.model, view.inherited)
+        sizer, limit = self._models.sizer(choice, settings, tools), self._models.limit(choice)
+        looking.choice = choice
+        if (name, sizer, limit) != (view.model, view.sizer, view.room.limit):
+            view.choose(name, sizer, limit)
+
+    async def _tools(self, looking: Looking) -> tuple[Tool, ...]:
+        looking.trouble = None
+        toolsets = looking.view.inherited.toolsets
+        if not toolsets:
+            return ()
+        try:
+            return await self._answering.tools(toolsets)
+        except Fault as fault:
+            looking.trouble = fault
+            return ()
+
+    def _at_hand(self, selected: str, topic: Inherited) -> tuple[str, Choice]:
+        """The model for the next question. One that nobody selected may be gone: that of a topic, or of an old pair."""
+        if not selected:
+            for newest in (self._chat.history.newest, None):
+                name = model_at_hand("", topic, newest, "")
+                if name and (choice := self._models.known(name)) is not None:
+                    return name, choice
+        name = selected or self._models.default
+        return name, self._models.chosen(name)
+
+    def _heard(self, change: Change | None) -> None:
+        for looking in self._views.values():
+            if change is not None:
+                looking.view.heard(change)
+            else:
+                settings, tools = self._chat.settings, looking.view.sizer.tools
+                looking.view.adjust(settings, self._models.sizer(looking.choice, settings, tools))

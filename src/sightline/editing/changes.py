@@ -1,0 +1,228 @@
+"""What each operation does to a draft. Places in operations are places on screen."""
+
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from sightline.editing.cascade import taken_by
+from sightline.editing.operations import (
+    Batch,
+    Delete,
+    Duplicate,
+    Insert,
+    Move,
+    Remove,
+    Reset,
+    Restore,
+    Set,
+    SetBody,
+    SetRole,
+    SetText,
+)
+from sightline.editing.places import parent_of, refused
+from sightline.editing.rewording import reworded
+from sightline.editing.soundness import check_readable, check_sound
+from sightline.editing.spelling import with_role
+from sightline.editing.target import Target, target_of
+from sightline.editing.whole import Whole
+from sightline.errors import Code, Fault
+from sightline.wire import jsontext
+from sightline.wire.document import WireDocument
+from sightline.wire.pointer import covers, index, join, refusal, resolve, split
+
+if TYPE_CHECKING:
+    from sightline.editing.draft import Draft
+
+Change: TypeAlias = SetText | Set | Insert | Remove | Move | Delete | Restore | Duplicate | SetRole | SetBody | Batch
+
+
+def changed(draft: "Draft", operation: Change) -> "Draft":
+    """The draft after an operation, checked as that operation promises."""
+    after = _applied(draft, operation)
+    match operation:
+        case SetText():
+            if after.whole.deletions == draft.whole.deletions:
+                check_readable(draft, after)
+            else:  # the edit restored what it is about
+                check_sound(draft, after, restores=True)
+        case Delete() | Duplicate() | SetRole():
+            check_sound(draft, after)
+        case Restore():
+            check_sound(draft, after, restores=True)
+        case Batch():
+            # Step by step it may be broken for a while, as long as the whole is sound.
+            changes_structure = any(
+                isinstance(each, (Delete, Restore, Duplicate, SetRole)) for each in operation.operations
+            )
+            if changes_structure or after.whole.deletions != draft.whole.deletions:
+                check_sound(draft, after, restores=True)
+        case _:
+            pass
+    return after
+
+
+def _applied(draft: "Draft", operation: Change) -> "Draft":
+    if isinstance(operation, Batch):
+        for each in operation.operations:
+            draft = draft.applied(each) if isinstance(each, Reset) else _applied(draft, each)
+        return draft
+    if isinstance(operation, (SetText, Delete, Restore, Duplicate, SetRole)):
+        return draft.with_whole(_by_section(draft, operation))
+    return draft.with_whole(_by_place(draft, operation))
+
+
+def _by_section(draft: "Draft", operation: SetText | Delete | Restore | Duplicate | SetRole) -> Whole:
+    match operation:
+        case SetText():
+            return _set_text(draft, operation)
+        case Delete():
+            return _delete(draft.whole, target_of(draft.whole, operation.section, operation.part))
+        case Restore():
+            return _restore(draft.whole, target_of(draft.whole, operation.section, operation.part))
+        case Duplicate():
+            return _duplicate(draft, operation)
+        case SetRole():
+            return _set_role(draft.whole, operation)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _by_place(draft: "Draft", operation: Set | Insert | Remove | Move | SetBody) -> Whole:
+    match operation:
+        case Set():
+            return _set(draft, operation)
+        case Insert():
+            return _insert(draft, operation)
+        case Remove():
+            return draft.whole.remove(_there(draft, operation.pointer))
+        case Move():
+            return _move(draft, operation)
+        case SetBody():
+            return _set_body(draft, operation)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _there(draft: "Draft", pointer: str) -> str:
+    """A place on screen as it is called in the whole document; a fault if there is nothing."""
+    resolve(draft.document, pointer)
+    return draft.whole.deletions.to_whole(pointer)
+
+
+def _set_text(draft: "Draft", operation: SetText) -> Whole:
+    """Another text; what is deleted is restored by it, with what was deleted along with it."""
+    target = target_of(draft.whole, operation.section, operation.part)
+    whole = draft.whole
+    if target.places and all(whole.deletions.holds(place) for place in target.places):
+        whole = _restore(whole, target)
+    return reworded(whole, target, operation.text)
+
+
+def _set(draft: "Draft", operation: Set) -> Whole:
+    text = jsontext.encode(operation.value)
+    if not operation.pointer:
+        return draft.whole if _says(draft.data, text) else draft.whole.written(text)
+    place = _there(draft, operation.pointer)
+    # What is deleted within the value is not on screen, and so is no difference.
+    if jsontext.encode(resolve(draft.document, operation.pointer)) == text:
+        return draft.whole
+    return draft.whole.set(place, operation.value)
+
+
+def _says(data: bytes, text: bytes) -> bool:
+    try:
+        return jsontext.encode(jsontext.decode(data)) == text
+    except Fault:
+        return False
+
+
+def _insert(draft: "Draft", operation: Insert) -> Whole:
+    whole, pointer = draft.whole, operation.pointer
+    if not pointer:
+        raise refusal(pointer, "the document is there already", hint="Set it to another value.")
+    split(pointer)
+    holder, token = resolve(draft.document, parent_of(pointer)), split(pointer)[-1]
+    if isinstance(holder, list) and token != "-":
+        index(token, len(holder) + 1, pointer)
+    place = whole.deletions.to_whole(pointer)
+    if isinstance(holder, dict) and token not in holder and whole.deletions.holds(place):
+        # The new value takes the place of one that was deleted, which cannot be restored beside it.
+        whole = whole.remove(place)
+    return whole.insert(place, operation.value)
+
+
+def _move(draft: "Draft", operation: Move) -> Whole:
+    split(operation.pointer)
+    source = _there(draft, operation.source)
+    if operation.source == operation.pointer:
+        return draft.whole
+    if covers(operation.source, operation.pointer):
+        raise refusal(operation.pointer, f"{operation.source!r} cannot be moved into itself")
+    if not operation.pointer:
+        raise refusal(operation.pointer, "the document is there already", hint="Set it to another value.")
+    return draft.whole.move(source, operation.pointer)
+
+
+def _delete(whole: Whole, target: Target) -> Whole:
+    request = whole.reading.request
+    if request is None or not target.places:
+        raise refused("this cannot be deleted as a whole", "Delete its parts, or remove a value by its place.")
+    if all(whole.deletions.holds(place) for place in target.places):
+        return whole
+    taken = taken_by(whole.reading, request, whole.deletions, frozenset(target.places))
+    return whole.with_deletions(whole.deletions.with_group(taken, whole.reading.document))
+
+
+def _restore(whole: Whole, target: Target) -> Whole:
+    deletions = whole.deletions
+    for place in target.places:
+        deletions = deletions.restored(place)
+    return whole if deletions is whole.deletions else whole.with_deletions(deletions)
+
+
+def _duplicate(draft: "Draft", operation: Duplicate) -> Whole:
+    whole = draft.whole
+    message = target_of(whole, operation.section, None).message
+    if message is None or not _is_item(whole, message.at):
+        raise refused("this cannot be doubled", "Only an item of the conversation can stand there twice.")
+    if whole.deletions.holds(message.at):
+        raise refused("what is deleted cannot be doubled", "Restore it first.")
+    shown = whole.deletions.to_screen(message.at)
+    text = _text_of(draft, shown)
+    behind = f"{parent_of(message.at)}/{int(split(message.at)[-1]) + 1}"
+    return whole.insert(behind, resolve(draft.document, shown), text)
+
+
+def _text_of(draft: "Draft", pointer: str) -> bytes:
+    """The exact bytes of a value on screen."""
+    return WireDocument(draft.data).text_of(pointer)
+
+
+def _is_item(whole: Whole, place: str) -> bool:
+    return parent_of(place) == whole.reading.container and split(place)[-1].isdecimal()
+
+
+def _set_role(whole: Whole, operation: SetRole) -> Whole:
+    message = target_of(whole, operation.section, None).message
+    if message is None or not _is_item(whole, message.at):
+        raise refused("this has no role of its own to change", "Only an item of the conversation has one.")
+    if whole.deletions.holds(message.at):
+        raise refused("what is deleted cannot be edited", "Restore it first.")
+    item = resolve(whole.reading.document, message.at)
+    assert isinstance(item, dict)
+    for key, value in with_role(whole.reading.name, message, item, operation.role).items():
+        whole = whole.set(join(message.at, key), value) if key in item else whole.insert(join(message.at, key), value)
+    return whole
+
+
+def _set_body(draft: "Draft", operation: SetBody) -> Whole:
+    try:
+        data = operation.body.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Fault(
+            Code.INVALID_REQUEST,
+            "the body holds half a surrogate pair, which UTF-8 cannot carry",
+            hint="Write that character as an escape, \\ud800 for example.",
+            status=400,
+        ) from None
+    if data == draft.data:
+        return draft.whole
+    return draft.whole.written(data)

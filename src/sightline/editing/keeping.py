@@ -1,0 +1,152 @@
+"""Edits made into masks: one edit as it is made, or all that differs between two drafts of one document."""
+
+from collections.abc import Iterator, Sequence
+
+from sightline.editing.anchor import Anchors
+from sightline.editing.draft import Draft
+from sightline.editing.masks import Mask, identified, masked, masks_beside
+from sightline.editing.operations import Delete, Edit, Keep, Set, SetText
+from sightline.editing.patching import hunks_between
+from sightline.editing.section import Section, SectionPart, text_in
+from sightline.errors import Code, Fault
+from sightline.wire.jsontext import encode
+from sightline.wire.pointer import covers
+
+
+class Keeper:
+    """Makes masks for one document and one scope; `name` is the session or project. They are anchored to `first`, the
+    draft of what the client sent, not to what earlier edits made of it. A text is a patch of `beneath`, the draft after
+    the masks that stay beside the new ones, so that no mask repeats what another does in its own scope."""
+
+    def __init__(self, first: Draft, scope: Keep, name: str, beneath: Draft | None = None) -> None:
+        self._anchors = Anchors(first)
+        self._beneath = {section.id: section for section in (beneath or first).sections}
+        self._sent = {section.id: section for section in first.sections}
+        self._scope = scope
+        self._name = "" if scope == "all" else name
+
+    def of_edit(self, before: Draft, operation: Edit, after: Draft) -> tuple[str, Mask]:
+        """The mask that repeats this edit, and the id of its section; a fault if that cannot be done."""
+        section, part = _target(before, operation)
+        sent = self._sent.get(section)
+        if sent is None:
+            raise unkeepable("the client did not send this section, so it will not send it again")
+        if part and part not in self._anchors.parts(sent):
+            raise unkeepable("the client did not send this part, so it will not send it again")
+        if isinstance(operation, Delete):
+            return section, self._delete(sent, part)
+        return section, self._text(sent, part, after.section(section))
+
+    def between(self, start: Draft, now: Draft) -> list[tuple[str, Mask]]:
+        """The masks that repeat all that was changed since `start`, each with the id of its section. A fault where
+        something is there that the client did not send."""
+        before = {section.id: section for section in start.sections}
+        found: list[tuple[str, Mask]] = []
+        for section in now.sections:
+            sent, old = self._sent.get(section.id), before.get(section.id)
+            if sent is None or old is None:
+                raise unkeepable("a section was added, and the client will not send it")
+            if not is_same(old, section):
+                found += [(section.id, mask) for mask in self._changes(sent, old, section)]
+        return found
+
+    def _changes(self, sent: Section, old: Section, new: Section) -> Iterator[Mask]:
+        if new.deleted:
+            yield self._delete(sent, "")
+            return
+        before = {part.id: part for part in old.parts}
+        gone = [part for part in new.parts if part.deleted and not _was_deleted(before, part)]
+        for part in gone:
+            yield self._delete(sent, part.id)
+        words = {part.id for part in new.parts if part.type == "text"}
+        is_whole = not gone and (new.text != old.text or old.deleted)
+        if is_whole:
+            yield self._text(sent, "", new)
+        for part in new.parts:
+            is_in_text = part.id in words if words else new.text != ""
+            if part.deleted or (is_whole and is_in_text):
+                continue
+            if part.id not in before or part.text != before[part.id].text:
+                if part.id not in self._anchors.parts(sent):
+                    raise unkeepable("a part was added, and the client will not send it")
+                yield self._text(sent, part.id, new)
+
+    def _delete(self, sent: Section, part: str) -> Mask:
+        return self._made(Mask(kind="delete"), sent, part)
+
+    def _text(self, sent: Section, part: str, now: Section) -> Mask:
+        """A patch; for a value that is no prose, or where there was nothing, the whole text."""
+        old, new = text_in(self._beneath.get(sent.id, sent), part), text_in(now, part)
+        is_value = any(each.id == part and each.type == "option" for each in sent.parts)
+        if is_value or not old:
+            return self._made(Mask(kind="set_text", text=new), sent, part)
+        return self._made(Mask(kind="patch", hunks=hunks_between(old, new)), sent, part)
+
+    def _made(self, mask: Mask, sent: Section, part: str) -> Mask:
+        made = Mask(
+            scope=self._scope,
+            name=self._name,
+            kind=mask.kind,
+            anchor=self._anchors.sections[sent.id],
+            part=self._anchors.parts(sent)[part] if part else None,
+            text=mask.text,
+            hunks=mask.hunks,
+            label=sent.label,
+        )
+        return identified(made)
+
+
+def keeper_beside(first: Draft, masks: Sequence[Mask], scope: Keep, *, session: str, project: str) -> Keeper:
+    """A keeper whose masks come beside the active ones."""
+    beneath, _ = masked(first, masks_beside(masks, scope), session=session, project=project)
+    return Keeper(first, scope, project if scope == "project" else session, beneath)
+
+
+def check_counts(first: Draft, mask: Mask, masks: Sequence[Mask], *, session: str, project: str) -> None:
+    """A fault where this one of the masks would not be put on the very request that it was made on: one of a narrower
+    scope counts instead, or its context is not there."""
+    _, outcomes = masked(first, masks, session=session, project=project)
+    outcome = next((each.outcome for each in outcomes if each.mask == mask.id), "missing")
+    if outcome in ("missing", "ambiguous"):
+        hint = "Keep it for the narrower scope, or take that mask away first."
+        message = "a kept edit of a narrower scope changes the same words, and would count instead of this one"
+        raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+
+
+def check_repeats(now: Draft, masks: Sequence[Mask], *, session: str, project: str) -> None:
+    """A fault unless these masks make of what the client sent what is on screen now: an edit that they cannot repeat
+    would be lost without a word."""
+    after, _ = masked(now.first, masks, session=session, project=project)
+    if encode(after.document) != encode(now.document):
+        raise unkeepable("not all of the edits can be repeated on later requests")
+
+
+def is_same(one: Section, other: Section) -> bool:
+    """Whether two states of a section say the same."""
+    if (one.deleted, one.text, one.role) != (other.deleted, other.text, other.role):
+        return False
+    return [(part.id, part.deleted, part.text) for part in one.parts] == [
+        (part.id, part.deleted, part.text) for part in other.parts
+    ]
+
+
+def unkeepable(message: str) -> Fault:
+    """An edit that no mask can repeat."""
+    hint = "New texts of sections, parts and options, and deletions, can be kept; send the rest without keep."
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+
+
+def _was_deleted(before: dict[str, SectionPart], part: SectionPart) -> bool:
+    return part.id in before and before[part.id].deleted
+
+
+def _target(before: Draft, operation: Edit) -> tuple[str, str]:
+    """The section that an edit is about, and the part if it is about one."""
+    if isinstance(operation, SetText | Delete):
+        return operation.section, operation.part or ""
+    if isinstance(operation, Set):
+        for section in before.sections:
+            for part in section.parts:
+                if part.pointer and not part.deleted and part.editable and covers(part.pointer, operation.pointer):
+                    return section.id, part.id
+    raise unkeepable("this kind of edit cannot be repeated on later requests")

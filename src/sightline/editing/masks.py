@@ -1,0 +1,338 @@
+"""Masks: edits that stay for later turns, found again by what they were made on.
+
+A client sends its conversation again with every request. A mask repeats an edit on it: a patch of a text, the same
+section left out, or a class of things stripped. What it was made on is named by its content; a patch is also found by
+the context of its hunks where the rest of the text has changed. Where neither is there, or is there more than once,
+nothing is changed and the outcome says so.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Literal, assert_never
+
+import msgspec
+
+from sightline.dialects.dialect import Problem
+from sightline.editing.anchor import Anchor, Anchors
+from sightline.editing.draft import Draft
+from sightline.editing.limits import argument_problems, schema_problems
+from sightline.editing.operations import Batch, Delete, Edit, Keep, SetText
+from sightline.editing.patching import Hunk, apply_patch, find
+from sightline.editing.section import Section, SectionPart, text_in
+from sightline.editing.soundness import check_sound
+from sightline.editing.stripping import Strip, stripped
+from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.model.request import Request
+from sightline.wire.jsontext import MISFIT, encode
+
+MaskKind = Literal["set_text", "patch", "delete", "strip"]
+Result = Literal["applied", "missing", "ambiguous", "refused"]
+
+_NARROWEST: tuple[Keep, ...] = ("session", "project", "all")
+_FIRST: tuple[MaskKind, ...] = ("set_text", "patch", "delete", "strip")
+
+LEAST_CONTEXT = 12
+"""A patch with less context than so many characters is not looked for in other sections than the one that it was made
+on: "yes" is said more than once. Of system prompts there is usually one, and any context will do; so it does for a
+patch that somebody wrote by hand."""
+_SINGULAR = ("system", "developer")
+
+REPORTED = ("at", "applied", "missed", "last_exchange")
+"""What the API reports of a mask beside what it is; it may come back in a list that is put in place."""
+
+
+class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One edit that stays. `name` is the session or project that it is for.
+
+    `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither. A
+    patch has `hunks`; a `set_text` has the whole `text`, for values that are no prose.
+    """
+
+    id: str = ""
+    scope: Keep = "session"
+    name: str = ""
+    kind: MaskKind
+    anchor: Anchor | None = None
+    part: Anchor | None = None
+    text: str | None = None
+    hunks: tuple[Hunk, ...] | None = None
+    strip: Strip | None = None
+    label: str = ""
+    created: float = 0.0
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a mask on one request; `why` says what kept it from being applied."""
+
+    mask: str
+    outcome: Result
+    section: str = ""
+    why: str = ""
+
+
+def read_masks(value: Json) -> tuple[Mask, ...]:
+    """The masks that a JSON list holds; a fault says what is wrong with it, and then none of them counts."""
+    try:
+        masks = msgspec.convert([_bare(each) for each in value] if isinstance(value, list) else value, tuple[Mask, ...])
+    except MISFIT as error:
+        raise _wrong(f"not a list of masks: {error}") from None
+    for number, mask in enumerate(masks):
+        lacks = (mask.strip is None) if mask.kind == "strip" else (mask.anchor is None or mask.strip is not None)
+        is_text, is_patch = mask.text is not None, mask.hunks is not None
+        if lacks or (mask.kind == "set_text") != is_text or (mask.kind == "patch") != is_patch:
+            raise _wrong(f"mask {number} is a {mask.kind!r} without what that needs, or with what it cannot have")
+        if mask.strip is not None and (mask.strip.what == "tool") != bool(mask.strip.tool):
+            raise _wrong(f"mask {number} strips {mask.strip.what!r} and names the tool {mask.strip.tool!r}")
+        if (mask.scope == "all") != (mask.name == ""):
+            raise _wrong(f"mask {number} is for {mask.scope!r} and names {mask.name!r}")
+    return tuple(mask if mask.id else identified(mask) for mask in masks)
+
+
+def _bare(value: Json) -> Json:
+    """A mask without what is only reported of it."""
+    return {key: each for key, each in value.items() if key not in REPORTED} if isinstance(value, dict) else value
+
+
+def _wrong(message: str) -> Fault:
+    hint = "A mask is what an edit with `keep` made, or a strip: kind, scope, name and anchor and hunks, or strip."
+    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+
+
+def project_of(session: str) -> str:
+    """The project of a session: what stands behind the last `@` of its name."""
+    return session.rpartition("@")[2] if "@" in session else ""
+
+
+def strip_of(strip: Strip, scope: Keep, name: str) -> Mask:
+    """The mask that strips a class of things from every request."""
+    made = Mask(scope=scope, name="" if scope == "all" else name, kind="strip", strip=strip, label=strip.label)
+    return identified(made)
+
+
+def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mask, ...]:
+    """The masks for the requests of a session and a project."""
+    return tuple(mask for mask in masks if _is_for(mask, session, project))
+
+
+def masked(draft: Draft, masks: Sequence[Mask], *, session: str, project: str) -> tuple[Draft, tuple[Outcome, ...]]:
+    """The draft with all masks that are for it, and what became of each.
+
+    For the same anchor the narrowest scope counts, and of equal ones the last; patches of broader scopes count too if
+    they fit together with it. The others are not heard. Everything is looked up in the document as it came, before any
+    mask has changed it; a patch that is not found there may be one of words that a broader mask has put in.
+    """
+    anchors = Anchors(draft)
+    found = [(mask, _found(mask, draft, anchors)) for mask in meant_for(masks, session=session, project=project)]
+    outcomes: list[Outcome] = []
+    for mask, places in _heard(found):
+        draft, outcome = _applied(draft, mask, places or _found(mask, draft, anchors))
+        outcomes.append(outcome)
+    return draft, tuple(outcomes)
+
+
+def identified(mask: Mask) -> Mask:
+    """The mask with an id that is the same for the same place in the same scope, so that a later edit replaces it."""
+    what: object = mask.strip and (mask.strip.what, mask.strip.tool)
+    if _is_by_hand(mask):
+        what = mask.hunks
+    place = encode(msgspec.to_builtins((mask.scope, mask.name, what, mask.anchor, mask.part)))
+    return msgspec.structs.replace(mask, id=f"m_{hashlib.blake2b(place, digest_size=8).hexdigest()}")
+
+
+def _is_by_hand(mask: Mask) -> bool:
+    """Whether this is a patch that somebody wrote: it names no content, so that several can be for one section."""
+    return mask.hunks is not None and mask.anchor is not None and not mask.anchor.content
+
+
+_Place = tuple[Section, SectionPart | None]
+
+
+def _is_for(mask: Mask, session: str, project: str) -> bool:
+    match mask.scope:
+        case "session":
+            return mask.name == session
+        case "project":
+            return bool(project) and mask.name == project
+        case "all":
+            return True
+        case unreachable:
+            assert_never(unreachable)
+
+
+def masks_beside(masks: Sequence[Mask], scope: Keep) -> list[Mask]:
+    """The masks that still count when a section gets one of this scope: of the same scope those written by hand."""
+    return [mask for mask in masks if mask.scope != scope or mask.strip is not None or _is_by_hand(mask)]
+
+
+_Found = tuple[Mask, list[_Place]]
+
+
+def _heard(found: list[_Found]) -> list[_Found]:
+    """The masks that count, in the order in which they are applied: what is broader first, deletions behind texts."""
+    best: dict[object, list[_Found]] = {}
+    for mask, places in sorted(found, key=_breadth):
+        key: object = id(mask)
+        if mask.strip is not None:
+            key = mask.strip.what, mask.strip.tool
+            best.pop(key, None)
+        elif len(places) == 1:
+            section, part = places[0]
+            key = section.id, part and part.id
+        best.setdefault(key, []).append((mask, places))
+    counted = [each for group in best.values() for each in _compatible(group)]
+    return sorted(counted, key=lambda each: (_FIRST.index(each[0].kind), _breadth(each)))
+
+
+def _breadth(found: _Found) -> tuple[int, bool]:
+    """Sorts the broader before the narrower, and of one scope what was written by hand before what an edit made."""
+    return -_NARROWEST.index(found[0].scope), not _is_by_hand(found[0])
+
+
+def _compatible(group: list[_Found]) -> list[_Found]:
+    """Of masks for one place, the broadest first, those that count: the last that an edit made, and the patches before
+    it which leave its context as it is. Those written by hand are tried one after the other."""
+    by_hand = [each for each in group if _is_by_hand(each[0])]
+    counted: list[_Found] = []
+    for each in reversed([each for each in group if not _is_by_hand(each[0])]):
+        if not counted or (each[0].scope != counted[0][0].scope and _fit_together([each, *counted])):
+            counted = [each, *counted]
+    return [*(each for each in by_hand if not counted or _fit_together([each, *counted])), *counted]
+
+
+def _fit_together(group: list[_Found]) -> bool:
+    """Whether masks for one place are patches that can be applied one after the other."""
+    section, part = group[0][1][0]
+    text: str | None = text_in(section, part.id if part else "")
+    for mask, _ in group:
+        text = None if mask.hunks is None or text is None else apply_patch(text, mask.hunks)
+    return text is not None
+
+
+def _found(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
+    """The places that a mask can mean."""
+    if mask.anchor is None:
+        return []
+    shown = [section for section in draft.sections if not section.deleted and section.kind == mask.anchor.kind]
+    if mask.part is None:
+        exact = [section for section in shown if anchors.sections[section.id].content == mask.anchor.content]
+        if not exact and mask.hunks:
+            exact = [section for section, _ in _patchable([(section, None) for section in shown], mask, mask.hunks)]
+        return [(section, None) for section in _told_apart(exact, anchors, mask.anchor)]
+    places: list[_Place] = []
+    neighbours: list[_Place] = []
+    for section in shown:
+        own = anchors.parts(section)
+        for part in section.parts:
+            anchor = own.get(part.id)
+            if anchor is not None and (anchor.kind, anchor.content) == (mask.part.kind, mask.part.content):
+                places.append((section, part))
+                if anchor.before == mask.part.before:
+                    neighbours.append((section, part))
+    if not places and mask.hunks:
+        alike: list[_Place] = [
+            (section, part)
+            for section in shown
+            for part in section.parts
+            if part.type == mask.part.kind and not part.deleted
+        ]
+        return _patchable(alike, mask, mask.hunks)
+    if len(places) < 2:
+        return places
+    within = {
+        section.id
+        for section in _told_apart(
+            [each for each in shown if anchors.sections[each.id].content == mask.anchor.content], anchors, mask.anchor
+        )
+    }
+    for narrower in ([each for each in places if each[0].id in within], neighbours):
+        if len(narrower) == 1:
+            return narrower
+    both = [each for each in neighbours if each[0].id in within]
+    return both if len(both) == 1 else places
+
+
+def _patchable(places: list[_Place], mask: Mask, hunks: Sequence[Hunk]) -> list[_Place]:
+    """The places in which the context of every hunk is found. Where it is found more than once in one place, that is
+    here twice: such a patch is ambiguous, as one that fits two places is."""
+    assert mask.anchor is not None  # only strips have none
+    context = sum(len(hunk.sought.strip()) for hunk in hunks)
+    if context < (1 if mask.anchor.kind in _SINGULAR or _is_by_hand(mask) else LEAST_CONTEXT):
+        return []
+    found: list[_Place] = []
+    for place in places:
+        section, part = place
+        counts = [find(section.text if part is None else part.text, hunk).count for hunk in hunks]
+        if all(counts):
+            found += [place] * max(counts)
+    return found
+
+
+def _told_apart(sections: list[Section], anchors: Anchors, anchor: Anchor) -> list[Section]:
+    """Of equal sections the one with the same neighbour, if that is one."""
+    if len(sections) < 2:
+        return sections
+    near = [section for section in sections if anchors.sections[section.id].before == anchor.before]
+    return near if len(near) == 1 else sections
+
+
+def _applied(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, Outcome]:
+    if mask.strip is not None:
+        return _strip(draft, mask, mask.strip)
+    if not places:
+        return draft, Outcome(mask.id, "missing", why="what this mask was made on is not in this request")
+    if len(places) > 1:
+        why = f"what this mask was made on is in this request {len(places)} times"
+        return draft, Outcome(mask.id, "ambiguous", why=why)
+    section, part = places[0]
+    name = None if part is None else part.id
+    if mask.kind == "delete":
+        edit: Edit = Delete(section=section.id, part=name)
+        if _is_deleted(draft, section.id, name):  # another deletion took it along
+            return draft, Outcome(mask.id, "applied", section.id)
+    elif mask.hunks is None:
+        edit = SetText(section=section.id, part=name, text=mask.text or "")
+    else:
+        text = apply_patch(text_in(draft.section(section.id), name or ""), mask.hunks)
+        if text is None:
+            return draft, Outcome(mask.id, "missing", section.id, "the context of this edit is not in this section")
+        edit = SetText(section=section.id, part=name, text=text)
+    try:
+        return _sound(draft, draft.applied(edit), section.id), Outcome(mask.id, "applied", section.id)
+    except Fault as fault:
+        return draft, Outcome(mask.id, "refused", section.id, fault.message)
+
+
+def _is_deleted(draft: Draft, section: str, part: str | None) -> bool:
+    found = draft.section(section)
+    return found.deleted or any(each.deleted for each in found.parts if each.id == part)
+
+
+def _sound(before: Draft, after: Draft, name: str) -> Draft:
+    """The draft after a mask, without texts that it left empty where the dialect forbids that; a fault if that does not
+    help. A person sees such a problem and chooses; a mask works where nobody looks."""
+    try:
+        check_sound(before, after)
+    except Fault:
+        empty = [part for part in after.section(name).parts if part.type == "text" and not part.text.strip()]
+        after = after.applied(Batch(operations=tuple(Delete(section=name, part=part.id) for part in empty)))
+        check_sound(before, after)
+    for problem in _useless(after):
+        if problem.message not in {known.message for known in _useless(before)}:
+            raise Fault(Code.INVALID_REQUEST, problem.message, hint="Take the mask away, or make it anew.", status=422)
+    return after
+
+
+def _useless(draft: Draft) -> list[Problem]:
+    """Arguments and tools that could not be used, which not every API minds."""
+    request = draft.request or Request()
+    return [each for each in (*argument_problems(request), *schema_problems(request)) if each.severity == "error"]
+
+
+def _strip(draft: Draft, mask: Mask, strip: Strip) -> tuple[Draft, Outcome]:
+    result = stripped(draft, strip)
+    if result.kept:
+        return result.draft, Outcome(mask.id, "refused", result.kept[0], result.why)
+    if not result.gone and strip.what == "tool":
+        return draft, Outcome(mask.id, "missing", why=f"no tool named {strip.tool!r} is in this request")
+    return result.draft, Outcome(mask.id, "applied", result.gone[0] if result.gone else "")

@@ -1,0 +1,181 @@
+"""One try of a case: what was sent, what was answered, and what every grader says."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from sightline.chat.core.pair import Answer
+from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, blocks_of, media_of
+from sightline.errors import Code, Fault
+from sightline.evals.api.shapes import CaseShown, MessageShown, TurnShown
+from sightline.evals.core.delivery.note import Note
+from sightline.evals.core.facts import Key
+from sightline.evals.core.observation import Observation
+from sightline.evals.core.result import Result
+from sightline.evals.core.score import CaseScore
+from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
+from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.evaluation import Evaluation, Shown
+from sightline.model.json import Json
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text, ToolCall
+from sightline.wire.jsontext import encode
+
+
+class CaseShowing:
+    """Shows cases of runs. `source` tells how a case is written in its file now. What delivery does to a case is not
+    written down with its result, and told anew."""
+
+    def __init__(self, evaluation: Evaluation, source: Callable[[Case], tuple[str, Json]]) -> None:
+        self._evaluation = evaluation
+        self._source = source
+
+    def shown(self, shown: Shown, key: Key) -> CaseShown:
+        """One try; a fault where the run has none like it."""
+        standing = shown.standing
+        if key not in standing.keys:
+            name, target, trial = key
+            hint = "GET /api/evals/{run} has all of them."
+            message = f"the run has no trial {trial} of {name!r} on {target!r}"
+            raise Fault(Code.USAGE, message, hint=hint, status=404)
+        case = standing.cases[key[0]]
+        result = standing.result(key)
+        score = None if result is None else result.score
+        seen = Observation() if result is None else result.observation
+        # Of a conversation that was held live the last turn stands for what was sent and said; it has all before it.
+        last = result.turns[-1] if result is not None and result.turns else seen
+        notes, trouble = self._notes(shown, case, key[1])
+        sha256, source = self._source(case)
+        return CaseShown(
+            case=case.id,
+            group=case.group,
+            tags=case.tags,
+            target=key[1],
+            trial=key[2],
+            status=("running" if key in standing.running else "waiting") if result is None else result.status,
+            verdict=None if score is None else score.verdict,
+            score=None if score is None else score.score,
+            reason="" if score is None else score.reason,
+            criteria=case.criteria,
+            expected=tuple(_expected(each) for each in case.expected),
+            messages=messages_shown(last.asked),
+            question=last.question,
+            answer=answer_shown(last.messages, len(media_in(last.asked, ()))),
+            scores=() if score is None else score.scores,
+            turns=() if result is None else _turns(result),
+            exchanges=seen.exchanges,
+            run=seen.run,
+            body_sha256=last.request_sha256,
+            place=case.place,
+            notes=notes,
+            notes_trouble=trouble,
+            usage=seen.usage,
+            cost=seen.cost,
+            seconds=seen.seconds,
+            finish=seen.finish,
+            model=seen.model,
+            error=seen.error,
+            error_code=seen.error_code,
+            cached=result is not None and result.cached,
+            at=0.0 if result is None else result.at,
+            source=source,
+            source_sha256=sha256,
+        )
+
+    def observation(self, shown: Shown, key: Key, turn: int | None = None) -> Observation:
+        """What was asked and said in one try, or in one of its turns; the last one stands for all of them."""
+        result = shown.standing.result(key) if key in shown.standing.keys else None
+        if result is None:
+            return Observation()
+        if turn is None:
+            return result.turns[-1] if result.turns else result.observation
+        return result.turns[turn] if turn < len(result.turns) else Observation()
+
+    def _notes(self, shown: Shown, case: Case, target: str) -> tuple[tuple[Note, ...], str]:
+        began = shown.standing.began
+        spec = next(each for each in began.targets if each.name == target)
+        # Only the messages are of interest here, and they need nobody to be asked.
+        plain = TargetSpec(name=spec.name, system=spec.system, mock="", file_form=spec.file_form)
+        try:
+            return self._evaluation.preview(began.suite, case.id, plain, began.options).delivery.notes, ""
+        except Fault as fault:
+            return (), fault.message
+
+
+def media_in(asked: Sequence[Message], said: Sequence[Message]) -> tuple[Media, ...]:
+    """All pictures, sounds and files of what was asked and said, by the numbers that they have in the blocks of it."""
+    return media_of(Answer(messages=(*asked, *said)))
+
+
+def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
+    """Messages as they were sent; what a tool said stands in the call of it, where that is there."""
+    shown: list[MessageShown] = []
+    for index, message in enumerate(messages):
+        if message.role == "tool" and shown:
+            continue  # its words stand in the message that called it
+        # The chat has blocks of answers alone; what others say looks the same.
+        said = Message("assistant", message.parts)
+        blocks = answer_shown((said, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
+        shown.append(MessageShown(message.role, message.name or "", blocks))
+    return tuple(shown)
+
+
+def answer_shown(messages: Sequence[Message], first: int = 0) -> tuple[Block, ...]:
+    """Blocks as the chat has them. `first` is the number of the first picture or file among them."""
+    blocks = blocks_of(Answer(messages=tuple(messages)))
+    return tuple(_numbered(block, first) for block in blocks) if first else blocks
+
+
+def _numbered(block: Block, first: int) -> Block:
+    if isinstance(block, MediaBlock):
+        return msgspec.structs.replace(block, n=block.n + first)
+    if isinstance(block, CallBlock) and block.result is not None and block.result.media:
+        result = msgspec.structs.replace(block.result, first=block.result.first + first)
+        return msgspec.structs.replace(block, result=result)
+    return block
+
+
+def _results_behind(messages: Sequence[Message], index: int) -> list[Message]:
+    found: list[Message] = []
+    for message in messages[index + 1 :]:
+        if message.role != "tool":
+            break
+        found.append(message)
+    return found
+
+
+def _turns(result: Result) -> tuple[TurnShown, ...]:
+    scores: list[CaseScore | None] = [*result.score.turns]
+    scores += [None] * (len(result.turns) - len(scores))
+    return tuple(_turn(seen, score) for seen, score in zip(result.turns, scores, strict=False))
+
+
+def _turn(seen: Observation, score: CaseScore | None) -> TurnShown:
+    return TurnShown(
+        messages=messages_shown(seen.asked),
+        answer=answer_shown(seen.messages, len(media_in(seen.asked, ()))),
+        verdict=None if score is None else score.verdict,
+        score=None if score is None else score.score,
+        scores=() if score is None else score.scores,
+        reason="" if score is None else score.reason,
+        exchanges=seen.exchanges,
+        seconds=seen.seconds,
+        cost=seen.cost,
+        error=seen.error,
+    )
+
+
+def _expected(message: CaseMessage) -> MessageShown:
+    """What a suite expects; a file is shown by its name."""
+    parts: list[Part] = []
+    for segment in message.segments:
+        match segment:
+            case TextSegment():
+                parts.append(Text(segment.text))
+            case CallSegment():
+                words = segment.arguments
+                written = words if isinstance(words, str) else encode(words).decode("utf-8", "replace")
+                parts.append(ToolCall(segment.id, segment.name, written))
+            case _:
+                parts.append(Text(f"<{segment.path}>"))
+    return MessageShown(message.role, message.name, answer_shown((Message("assistant", tuple(parts)),)))

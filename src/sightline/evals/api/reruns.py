@@ -1,0 +1,123 @@
+"""Runs that the page wants again or wants stopped. They go on behind the back of who wanted them."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.evals.api.wanted import RerunWanted
+from sightline.evals.core.facts import EvalBegan, Key
+from sightline.evals.core.standing import Standing
+from sightline.evals.core.suite import Suite
+from sightline.evals.service.evaluation import Evaluation, Shown
+from sightline.evals.service.progress import Progress, Telling
+from sightline.evals.service.suite_reading import sound, suite_in
+
+_LOG = logging.getLogger("sightline.evals")
+
+
+class Reruns:
+    """Drives runs in this process. `environment` is what suites may name; `grown` is who runs something again that
+    began so, where that is not the `evaluation` itself."""
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        environment: Mapping[str, str],
+        grown: Callable[[EvalBegan], Evaluation] | None = None,
+    ) -> None:
+        self._evaluation = evaluation
+        self._grown = grown or (lambda _began: evaluation)
+        self._environment = environment
+        self._tasks: dict[str, asyncio.Task[Standing]] = {}
+
+    def is_here(self, run: str) -> bool:
+        """Whether this server drives it."""
+        return run in self._tasks
+
+    async def again(self, run: str, told: RerunWanted) -> str:
+        """Run cases again; which run they are in. Where the suite's file is another by now, that is a new one: what a
+        run was begun with is written down and stays."""
+        shown = await self._evaluation.shown(run)
+        keys = _wanted(shown.standing, told)
+        changed = await asyncio.to_thread(self._changed, shown)
+        if changed is not None:
+            failed = shown.standing.failed if keys is None else keys
+            names = told.cases or tuple(dict.fromkeys(key[0] for key in failed))
+            return await self._anew(shown, changed, names, told.target)
+        evaluation = self._grown(shown.standing.began)
+        await self._begun(run, lambda heard: evaluation.rerun(run, heard, keys=keys))
+        return run
+
+    async def stop(self, run: str) -> None:
+        """Begin nothing more of it."""
+        await self._evaluation.shown(run)
+        self._evaluation.stop(run)
+
+    async def close(self) -> None:
+        """Leave all of them as they stand, so that they can be gone on with."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _changed(self, shown: Shown) -> Suite | None:
+        """The suite as its file has it now, if that is another than the run was begun with."""
+        began = shown.standing.began.suite
+        if not began.sha256 or self._evaluation.files.read(began.file) is None:
+            return None
+        now = suite_in(self._evaluation.files, began.file, self._environment)
+        return None if now.suite is not None and now.suite.sha256 == began.sha256 else sound(now, began.file)
+
+    async def _anew(self, shown: Shown, suite: Suite, names: Sequence[str], target: str) -> str:
+        began = shown.standing.began
+        known = {case.id for case in suite.cases}
+        gone = [name for name in names if name not in known]
+        if gone or not names:
+            message = f"the suite no longer has {', '.join(gone)}" if gone else "there is nothing to run again"
+            raise Fault(Code.USAGE, message, hint="Run the suite anew: sightline eval run.", status=409)
+        evaluation = self._grown(began)
+        run = evaluation.make_id()
+        options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)
+        targets = [spec for spec in began.targets if target in ("", spec.name)]
+
+        async def driven(heard: Telling) -> Standing:
+            return await evaluation.run(suite, targets, options, heard, judges=began.judges, run=run)
+
+        await self._begun(run, driven)
+        return run
+
+    async def _begun(self, run: str, drive: Callable[[Telling], Coroutine[object, object, Standing]]) -> None:
+        """Start it, and wait until it is written down that it goes on, or why it cannot."""
+        if run in self._tasks:
+            raise Fault(Code.USAGE, f"the run {run} is under way", hint="Wait for it, or stop it.", status=409)
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[None] = loop.create_future()
+
+        def heard(_progress: Progress) -> None:
+            if not begun.done():
+                begun.set_result(None)
+
+        task = self._tasks[run] = loop.create_task(drive(heard))
+        task.add_done_callback(lambda task: self._over(run, task))
+        await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
+        if not begun.done():
+            await task  # it was not begun, and says why
+
+    def _over(self, run: str, task: "asyncio.Task[Standing]") -> None:
+        self._tasks.pop(run, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOG.warning("a run of a suite has stopped: %s", error)  # its facts say how far it got
+
+
+def _wanted(standing: Standing, told: RerunWanted) -> tuple[Key, ...] | None:
+    """What is to be run again; None: everything that did not pass."""
+    targets = [spec.name for spec in standing.began.targets]
+    if told.target and told.target not in targets:
+        hint = f"It has {', '.join(targets)}."
+        raise Fault(Code.USAGE, f"the run has no target {told.target!r}", hint=hint, status=404)
+    if told.cases is not None:
+        return standing.chosen(told.cases, told.target)
+    return tuple(key for key in standing.failed if key[1] == told.target) if told.target else None

@@ -1,0 +1,161 @@
+"""The suites of the configured folder: listed, and written to by what is made of the record or changed on the page."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from sightline.catalog.problem import Path
+from sightline.errors import Code, Fault
+from sightline.evals.api.changed_lines import changed_lines
+from sightline.evals.api.shapes import MadeShown, SavedShown, SuiteShown, SuitesShown
+from sightline.evals.api.wanted import CaseSaveWanted, MakeWanted, SaveWanted, UndoWanted
+from sightline.evals.core.making.case import Made
+from sightline.evals.core.reading.need import Need
+from sightline.evals.core.reading.paths import joined, refusal_of
+from sightline.evals.core.standing import Standing
+from sightline.evals.core.suite import Case
+from sightline.evals.service.case_making import conversation, made_of, turns_in
+from sightline.evals.service.evaluation import Evaluation
+from sightline.evals.service.suite_reading import suite_in
+from sightline.evals.service.suite_writing import ENDINGS, SuiteWriter, Written
+from sightline.model.json import Json
+from sightline.store.store import Store
+
+_MOST_LISTED = 500
+_MOST_UNDOABLE = 32
+
+
+class Suites:
+    """`folder` is below the evaluation's; nothing is written outside of it. `environment` is what suites may name, and
+    `secrets` are the values that no case may hold."""
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        store: Store,
+        folder: str,
+        *,
+        environment: Mapping[str, str],
+        secrets: Sequence[str],
+        now: Callable[[], float],
+    ) -> None:
+        self._evaluation = evaluation
+        self._store = store
+        self._folder = folder
+        self._environment = environment
+        self._secrets = tuple(secrets)
+        self._now = now
+        self._writer = SuiteWriter(evaluation.files, environment)
+        self._writing = asyncio.Lock()
+        self._undoable: dict[str, tuple[str, bytes]] = {}
+
+    async def listed(self) -> SuitesShown:
+        """All suites there are, each read anew."""
+        return SuitesShown(self._folder, tuple(await asyncio.to_thread(self._read)))
+
+    async def make(self, told: MakeWanted) -> MadeShown:
+        """A case of exchanges, to be looked at first."""
+        recorded = await conversation(self._store, told.exchanges, now=self._now())
+        made = made_of(recorded, self._name(told.name, told.exchanges), self._secrets, told.from_turn)
+        words = made.case.get("vars")
+        return MadeShown(
+            name=str(made.case["id"]),
+            yaml=made.text,
+            case=made.case,
+            files=tuple(each.path for each in made.files),
+            placeholders={name: str(value) for name, value in words.items()} if isinstance(words, dict) else {},
+            left=made.left,
+            turns=turns_in(recorded),
+            suites=tuple(self._files()),
+        )
+
+    async def save(self, told: SaveWanted) -> SavedShown:
+        """Append it to a suite, with the files of the exchanges that the text still names."""
+        file = self._placed(told.file)
+        made: Made | None = None
+        if told.exchanges:
+            recorded = await conversation(self._store, told.exchanges, now=self._now())
+            made = made_of(recorded, self._name(told.name, told.exchanges), self._secrets, told.from_turn)
+        beside = [each for each in (() if made is None else made.files) if each.path in told.yaml]
+        async with self._writing:
+            return _saved(await asyncio.to_thread(self._writer.append, file, told.yaml, beside))
+
+    async def change(self, run: str, told: CaseSaveWanted) -> SavedShown:
+        """Write one value of a run's case back into its file."""
+        standing = (await self._evaluation.shown(run)).standing
+        case = standing.cases.get(told.case)
+        if case is None:
+            hint = "GET /api/evals/{run} has the names of all."
+            raise Fault(Code.USAGE, f"the run has no case {told.case!r}", hint=hint, status=404)
+        return await self.put(standing, case, [(told.path, told.value)], told.sha256, is_dry=told.dry)
+
+    async def put(
+        self, standing: Standing, case: Case, changes: Sequence[tuple[Path, Json]], sha256: str, *, is_dry: bool
+    ) -> SavedShown:
+        """Write values of a case into its file, or only tell what would change there."""
+        file = case.place.file
+        if not self._is_ours(file):
+            message = f"{file} is not below the folder {self._folder!r}"
+            raise Fault(Code.USAGE, message, hint="Set folder in [evals] to where the suites are.", status=409)
+        suite = standing.began.suite
+        known = sha256 or (suite.sha256 if file == suite.file else "")
+        async with self._writing:
+            before, after = await asyncio.to_thread(self._writer.changed, file, case.id, changes, known)
+            change = changed_lines(before, after)
+            if is_dry:
+                return SavedShown(file, known, (case.id,), change)
+            written = await asyncio.to_thread(self._writer.put, file, after, known, (case.id,))
+        self._undoable[written.sha256] = (file, before)
+        while len(self._undoable) > _MOST_UNDOABLE:
+            del self._undoable[next(iter(self._undoable))]
+        return SavedShown(written.file, written.sha256, written.cases, change)
+
+    async def undo(self, _run: str, told: UndoWanted) -> SavedShown:
+        """The file byte for byte as it was before the change that made it the one of this hash."""
+        file, before = self._undoable.get(told.sha256, ("", b""))
+        if not file:
+            message = "this change cannot be taken back any more"
+            raise Fault(Code.USAGE, message, hint="Change the value back.", status=409)
+        async with self._writing:
+            written = await asyncio.to_thread(self._writer.put, file, before, told.sha256, (told.case,))
+        del self._undoable[told.sha256]
+        return _saved(written)
+
+    def source(self, case: Case) -> tuple[str, Json]:
+        """The hash of a case's file and the case as it is written there; nothing where it cannot be written back."""
+        if not self._is_ours(case.place.file):
+            return "", None
+        _, sha256, written = self._writer.source(case)
+        return sha256, written
+
+    def _files(self) -> list[str]:
+        listing = self._evaluation.files.bring(Need(self._folder, "listing")) or b""
+        names = (name for name in listing.decode("utf-8", "replace").splitlines() if name.lower().endswith(ENDINGS))
+        return [path for name in names if (path := joined(self._folder, name))][:_MOST_LISTED]
+
+    def _read(self) -> list[SuiteShown]:
+        found: list[SuiteShown] = []
+        for file in self._files():
+            reading = suite_in(self._evaluation.files, file, self._environment)
+            name = file if reading.suite is None else reading.suite.name
+            cases = None if reading.suite is None else len(reading.suite.cases)
+            found.append(SuiteShown(file, name, cases, reading.problems))
+        return found
+
+    def _placed(self, file: str) -> str:
+        """A file below the folder, which may be named with it or without."""
+        path = file if self._is_ours(file) else joined(self._folder, file)
+        if refusal_of(file) is not None or not path or not self._is_ours(path):
+            message = f"{file!r} is no file below the folder {self._folder!r}"
+            raise Fault(Code.USAGE, message, hint="Name it relative to the folder.", status=422)
+        return path
+
+    def _is_ours(self, file: str) -> bool:
+        path = joined("", file)
+        return path is not None and (not self._folder or path.startswith(f"{self._folder}/"))
+
+    def _name(self, name: str, exchanges: Sequence[str]) -> str:
+        return name or f"recorded-{exchanges[-1].removeprefix('x_')[:12]}"
+
+
+def _saved(written: Written) -> SavedShown:
+    return SavedShown(written.file, written.sha256, written.cases)

@@ -1,0 +1,238 @@
+"""Two sets of results on the same cases, pair by pair."""
+
+from collections.abc import Iterable, Sequence
+from math import fsum
+from typing import Literal
+
+import msgspec
+
+from sightline.catalog.problem import nearest, quoted
+from sightline.errors import Code, Fault
+from sightline.evals.core.result import Result
+from sightline.evals.core.statistics.bootstrap import RESAMPLES, Draw
+from sightline.evals.core.statistics.interval import LEVEL
+from sightline.evals.core.statistics.paired import NOISE, Paired, paired
+from sightline.evals.core.statistics.sentences import Finding, finding_of, said_of_difference, said_of_excluded
+from sightline.evals.core.tally import CaseTally, Excluded, Tally, tallied, targets_of
+
+
+class GraderPair(msgspec.Struct, frozen=True):
+    """What one grader gave on both sides, each the mean over the tries; None where it gave nothing."""
+
+    name: str
+    before: float | None
+    after: float | None
+
+
+class CasePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One case on both sides. `is_same_request` and `is_same_answer` tell whether all tries agree; None: unknown."""
+
+    case: str
+    group: str = ""
+    before: CaseTally
+    after: CaseTally
+    difference: float
+    outcome: Literal["win", "loss", "tie"]
+    flip: Literal["", "now_passes", "now_fails"] = ""
+    graders: tuple[GraderPair, ...] = ()
+    is_same_request: bool | None = None
+    is_same_answer: bool = False
+
+
+class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """`after` against `before`. `only_before` and `only_after` are cases that the other side does not have at all,
+    `unpaired` those that one side could not grade; `excluded` are all results that no number counts.
+
+    `verdicts` compares how often cases pass, and its `sign_p` is McNemar's exact test where each was tried once.
+    `bounds` are the mean difference had everything untold gone against `after`, and had it gone for it. `gain` is
+    Hake's: the share of what was missing that was won.
+    """
+
+    before: str
+    after: str
+    targets: tuple[str, str]
+    level: float
+    finding: Finding
+    scores: Paired | None = None
+    verdicts: Paired | None = None
+    before_mean: float | None = None
+    after_mean: float | None = None
+    gain: float | None = None
+    pairs: tuple[CasePair, ...] = ()
+    only_before: tuple[str, ...] = ()
+    only_after: tuple[str, ...] = ()
+    unpaired: tuple[str, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
+    bounds: tuple[float, float] | None = None
+    said: tuple[str, ...] = ()
+
+
+def compare(
+    before: Sequence[Result],
+    after: Sequence[Result],
+    draw: Draw,
+    *,
+    targets: tuple[str, str] | None = None,
+    names: tuple[str, str] | None = None,
+    tolerance: float = 0.0,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+) -> Comparison:
+    """Compare a target of one run with a target of another, or of the same one. Cases are matched by their ids, and
+    the tries of a case are averaged. `names` are for sentences."""
+    chosen = targets or (_only(before, "first"), _only(after, "second"))
+    sides = _of_target(before, chosen[0]), _of_target(after, chosen[1])
+    tallies = tallied(sides[0]), tallied(sides[1])
+    pairs = tuple(_pairs(sides, tallies, tolerance))
+    groups = [pair.group for pair in pairs]
+    first, second = [pair.before.score for pair in pairs], [pair.after.score for pair in pairs]
+    scores = paired(first, second, draw, groups=groups, tolerance=tolerance, level=level, resamples=resamples)
+    rates = [pair.before.rate for pair in pairs], [pair.after.rate for pair in pairs]
+    called = names or (chosen if chosen[0] != chosen[1] else ("the first", "the second"))
+    excluded = (*tallies[0].excluded, *tallies[1].excluded)
+    had = [{result.case: None for result in side} for side in sides]
+    bounds = _bounds(tallies)
+    ends = (min((*first, *second), default=0.0), max((*first, *second), default=0.0))
+    only = [tuple(case for case in had[0] if case not in had[1]), tuple(case for case in had[1] if case not in had[0])]
+    said = (
+        said_of_difference(scores, *called, level, ends),
+        _said_of_missing(only[0], called[0]),
+        _said_of_missing(only[1], called[1]),
+        _said_of_excluded(excluded, bounds, called),
+    )
+    known = {pair.case for pair in pairs}
+    return Comparison(
+        before=called[0],
+        after=called[1],
+        targets=chosen,
+        level=level,
+        finding=finding_of(scores, level),
+        scores=scores,
+        verdicts=paired(*rates, draw, groups=groups, level=level, resamples=0),
+        before_mean=fsum(first) / len(first) if pairs else None,
+        after_mean=fsum(second) / len(second) if pairs else None,
+        gain=_gain(first, second),
+        pairs=pairs,
+        only_before=only[0],
+        only_after=only[1],
+        unpaired=tuple(case for case in had[0] if case in had[1] and case not in known),
+        excluded=excluded,
+        bounds=bounds,
+        said=tuple(sentence for sentence in said if sentence),
+    )
+
+
+def _only(results: Sequence[Result], which: str) -> str:
+    targets = targets_of(results)
+    if len(targets) == 1:
+        return targets[0]
+    if not targets:
+        raise Fault(Code.USAGE, f"the {which} run has no results", hint="Run the suite first.")
+    raise Fault(
+        Code.USAGE,
+        f"the {which} run has several targets: {', '.join(targets)}",
+        hint="Say which target of each run to compare.",
+    )
+
+
+def _of_target(results: Sequence[Result], target: str) -> list[Result]:
+    found = [result for result in {each.key: each for each in results}.values() if result.target == target]
+    if not found:
+        raise Fault(
+            Code.USAGE, f"the run has no target {quoted(target)}", hint=nearest(target, targets_of(results), "It has")
+        )
+    return found
+
+
+def _pairs(
+    sides: tuple[Sequence[Result], Sequence[Result]], tallies: tuple[Tally, Tally], tolerance: float
+) -> Iterable[CasePair]:
+    later = {case.case: case for case in tallies[1].graded}
+    results = [_by_case(side) for side in sides]
+    for first in tallies[0].graded:
+        second = later.get(first.case)
+        if second is not None:
+            yield _pair(first, second, (results[0][first.case], results[1][first.case]), max(tolerance, NOISE))
+
+
+def _pair(
+    first: CaseTally, second: CaseTally, results: tuple[list[Result], list[Result]], tolerance: float
+) -> CasePair:
+    difference = second.score - first.score
+    requests = [{result.observation.request_sha256 for result in side} for side in results]
+    answers = [{result.observation.text for result in side} for side in results]
+    is_same_request = None if "" in requests[0] | requests[1] else requests[0] == requests[1]
+    return CasePair(
+        case=first.case,
+        group=second.group or first.group,
+        before=first,
+        after=second,
+        difference=difference,
+        outcome="tie" if abs(difference) <= tolerance else "win" if difference > 0 else "loss",
+        flip=_flip(first, second),
+        graders=_graders(results),
+        is_same_request=is_same_request,
+        is_same_answer=answers[0] == answers[1],
+    )
+
+
+def _flip(first: CaseTally, second: CaseTally) -> Literal["", "now_passes", "now_fails"]:
+    """Whether a case that failed each time now passes each time, or the other way round. A try without a score could
+    have gone either way."""
+    if first.untold or second.untold:
+        return ""
+    if first.passes == 0 and second.passes == second.graded:
+        return "now_passes"
+    return "now_fails" if first.passes == first.graded and second.passes == 0 else ""
+
+
+def _graders(results: tuple[list[Result], list[Result]]) -> tuple[GraderPair, ...]:
+    given: dict[str, tuple[list[float], list[float]]] = {}
+    for place, side in enumerate(results):
+        for result in side:
+            for score in result.score.scores:
+                values = given.setdefault(score.name, ([], []))[place]
+                if score.score is not None and score.verdict in ("pass", "fail"):
+                    values.append(score.score)
+    return tuple(GraderPair(name, _mean(one), _mean(other)) for name, (one, other) in given.items())
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fsum(values) / len(values) if values else None
+
+
+def _by_case(results: Sequence[Result]) -> dict[str, list[Result]]:
+    gathered: dict[str, list[Result]] = {}
+    for result in results:
+        gathered.setdefault(result.case, []).append(result)
+    return gathered
+
+
+def _bounds(tallies: tuple[Tally, Tally]) -> tuple[float, float] | None:
+    """Over the cases that both sides have, also those that one of them could not grade."""
+    later = {case.case: case for case in tallies[1].cases}
+    both = [(case, later[case.case]) for case in tallies[0].cases if case.case in later]
+    if not any(first.untold or second.untold for first, second in both):
+        return None
+    low = fsum(second.lowest - first.highest for first, second in both) / len(both)
+    return low, fsum(second.highest - first.lowest for first, second in both) / len(both)
+
+
+def _gain(first: Sequence[float], second: Sequence[float]) -> float | None:
+    missing = fsum(1 - score for score in first)
+    return (fsum(second) - fsum(first)) / missing if missing > NOISE else None
+
+
+def _said_of_missing(cases: Sequence[str], has: str) -> str:
+    if not cases:
+        return ""
+    return f"Only {has} has {', '.join(cases[:5])}{', …' if len(cases) > 5 else ''}: not compared."
+
+
+def _said_of_excluded(excluded: Sequence[Excluded], bounds: tuple[float, float] | None, names: tuple[str, str]) -> str:
+    text = said_of_excluded([each.why for each in excluded], None, "")
+    if bounds is None:
+        return text
+    low, high = bounds
+    # Both ends are on the side of caution: everything untold goes against one side, then against the other.
+    return f"{text} Had all of it gone against {names[1]}, the difference would be {low:+.3f}; for it, {high:+.3f}."

@@ -1,0 +1,97 @@
+"""Conversations: what the turns and the whole are worth together, and the whole as one thing to grade."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from sightline.evals.core.graders.finding import reaches
+from sightline.evals.core.graders.judging import summed
+from sightline.evals.core.graders.wording import transcript
+from sightline.evals.core.observation import Observation
+from sightline.evals.core.score import CaseScore
+from sightline.evals.core.suite import Aggregation
+from sightline.model.message import Message
+from sightline.model.usage import Usage
+
+NOT_HELD = CaseScore(verdict="skip", reason="the conversation was stopped before it")
+"""The score of a turn that was not held. It counts as nothing reached."""
+
+
+def together(
+    turns: Sequence[CaseScore],
+    whole: CaseScore | None,
+    aggregation: Aggregation,
+    threshold: float,
+    *,
+    not_held: int = 0,
+) -> CaseScore:
+    """The score of a conversation: of its turns, of those that were not held any more, and of the whole.
+
+    A turn that nobody wanted to grade is not counted; one that could not be graded leaves the conversation not graded.
+    """
+    said = (*turns, *[NOT_HELD] * not_held)
+    counted = [*turns, *([] if whole is None else [whole])]
+    scores = () if whole is None else whole.scores
+    silent = [score for score in counted if score.verdict == "not_graded"]
+    if silent:
+        return CaseScore(
+            verdict="not_graded", scores=scores, turns=said, reason="; ".join(each.reason for each in silent)
+        )
+    values = [score.score for score in counted if score.score is not None] + [0.0] * not_held
+    if not values:
+        return CaseScore(verdict="skip", scores=scores, turns=said, reason="there is nothing to grade it by")
+    score = _aggregated(values, aggregation)
+    held = f"{not_held} turns were not held" if not_held else ""
+    return CaseScore(
+        verdict="pass" if reaches(score, threshold) and not not_held else "fail",
+        score=score,
+        scores=scores,
+        turns=said,
+        reason=held,
+    )
+
+
+def _aggregated(values: Sequence[float], aggregation: Aggregation) -> float:
+    if aggregation == "mean":
+        return min(max(sum(values) / len(values), 0.0), 1.0)
+    return min(values) if aggregation == "min" else max(values)
+
+
+def as_one(turns: Sequence[Observation]) -> Observation:
+    """All turns of a conversation as one observation, whose words are the whole transcript."""
+    messages = tuple(message for index, turn in enumerate(turns) for message in (*_new(turn, index), *turn.messages))
+    failed = next((turn for turn in turns if turn.error), Observation())
+    return msgspec.structs.replace(
+        turns[-1],
+        asked=turns[0].asked,
+        messages=messages,
+        text=transcript(messages),
+        question="",
+        tools=tuple(use for turn in turns for use in turn.tools),
+        usage=_usage(turns),
+        cost=summed([turn.cost for turn in turns]),
+        seconds=summed([turn.seconds for turn in turns]),
+        requests=sum(turn.requests for turn in turns),
+        is_traced=all(turn.is_traced for turn in turns),
+        exchanges=tuple(exchange for turn in turns for exchange in turn.exchanges),
+        request_sha256="",
+        error=failed.error,
+        error_code=failed.error_code,
+    )
+
+
+def _new(turn: Observation, index: int) -> tuple[Message, ...]:
+    """What was said to the target in this turn: all of it in the first, and what follows its last words later."""
+    if index == 0:
+        return turn.asked
+    said = [at for at, message in enumerate(turn.asked) if message.role in ("assistant", "tool")]
+    return turn.asked[said[-1] + 1 :] if said else turn.asked
+
+
+def _usage(turns: Sequence[Observation]) -> Usage | None:
+    usages = [turn.usage or Usage() for turn in turns]
+    given = summed([usage.input_tokens for usage in usages])
+    got = summed([usage.output_tokens for usage in usages])
+    if given is None and got is None:
+        return None
+    return Usage(input_tokens=None if given is None else int(given), output_tokens=None if got is None else int(got))

@@ -1,0 +1,157 @@
+"""The grader that compares fields of a structured answer with those that were expected."""
+
+import math
+import re
+from dataclasses import dataclass
+
+from sightline.errors import Fault
+from sightline.evals.core.graders.dates import DEFAULT_FORMATS, day_of, is_format
+from sightline.evals.core.graders.expectation import expected_data
+from sightline.evals.core.graders.fields import Fields, shown
+from sightline.evals.core.graders.finding import Finding, Run, at_once, ungraded
+from sightline.evals.core.graders.likeness import ABSENT, Absent, alike, steps_of, value_at
+from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.score import Check
+from sightline.model.json import Json
+from sightline.wire.jsontext import decode
+
+_MATCHES = ("exact", "numeric_tolerance", "date")
+_AGGREGATIONS = ("weighted_average", "all_or_nothing")
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?!,?\d)")
+_FENCE = re.compile(r"```[a-zA-Z]*\s*\n?")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: where it stands, and when it is right."""
+
+    path: str
+    match: str = "exact"
+    required: bool = True
+    weight: float = 1.0
+    tolerance: float = 0.0
+    relative: bool = False
+    formats: tuple[str, ...] = DEFAULT_FORMATS
+
+
+def field_accuracy(fields: Fields) -> Run:
+    """Each field as expected; a field of which nothing is expected is not counted."""
+    wanted = [_field(fields, value, index) for index, value in enumerate(fields.items("fields", needed=True))]
+    aggregation = fields.word("aggregation", words=_AGGREGATIONS, otherwise=_AGGREGATIONS[0])
+    fields.close()
+    if fields.has("fields") and not wanted:
+        fields.tell("fields", "no field is given")
+
+    def look(subject: Subject) -> Finding:
+        expected = expected_data(subject.grading)
+        if isinstance(expected, Absent):
+            return ungraded("the case expects no structured value to compare with")
+        found = _data(subject.text)
+        if isinstance(found, Absent):
+            checks = tuple(Check(each.path, False, "the answer is no JSON") for each in wanted)
+            return Finding(score=0.0, checks=checks)
+        return _weighed(wanted, found, expected, aggregation)
+
+    return at_once(look)
+
+
+def _weighed(wanted: list[Field], found: Json, expected: Json, aggregation: str) -> Finding:
+    checks, right, total = [], 0.0, 0.0
+    left_out: list[Json] = []
+    for each in wanted:
+        check = _check(each, value_at(found, each.path), value_at(expected, each.path))
+        if check is None:
+            left_out.append(each.path)
+            continue
+        checks.append(check)
+        total += each.weight
+        right += each.weight * check.passed
+    if not checks:
+        return ungraded("the case expects none of these fields")
+    if aggregation == "all_or_nothing":
+        score = float(all(check.passed for check in checks))
+    elif total:
+        score = right / total
+    else:
+        return ungraded("the fields that could be compared have no weight")
+    return Finding(score=score, checks=tuple(checks), details={"not_compared": left_out} if left_out else {})
+
+
+def _check(field: Field, found: Json | Absent, expected: Json | Absent) -> Check | None:
+    """Whether a field is right, None where there is nothing to compare."""
+    if isinstance(expected, Absent) or (isinstance(found, Absent) and not field.required):
+        return None
+    if isinstance(found, Absent):
+        return Check(field.path, False, "missing")
+    if field.match == "numeric_tolerance":
+        return _numeric(field, found, expected)
+    if field.match == "date":
+        return _date(field, found, expected)
+    held = alike(found, expected)
+    return Check(field.path, held, "" if held else f"{shown(found)} instead of {shown(expected)}")
+
+
+def _numeric(field: Field, found: Json, expected: Json) -> Check:
+    got, wanted = number_of(found), number_of(expected)
+    if got is None or wanted is None:
+        return Check(field.path, False, f"no number: {shown(found if got is None else expected)}")
+    apart = abs(got - wanted)
+    if field.relative and wanted:
+        apart /= abs(wanted)
+    return Check(field.path, apart <= field.tolerance, f"off by {apart:g}, {field.tolerance:g} is allowed")
+
+
+def _date(field: Field, found: Json, expected: Json) -> Check:
+    got, wanted = day_of(str(found), field.formats), day_of(str(expected), field.formats)
+    if got is None or wanted is None:
+        return Check(field.path, False, f"no date: {shown(found if got is None else expected)}")
+    return Check(field.path, got == wanted, "" if got == wanted else f"{got} instead of {wanted}")
+
+
+def number_of(value: Json) -> float | None:
+    """A value as a finite number; a text may go on after it, with a unit."""
+    if isinstance(value, str) and (start := _NUMBER.match(value)):
+        value = float(start[1])
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def _data(text: str) -> Json | Absent:
+    """The JSON of an answer: all of it, or the object that stands in it."""
+    bare = _FENCE.sub("", text).strip()
+    for each in (bare, bare[max(bare.find("{"), 0) : bare.rfind("}") + 1]):
+        try:
+            return decode(each)
+        except Fault:
+            continue
+    return ABSENT
+
+
+def _field(fields: Fields, value: Json, index: int) -> Field:
+    if not isinstance(value, dict):
+        fields.tell(f"fields[{index}]", f"an object is expected, not {shown(value)}", "Give a path and a match.")
+        return Field("")
+    inner = fields.inner(value, f"fields[{index}]")
+    path = inner.text("path", needed=True)
+    if path and not steps_of(path):
+        inner.tell("path", f"{path!r} names no field", 'Write it as "lines[0].amount".')
+    formats = inner.texts("formats")
+    for each in formats:
+        if not is_format(each):
+            inner.tell("formats", f"{each!r} is no format", "It needs YYYY, MM (or MMM) and DD.")
+    weight = inner.number("weight")
+    field = Field(
+        path=path,
+        match=inner.word("match", words=_MATCHES, otherwise="exact"),
+        required=inner.flag("required", otherwise=True),
+        weight=1.0 if weight is None else weight,
+        tolerance=inner.number("tolerance") or 0.0,
+        relative=inner.flag("relative"),
+        formats=formats or DEFAULT_FORMATS,
+    )
+    inner.close()
+    return field

@@ -1,0 +1,164 @@
+"""A case of what was recorded, as a value, as YAML, and with the files that it names."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.evals.core.making.recorded import Conversation, Recorded, Turn, joined, turns_of
+from sightline.evals.core.making.results import behind_calls
+from sightline.evals.core.making.volatile import KINDS, Kind, Placeholders
+from sightline.evals.core.making.writing import Left, MadeFile, Writer, slug
+from sightline.evals.core.reading.yaml_written import written
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import ToolCall
+from sightline.model.request import Request
+from sightline.model.tools import Tool
+from sightline.wire import jsontext
+
+TO_BE_WRITTEN = "Say here what a good answer does."
+AS_RECORDED = "Each answer does for the user what the expected one does."
+
+
+class Made(msgspec.Struct, frozen=True):
+    """`case` is the value for a suite's `tests`, `text` a suite with this case alone. `files` lie beside the suite,
+    `left` is what the case does not have of the recording."""
+
+    case: JsonObject
+    text: str
+    files: tuple[MadeFile, ...]
+    left: tuple[Left, ...]
+
+
+def make_case(
+    exchanges: Sequence[Recorded],
+    name: str,
+    mask: Callable[[str], str],
+    *,
+    from_turn: int | None = None,
+    kinds: tuple[Kind, ...] = KINDS,
+    group: str = "",
+) -> Made:
+    """A case of one exchange, or of several of one conversation.
+
+    Without `from_turn` it asks exactly what the last request asked, and the reply is what is expected. With it, the
+    conversation up to that turn (they count from 1) is fixed, and from there on the user's turns are held live.
+    """
+    if not exchanges:
+        raise Fault(Code.USAGE, "there is no exchange to make a case of", hint="Name at least one exchange.")
+    conversation = joined(exchanges)
+    placeholders = Placeholders(kinds)
+    writer = Writer(slug(name) or "case", mask, placeholders)
+    asked = _one(conversation, writer) if from_turn is None else _live(conversation, writer, from_turn)
+    request = exchanges[-1].request
+    metadata = _metadata(request, writer)
+    _tell(conversation, request, writer)
+    case: JsonObject = {"id": slug(name) or "case"}
+    if group:
+        case["conversation_id"] = group
+    if placeholders.variables:
+        case["vars"] = dict(placeholders.variables)
+    case |= asked
+    if request.tools:
+        definitions = writer.masked([msgspec.to_builtins(_declared(tool, writer)) for tool in request.tools])
+        data = msgspec.json.format(jsontext.encode(definitions), indent=2) + b"\n"
+        case["tools"] = writer.keep("tools.json", data)
+    if metadata:
+        case["metadata"] = metadata
+    return Made(case, suite_text(case), writer.files, writer.left)
+
+
+def suite_text(case: JsonObject) -> str:
+    """A suite with this case alone."""
+    header, body = written({"tests": [case]})
+    return "\n".join([*([header] if header else []), *(line.removeprefix("  ") for line in body)]) + "\n"
+
+
+def _one(conversation: Conversation, writer: Writer) -> JsonObject:
+    asked: JsonObject = {"input": _input(behind_calls(writer.messages(conversation.messages), writer.leave))}
+    return asked | _expected(conversation.said, writer, is_graded=True)
+
+
+def _live(conversation: Conversation, writer: Writer, from_turn: int) -> JsonObject:
+    before, turns = turns_of((*conversation.messages, *conversation.said))
+    if not 1 <= from_turn <= len(turns):
+        raise Fault(
+            Code.USAGE,
+            f"the conversation has no turn {from_turn}",
+            hint=f"Give a turn from 1 to {len(turns)}." if turns else "Nobody speaks in it as the user.",
+        )
+    fixed = [*before, *(message for turn in turns[: from_turn - 1] for message in (*turn.asked, *turn.answered))]
+    history = behind_calls(writer.messages(fixed), writer.leave)
+    live = [_turn(turn, writer) for turn in turns[from_turn - 1 :]]
+    is_answered = any("expected_output" in turn for turn in live)
+    made: JsonObject = {"mode": "conversation", "criteria": AS_RECORDED if is_answered else TO_BE_WRITTEN}
+    if history:
+        made["input"] = _input(history)
+    return made | {"turns": list(live)}
+
+
+def _turn(turn: Turn, writer: Writer) -> JsonObject:
+    asked: JsonObject = {"input": _input(writer.messages(turn.asked))}
+    return asked | _expected(turn.answered, writer, is_graded=False)
+
+
+def _input(messages: list[JsonObject]) -> Json:
+    """One message of the user in words is written as words."""
+    if len(messages) == 1 and messages[0].keys() == {"role", "content"} and messages[0]["role"] == "user":
+        content = messages[0]["content"]
+        if isinstance(content, str):
+            return content
+    return list(messages)
+
+
+def _expected(said: Sequence[Message], writer: Writer, *, is_graded: bool) -> JsonObject:
+    """What was answered, as what is expected; calls of tools are proposed as a grader besides."""
+    heard = writer.messages(said)
+    messages = [each for each in heard if each["role"] in ("assistant", "tool")]
+    if len(messages) < len(heard):
+        writer.leave("what was said between results of tools", "it is not the model's to say")
+    if not messages:
+        return {"criteria": TO_BE_WRITTEN} if is_graded else {}
+    first = messages[0]
+    if len(messages) == 1 and first.keys() == {"role", "content"} and isinstance(first["content"], str):
+        return {"expected_output": first["content"]}
+    made: JsonObject = {"expected_output": list(messages)}
+    calls: list[Json] = [{"tool": part.name} for each in said for part in each.parts if isinstance(part, ToolCall)]
+    if calls:
+        made["assertions"] = [{"type": "tool-trajectory", "mode": "in_order", "expected": calls}]
+    return made
+
+
+def _declared(tool: Tool, writer: Writer) -> Tool:
+    """A tool as a case declares it, to any model."""
+    if tool.extras:
+        what = f"{', '.join(tool.extras)} of the tool {getattr(tool, 'name', '')}".rstrip()
+        writer.leave(what, "only the provider of the recording knows it")
+    return msgspec.structs.replace(tool, at="", extras={}, cache=None)
+
+
+def _metadata(request: Request, writer: Writer) -> JsonObject:
+    """How it was asked: a target may ask otherwise, so this is for a person to look at."""
+    options = request.options
+    asked: JsonObject = {
+        "model": request.model,
+        "dialect": request.dialect,
+        "temperature": options.temperature,
+        "top_p": options.top_p,
+        "max_tokens": options.max_tokens,
+        "effort": options.reasoning.effort if options.reasoning else None,
+        "tools": [getattr(tool, "name", "") or "a server tool" for tool in request.tools],
+    }
+    recorded: JsonObject = {key: writer.masked(value) for key, value in asked.items() if value not in (None, "", [])}
+    return {"recorded": recorded} if recorded else {}
+
+
+def _tell(conversation: Conversation, request: Request, writer: Writer) -> None:
+    if conversation.is_continued:
+        writer.leave("the beginning of the conversation", "the provider holds it; the request only names it")
+    if conversation.forgotten:
+        many = conversation.forgotten
+        writer.leave(f"{many} earlier message{'s' if many > 1 else ''}", "the last request no longer has them")
+    if request.options.format is not None:
+        writer.leave("the form of the answer", "a suite cannot ask for one; set it for the target")

@@ -1,0 +1,203 @@
+"""Messages as a suite writes them: in full, as parts, or in one of the short forms."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from sightline.catalog.problem import nearest, quoted
+from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.reading.node import Node
+from sightline.evals.core.reading.paths import is_link, refusal_of, shown_path
+from sightline.evals.core.reading.tool_calls import read_calls
+from sightline.evals.core.suite import CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
+from sightline.model.message import Role
+from sightline.wire import jsontext
+
+ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+_ROLES_ELSEWHERE = {"function": "tool", "human": "user", "ai": "assistant", "model": "assistant", "bot": "assistant"}
+_KEYS = ("role", "content", "name", "tool_calls", "tool_call_id")
+_HINTS = {
+    "text": 'Did you mean "content"?',
+    "value": 'Did you mean "content"?',
+    "call_id": 'Did you mean "tool_call_id"?',
+    "images": "Write a part {type: image, value: path} in content.",
+    "files": "Write a part {type: file, value: path} in content.",
+}
+_PARTS = ("text", "file", "image", "tool_call")
+_PART_KEYS = {
+    "text": ("type", "value", "text"),
+    "file": ("type", "value"),
+    "image": ("type", "value"),
+    "image_url": ("type", "image_url"),
+}
+_PARTS_ELSEWHERE = {
+    "input_text": "text",
+    "output_text": "text",
+    "input_image": "image",
+    "input_file": "file",
+    "document": "file",
+    "tool_use": "tool_call",
+    "function_call": "tool_call",
+}
+_EXAMPLE = "Write {role: user, content: …}."
+
+
+def read_messages(node: Node, role: Role, findings: Findings) -> tuple[CaseMessage, ...]:
+    """The messages of a value: a list of them, one alone, or a text or object that `role` says."""
+    match node.value:
+        case list() as items:
+            return tuple(message for each in items for message in _read_message(each, findings))
+        case dict() as members if "role" in members:
+            return _read_message(node, findings)
+        case dict():
+            return (CaseMessage(role=role, segments=(_as_json(node),), place=node.place),)
+        case str() as text:
+            if not text.strip():
+                findings.wrong(node, "the text is empty", "Write what is to be said, or leave the key out.")
+            return (CaseMessage(role=role, segments=(TextSegment(text, node.place),), place=node.place),)
+        case _:
+            findings.wrong(node, f"text or a list of messages has to stand here, and this is {node.kind}", _EXAMPLE)
+            return ()
+
+
+def read_files(nodes: list[Node], findings: Findings) -> tuple[Segment, ...]:
+    """A list of paths as segments."""
+    segments: list[Segment] = []
+    for node in nodes:
+        if node.text is None:
+            findings.wrong(node, f"a path has to stand here, and this is {node.kind}", "Write the path of a file.")
+        else:
+            segments += _file(node, node.text, findings)
+    return tuple(segments)
+
+
+def _read_message(node: Node, findings: Findings) -> tuple[CaseMessage, ...]:
+    """A message, and behind it the results that its calls bring with them."""
+    if not findings.is_mapping(node, "a message", _EXAMPLE):
+        return ()
+    findings.check_keys(node, _KEYS, "a message", _HINTS)
+    role = _role(node, findings)
+    if role is None:
+        return ()
+    content = node.get("content")
+    segments = () if content is None else _content(content, findings)
+    calls, results = read_calls(node, findings)
+    if calls and role != "assistant":
+        findings.wrong(node, f"tool_calls stand in a {role} message", "Only an assistant calls tools.")
+    call_id = findings.text(node, "tool_call_id")
+    if call_id and role != "tool":
+        findings.wrong(node, f"tool_call_id stands in a {role} message", "Only a tool message answers a call.")
+    message = CaseMessage(
+        role=role,
+        segments=(*segments, *calls),
+        name=findings.text(node, "name"),
+        call_id=call_id,
+        place=node.place,
+    )
+    if role != "tool" and not any(_is_visible(segment) for segment in message.segments):
+        findings.odd(node, f"the {role} message is empty: it is not sent", "Give it content, or remove it.")
+    return (message, *results)
+
+
+def _role(node: Node, findings: Findings) -> Role | None:
+    written = node.get("role")
+    if written is None:
+        findings.wrong(node, "the message has no role", _EXAMPLE)
+        return None
+    text = written.text or ""
+    if text in ROLES:
+        return ROLES[text]
+    other = _ROLES_ELSEWHERE.get(text.lower())
+    hint = f'Did you mean "{other}"?' if other else nearest(text, ROLES)
+    findings.wrong(written, f"there is no role {quoted(str(written.json))}", hint)
+    return None
+
+
+def _is_visible(segment: Segment) -> bool:
+    return not isinstance(segment, TextSegment) or bool(segment.text.strip())
+
+
+def _content(node: Node, findings: Findings) -> tuple[Segment, ...]:
+    match node.value:
+        case str() as text:
+            return (TextSegment(text, node.place),)
+        case dict() as members if members.get("type") is not None and members["type"].text in _PARTS:
+            hint = "Write a list of parts: put it behind a dash."
+            findings.wrong(node, "a part stands where the content is one", hint)
+            return ()
+        case dict():
+            return (_as_json(node),)
+        case list() as items:
+            return tuple(segment for each in items for segment in _part(each, findings))
+        case _:
+            findings.wrong(node, f"content has to be text or parts, and this is {node.kind}", "Put it in quotes.")
+            return ()
+
+
+def _as_json(node: Node) -> TextSegment:
+    """An object in place of words is told as JSON."""
+    return TextSegment(msgspec.json.format(jsontext.encode(node.json)).decode(), node.place)
+
+
+def _part(node: Node, findings: Findings) -> tuple[Segment, ...]:
+    if node.text is not None:
+        return (TextSegment(node.text, node.place),)
+    if not findings.is_mapping(node, "a part", "Write text, or {type: text, value: …}."):
+        return ()
+    kind = findings.text(node, "type")
+    if kind == "tool_call":
+        calls, _ = read_calls(Node({"tool_calls": Node([node], node.place, node.path)}, node.place), findings)
+        return calls
+    if kind not in _PART_KEYS:
+        other = _PARTS_ELSEWHERE.get(kind)
+        hint = f'Did you mean "{other}"?' if other else nearest(kind, _PARTS)
+        message = f"there is no part of type {quoted(kind)}" if kind else "the part has no type"
+        findings.wrong(node.get("type") or node, message, hint)
+        return ()
+    findings.check_keys(node, _PART_KEYS[kind], f"a part of type {kind}", {"path": 'Did you mean "value"?'})
+    if kind == "image_url":
+        return _linked(node, findings)
+    if kind == "text" and node.get("text") is not None and node.get("value") is not None:
+        findings.wrong(node, "the part has both value and text", "Leave one of them out.")
+    value = node.get("value") or (node.get("text") if kind == "text" else None)
+    if value is None or value.text is None:
+        findings.wrong(value or node, f"a part of type {kind} needs text as its value", "Write value: ….")
+        return ()
+    if kind == "text":
+        return (TextSegment(value.text, value.place),)
+    return _image(value, value.text, findings) if kind == "image" else _file(value, value.text, findings)
+
+
+def _linked(node: Node, findings: Findings) -> tuple[Segment, ...]:
+    """A picture in the words of another interface: a URL, or an object with one."""
+    link = node.get("image_url")
+    url = link.get("url") if link is not None and link.members else link
+    if link is not None and link.members:
+        findings.check_keys(link, ("url",), "image_url")
+    if url is None or url.text is None:
+        findings.wrong(node, "the image has no URL", "Write {type: image, value: path or URL}.")
+        return ()
+    return _image(url, url.text, findings)
+
+
+def _image(node: Node, path: str, findings: Findings) -> tuple[Segment, ...]:
+    if is_link(path):
+        return (ImageSegment(path, "", node.place),)
+    return (ImageSegment(shown_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
+
+
+def _file(node: Node, path: str, findings: Findings) -> tuple[Segment, ...]:
+    return (FileSegment(shown_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
+
+
+def _is_usable(node: Node, path: str, findings: Findings) -> bool:
+    refusal = refusal_of(path, from_top=True)
+    if refusal is not None:
+        findings.wrong(node, *refusal)
+    return refusal is None

@@ -1,0 +1,306 @@
+"""YAML 1.2 text as a tree of nodes that know their places. Every mistake is a problem, never an exception.
+
+Words are what the core schema of YAML 1.2 says: `yes`, `no`, `on`, `off`, dates and `1_000` are text. Aliases are
+followed and `<<` is merged; what JSON could not hold (NaN, other tags, keys that are collections) is refused.
+"""
+
+import re
+import warnings
+from collections.abc import Iterator
+from functools import cached_property
+
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer, ComposerError
+from ruamel.yaml.error import MarkedYAMLError, StringMark
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import Node as Composed
+from ruamel.yaml.parser import Parser
+from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.scanner import Scanner
+
+from sightline.catalog.problem import Path, quoted, shown
+from sightline.evals.core.place import Place, Problem
+from sightline.evals.core.reading.node import Content, Node, Scalar
+
+MOST_NODES = 1_000_000
+"""Values that a file may have when its aliases are followed."""
+
+DEPTH = 100
+
+_TOO_DEEP = f"values are nested more than {DEPTH} levels deep"
+
+_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = frozenset(_TAG + name for name in ("str", "null", "bool", "int", "float", "timestamp", "merge", "value"))
+_QUOTED_TAGS = frozenset({_TAG + "str"})
+_COLLECTION_TAGS = frozenset({_TAG + "map", _TAG + "seq"})
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEX = re.compile(r"0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_LARGEST = 2**63
+_LONG_ESCAPE = re.compile(r"\\U([0-9a-fA-F]{8})")
+_LAST_CHARACTER = 0x10FFFF
+_HALF = re.compile("[\ud800-\udfff]")
+_MOST_DIGITS = 20
+
+
+class _Refused(Exception):
+    """What stands here cannot be read; carries the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class _Parser(Parser):
+    """Knows its scanner. The library's own asks for it twice for each token, which takes a tenth of all the time."""
+
+    @cached_property
+    def scanner(self) -> Scanner:
+        found: Scanner = self.loader.scanner
+        return found
+
+
+class _ShallowComposer(Composer):
+    """Stops at the first value that is too deep, for the library takes ever longer to get to the next."""
+
+    _depth = 0
+
+    @cached_property
+    def parser(self) -> Parser:
+        found: Parser = self.loader.parser
+        return found
+
+    def compose_node(self, parent: Composed | None, index: object) -> Composed:
+        self._depth += 1
+        if self._depth > DEPTH:
+            mark = self.parser.peek_event().start_mark
+            raise ComposerError(problem=_TOO_DEEP, problem_mark=mark)
+        node: Composed = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def read_yaml(data: bytes, file: str) -> Node | Problem:
+    """The one document of a text, or what is wrong with it."""
+    text = decoded(data, file)
+    if isinstance(text, Problem):
+        return text
+    try:
+        document = composed(text, file)
+        builder = _Builder(file)
+        builder.check_size(document, {})
+        return builder.node(document, (), frozenset())
+    except _Refused as refused:
+        return refused.problem
+
+
+def decoded(data: bytes, file: str) -> str | Problem:
+    """The text of a file in UTF-8, without its byte order mark."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        place = _place_of_index(data[: error.start].decode("utf-8"), error.start, file)
+        return Problem(
+            place=place,
+            path="",
+            message=f"the file is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}",
+            suggestion="Save it as UTF-8.",
+        )
+
+
+def composed(text: str, file: str) -> Composed:
+    """The one document as the library composes it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an anchor may be named anew; YAML has a rule for it
+            library = YAML(typ="safe", pure=True)
+            library.Parser, library.Composer = _Parser, _ShallowComposer
+            documents = list(library.compose_all(text))
+    except ReaderError as error:
+        place = _place_of_index(text, error.position, file)
+        message = f"the character U+{ord(text[error.position]):04X} may not stand in YAML"
+        raise _Refused(_problem(place, (), message, "Write it as an escape in double quotes, or remove it.")) from None
+    except MarkedYAMLError as error:
+        raise _Refused(_marked(error, text, file)) from None
+    except (OverflowError, ValueError):  # how the library takes an escape that is beyond all characters
+        raise _Refused(_beyond(text, file)) from None
+    if not documents or documents[0] is None:
+        raise _Refused(_problem(Place(file, 1, 1), (), "the file is empty", "A suite has at least `tests`."))
+    if len(documents) > 1:
+        place = place_of(documents[1].start_mark, file)
+        message = "the file has more than one document"
+        raise _Refused(_problem(place, (), message, "Put each suite into a file of its own."))
+    document: Composed = documents[0]
+    return document
+
+
+def is_whole(text: str) -> bool:
+    """Whether every character in it is one, and none is half of a pair."""
+    return not _HALF.search(text)
+
+
+def place_of(mark: StringMark, file: str) -> Place:
+    """A mark of the library, counted from 1."""
+    return Place(file, mark.line + 1, mark.column + 1)
+
+
+def _problem(place: Place, path: Path, message: str, suggestion: str) -> Problem:
+    return Problem(place=place, path=shown(path), message=message, suggestion=suggestion)
+
+
+def _place_of_index(text: str, index: int, file: str) -> Place:
+    before = text[:index]
+    return Place(file, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+
+
+def _marked(error: MarkedYAMLError, text: str, file: str) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    words = f"{error.context}: {error.problem}" if error.context else f"{error.problem}"
+    line = text.splitlines()[mark.line] if mark.line < len(text.splitlines()) else ""
+    suggestion = "Check the indentation and the quotes."
+    if "\t" in line[: mark.column + 1]:
+        words, suggestion = "a tab stands where YAML wants spaces", "Indent with spaces."
+    elif ": " in line and "mapping values" in words:
+        suggestion = 'A text with ": " in it needs quotes.'
+    return _problem(place_of(mark, file), (), words, suggestion)
+
+
+def _beyond(text: str, file: str) -> Problem:
+    found = next((match for match in _LONG_ESCAPE.finditer(text) if int(match[1], 16) > _LAST_CHARACTER), None)
+    place = _place_of_index(text, found.start() if found else 0, file)
+    return _problem(place, (), "an escape names no character there is", "Correct it, or write the character itself.")
+
+
+class _Builder:
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def check_size(self, source: Composed, known: dict[int, int]) -> int:
+        """How many values it is with its aliases followed, each counted once: a few lines of them can stand for more
+        than could ever be walked through. What stands inside of itself is told by whoever walks."""
+        if id(source) in known:
+            return known[id(source)]
+        known[id(source)] = 1
+        below: list[Composed] = source.value if isinstance(source, SequenceNode) else []
+        if isinstance(source, MappingNode):
+            below = [each for pair in source.value for each in pair]
+        size = 1 + sum(self.check_size(each, known) for each in below)
+        if size > MOST_NODES:
+            place = place_of(source.start_mark, self._file)
+            hint = "Write out what is needed of it, in place of aliases."
+            raise self._refused(place, (), f"there are more than {MOST_NODES} values in the file", hint)
+        known[id(source)] = size
+        return size
+
+    def node(self, source: Composed, path: Path, above: frozenset[int]) -> Node:
+        place = place_of(source.start_mark, self._file)
+        if id(source) in above:
+            raise self._refused(place, path, "an alias stands inside of what it names", "Write the value out.")
+        if len(path) > DEPTH:
+            raise self._refused(place, path, _TOO_DEEP, "")
+        self._check_tag(source, place, path)
+        below = above | {id(source)}
+        keys: dict[str, Place] = {}
+        match source:
+            case MappingNode():
+                value: Content = self._members(source, path, below, keys)
+            case SequenceNode():
+                value = [self.node(each, (*path, index), below) for index, each in enumerate(source.value)]
+            case _:
+                assert isinstance(source, ScalarNode)
+                value = self._scalar(source, place, path)
+        return Node(value, place, path, keys)
+
+    def _check_tag(self, source: Composed, place: Place, path: Path) -> None:
+        tag = str(source.tag)
+        if not isinstance(source, ScalarNode):
+            allowed = _COLLECTION_TAGS
+        else:
+            allowed = _PLAIN_TAGS if source.style is None else _QUOTED_TAGS
+        if tag not in allowed:
+            short = tag.replace(_TAG, "!!")
+            raise self._refused(place, path, f"the tag {quoted(short)} is not known", "Leave the tag out.")
+
+    def _members(
+        self, source: MappingNode, path: Path, below: frozenset[int], keys: dict[str, Place]
+    ) -> dict[str, Node]:
+        members: dict[str, Node] = {}
+        merged: list[Node] = []
+        for key_node, value_node in source.value:
+            place = place_of(key_node.start_mark, self._file)
+            if not isinstance(key_node, ScalarNode):
+                raise self._refused(place, path, "a key has to be one word or text", "Put it in quotes.")
+            key = self._whole_text(key_node.value, place, path)
+            if str(key_node.tag) == _TAG + "merge":
+                merged += self._merged(value_node, path, below)
+                continue
+            if key in keys:
+                message = f"the key {quoted(key)} stands here twice, first in line {keys[key].line}"
+                raise self._refused(place, (*path, key), message, "Remove one of them: only one can count.")
+            keys[key] = place
+            members[key] = self.node(value_node, (*path, key), below)
+        for other in merged:
+            for key, node in other.members.items():
+                if members.setdefault(key, node) is node:
+                    keys[key] = other.keys[key]
+        return members
+
+    def _merged(self, source: Composed, path: Path, below: frozenset[int]) -> Iterator[Node]:
+        sources = source.value if isinstance(source, SequenceNode) else [source]
+        for each in sources:
+            if not isinstance(each, MappingNode):
+                place = place_of(each.start_mark, self._file)
+                raise self._refused(place, path, "only mappings can be merged by <<", "Name the anchor of a mapping.")
+            yield self.node(each, path, below)
+
+    def _scalar(self, source: ScalarNode, place: Place, path: Path) -> Scalar:
+        text = self._whole_text(source.value, place, path)
+        if source.style is not None or str(source.tag) == _TAG + "str":
+            return text
+        if text in _NULL:
+            return None
+        if text in _BOOL:
+            return _BOOL[text]
+        if _NOT_FINITE.fullmatch(text):
+            raise self._refused(place, path, f"{text} is no number that JSON has", "Put it in quotes, or leave it out.")
+        if len(text) > _MOST_DIGITS and _INT.fullmatch(text):
+            raise self._too_large(place, path)
+        number = _whole(text)
+        if number is not None:
+            if not -_LARGEST <= number < _LARGEST:
+                raise self._too_large(place, path)
+            return number
+        if _FLOAT.fullmatch(text):
+            value = float(text)
+            if value in (float("inf"), float("-inf")):
+                raise self._too_large(place, path)
+            return value
+        return text
+
+    def _whole_text(self, text: str, place: Place, path: Path) -> str:
+        """The text with each character whole that two escapes made, as JSON writes them."""
+        if is_whole(text):
+            return text
+        try:
+            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            raise self._refused(place, path, "an escape is only half of a character", "Write both halves.") from None
+
+    def _too_large(self, place: Place, path: Path) -> _Refused:
+        message = "the number is too large to be kept exactly"
+        return self._refused(place, path, message, "Put it in quotes, so that it stays as it is written.")
+
+    def _refused(self, place: Place, path: Path, message: str, suggestion: str) -> _Refused:
+        return _Refused(_problem(place, path, message, suggestion))
+
+
+def _whole(text: str) -> int | None:
+    if _INT.fullmatch(text):
+        return int(text)
+    if _OCTAL.fullmatch(text):
+        return int(text, 8)
+    return int(text, 16) if _HEX.fullmatch(text) else None

@@ -1,0 +1,246 @@
+"""What a run came to, target by target, and how runs of a suite follow each other."""
+
+from collections.abc import Iterable, Sequence
+from math import fsum
+
+import msgspec
+
+from sightline.evals.core.result import Result
+from sightline.evals.core.score import Score
+from sightline.evals.core.statistics.bootstrap import RESAMPLES, Draw, bootstrap_interval
+from sightline.evals.core.statistics.interval import LEVEL, Interval
+from sightline.evals.core.statistics.mean import Mean, mean_of, quantile_of
+from sightline.evals.core.statistics.rates import pass_at_k, pass_hat_k, usable_ks, wilson_interval
+from sightline.evals.core.statistics.sentences import said_of_excluded, said_of_mean, said_of_unknown
+from sightline.evals.core.tally import CaseTally, Excluded, bounds_of, tallied, targets_of
+from sightline.model.usage import Usage
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """A sum. `known` parts tell their amount and `unknown` ones do not, which is not 0: with one of them there is no
+    `total`, and `at_least` is what the known ones come to."""
+
+    total: float | None
+    known: int
+    unknown: int
+    at_least: float
+
+
+class Seconds(msgspec.Struct, frozen=True):
+    """How long answers took that were not taken from the cache."""
+
+    mean: float
+    median: float
+    p95: float
+    total: float
+
+
+class Tries(msgspec.Struct, frozen=True):
+    """At least one of `k` tries (pass@k), and all of them (pass^k), as means over the cases."""
+
+    k: int
+    any: Mean
+    all: Mean
+
+
+class GraderSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One grader over all cases. `not_graded` are the times that it should have spoken and could not."""
+
+    name: str
+    type: str
+    mean: Mean | None
+    graded: int
+    passes: int
+    not_graded: int = 0
+
+
+class TargetSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """All results of one target. Means are over cases, each being the mean of its tries, and clustered by group.
+
+    `bounds` are the mean score had everything that is left out failed, and had it passed. The interval of the pass
+    rate is Wilson's where every case was tried once and stands alone, and Student's otherwise. `cost` is what was
+    spent on answers, cached ones being free, `grading_cost` what was spent on judges.
+    """
+
+    target: str
+    cases: int
+    results: int
+    cached: int = 0
+    passed: int = 0
+    failed: int = 0
+    pass_rate: float | None = None
+    pass_interval: Interval | None = None
+    score: Mean | None = None
+    score_bootstrap: Interval | None = None
+    tries: tuple[Tries, ...] = ()
+    bounds: tuple[float, float] | None = None
+    excluded: tuple[Excluded, ...] = ()
+    input_tokens: Amount
+    output_tokens: Amount
+    cost: Amount
+    grading_cost: Amount
+    seconds: Seconds | None = None
+    graders: tuple[GraderSummary, ...] = ()
+    said: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Excluded, ...]:
+        """Results without an answer."""
+        return tuple(each for each in self.excluded if each.why == "error")
+
+    @property
+    def not_graded(self) -> tuple[Excluded, ...]:
+        """Answers that could not be graded."""
+        return tuple(each for each in self.excluded if each.why == "not_graded")
+
+
+def summarized(
+    results: Sequence[Result], draw: Draw, level: float = LEVEL, resamples: int = RESAMPLES
+) -> tuple[TargetSummary, ...]:
+    """The summaries of all targets, in the order in which they first appear. Without `resamples` there is no bootstrap
+    interval."""
+    latest = list({result.key: result for result in results}.values())
+    return tuple(
+        _of_target(target, [each for each in latest if each.target == target], draw, level, resamples)
+        for target in targets_of(latest)
+    )
+
+
+def _of_target(target: str, results: list[Result], draw: Draw, level: float, resamples: int) -> TargetSummary:
+    tally = tallied(results)
+    graded = tally.graded
+    groups = [case.group for case in graded]
+    scores = [case.score for case in graded]
+    mean = mean_of(scores, groups, level)
+    rates = mean_of([case.rate for case in graded], groups, level)
+    bounds = bounds_of(tally.cases)
+    bootstrap = bootstrap_interval(scores, draw, groups=groups, level=level, resamples=resamples)
+    ran = [result for result in results if result.status != "skipped"]
+    fresh = [result for result in ran if not result.cached]
+    usages = [result.observation.usage or Usage() for result in ran if _was_sent(result)]
+    cost = amount_of(result.observation.cost for result in fresh if _was_sent(result))
+    grading = amount_of(cost for each in ran for cost in judging_costs(each))
+    excluded = said_of_excluded([each.why for each in tally.excluded], bounds, "the mean score")
+    return TargetSummary(
+        target=target,
+        cases=len({result.case for result in results}),
+        results=len(results),
+        cached=len(ran) - len(fresh),
+        passed=sum(case.passes for case in graded),
+        failed=sum(case.graded - case.passes for case in graded),
+        pass_rate=None if rates is None else rates.value,
+        pass_interval=None if rates is None else _pass_interval(rates, graded, level),
+        score=mean,
+        score_bootstrap=bootstrap,
+        tries=_tries(graded, groups, level),
+        bounds=bounds,
+        excluded=tally.excluded,
+        input_tokens=amount_of(usage.input_tokens for usage in usages),
+        output_tokens=amount_of(usage.output_tokens for usage in usages),
+        cost=cost,
+        grading_cost=grading,
+        seconds=_seconds([each.observation.seconds for each in fresh if each.observation.seconds is not None]),
+        graders=_by_grader(results, level),
+        said=tuple(
+            sentence
+            for sentence in (
+                said_of_mean(mean),
+                excluded,
+                said_of_unknown(cost.unknown, cost.known, "answer"),
+                said_of_unknown(grading.unknown, grading.known, "judgement"),
+            )
+            if sentence
+        ),
+    )
+
+
+def _pass_interval(rates: Mean, graded: Sequence[CaseTally], level: float) -> Interval | None:
+    is_plain = rates.clusters == rates.count and all(case.graded == 1 for case in graded)
+    if is_plain or (rates.interval is None and rates.value in (0, 1)):
+        return wilson_interval(round(rates.value * rates.clusters), rates.clusters, level)
+    return rates.interval
+
+
+def _tries(graded: Sequence[CaseTally], groups: Sequence[str], level: float) -> tuple[Tries, ...]:
+    """From two tries on: one try says what the pass rate says."""
+    estimates = [
+        (
+            k,
+            mean_of([pass_at_k(case.passes, case.graded, k) for case in graded], groups, level),
+            mean_of([pass_hat_k(case.passes, case.graded, k) for case in graded], groups, level),
+        )
+        for k in usable_ks([case.graded for case in graded])[1:]
+    ]
+    return tuple(Tries(k, one, every) for k, one, every in estimates if one is not None and every is not None)
+
+
+def amount_of(values: Iterable[float | None]) -> Amount:
+    """The sum of these, as far as they are known."""
+    told = list(values)
+    known = [value for value in told if value is not None]
+    unknown, at_least = len(told) - len(known), fsum(known)
+    return Amount(None if unknown else at_least, len(known), unknown, at_least)
+
+
+def costs_of(result: Result) -> tuple[float | None, ...]:
+    """What was spent on a result: on its answer, unless it was given before, and on each judge; None is not known."""
+    answers = () if result.cached or result.status == "skipped" else (result.observation.cost,)
+    return (*answers, *judging_costs(result))
+
+
+def judging_costs(result: Result) -> tuple[float | None, ...]:
+    """What each grader that asked a model cost. One with others inside tells what it cost itself."""
+    return tuple(score.cost for score in _judges(_graders(result)))
+
+
+def _was_sent(result: Result) -> bool:
+    """Whether there can be tokens and a cost: not of a case that failed before anything was sent, which is known to
+    have cost nothing. What became of a machine that was lost is not known, so its case counts."""
+    seen = result.observation
+    return not (seen.error and seen.requests == 0 and seen.cost == 0)
+
+
+def _seconds(values: Sequence[float]) -> Seconds | None:
+    if not values:
+        return None
+    return Seconds(fsum(values) / len(values), quantile_of(values, 0.5), quantile_of(values, 0.95), fsum(values))
+
+
+def _graders(result: Result) -> tuple[Score, ...]:
+    """What the graders of the case and of its turns said."""
+    return (*result.score.scores, *(score for turn in result.score.turns for score in turn.scores))
+
+
+def _judges(scores: Iterable[Score]) -> Iterable[Score]:
+    """The graders, also those inside others, that asked a model."""
+    for score in scores:
+        if score.exchanges or score.usage is not None or score.cost is not None:
+            yield score
+        yield from _judges(score.scores)
+
+
+def _by_grader(results: Sequence[Result], level: float) -> tuple[GraderSummary, ...]:
+    heard: dict[tuple[str, str], list[tuple[Result, Score]]] = {}
+    for result in results:
+        for score in _graders(result):
+            heard.setdefault((score.name, score.type), []).append((result, score))
+    return tuple(_of_grader(name, kind, said, level) for (name, kind), said in heard.items())
+
+
+def _of_grader(name: str, kind: str, said: Sequence[tuple[Result, Score]], level: float) -> GraderSummary:
+    graded = [(result, score.score) for result, score in said if score.verdict in ("pass", "fail")]
+    by_case: dict[str, list[float]] = {}
+    groups: dict[str, str] = {}
+    for result, value in graded:
+        if value is not None:
+            by_case.setdefault(result.case, []).append(value)
+            groups[result.case] = result.group
+    means = [fsum(values) / len(values) for values in by_case.values()]
+    return GraderSummary(
+        name=name,
+        type=kind,
+        mean=mean_of(means, [groups[case] for case in by_case], level),
+        graded=len(graded),
+        passes=sum(score.verdict == "pass" for _, score in said),
+        not_graded=sum(score.verdict == "not_graded" for _, score in said),
+    )

@@ -1,0 +1,312 @@
+"""What a program has written about its work: AgentV's JSON, the event lines of two coding agents, or plain words."""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
+
+from sightline.errors import Code, Fault
+from sightline.evals.core.observation import Observation, ToolUse
+from sightline.model.json import Json, JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Part, Text, ToolCall, ToolResult
+from sightline.model.usage import Usage
+from sightline.wire.jsontext import decode, encode
+
+OutputForm: TypeAlias = Literal["", "codex", "claude"]
+
+
+def read_output(data: bytes, form: OutputForm = "") -> Observation:
+    """What the program did and said. That it says itself that it failed is a fault."""
+    match form:
+        case "codex":
+            return _codex(_lines(data))
+        case "claude":
+            return _claude(_lines(data))
+        case "":
+            return _agentv(data)
+
+
+class _Story:
+    """What an agent did, in the order in which it is told."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.uses: dict[str, ToolUse] = {}
+        self.words = ""
+
+    def say(self, text: str, calls: Iterable[ToolUse] = ()) -> None:
+        parts: list[Part] = [Text(text)] if text else []
+        for call in calls:
+            self.uses[call.id] = call
+            parts.append(ToolCall(call.id, call.name, _arguments(call.arguments)))
+        if parts:
+            self.messages.append(Message("assistant", tuple(parts)))
+        self.words = text or self.words
+
+    def answer(self, call: str, text: str, *, is_error: bool = False, seconds: float | None = None) -> None:
+        known = self.uses.get(call, ToolUse(name="", id=call))
+        self.uses[call] = ToolUse(
+            name=known.name, arguments=known.arguments, result=text, is_error=is_error, id=call, seconds=seconds
+        )
+        result = ToolResult(call, (Text(text),) if text else (), known.name or None, is_error=is_error or None)
+        self.messages.append(Message("tool", (result,)))
+
+    def told(
+        self,
+        text: str,
+        *,
+        usage: Usage | None,
+        cost: float | None = None,
+        seconds: float | None = None,
+        rounds: int = 1,
+        is_traced: bool = True,
+    ) -> Observation:
+        return Observation(
+            messages=tuple(self.messages),
+            text=text,
+            tools=tuple(self.uses.values()),
+            finish="stop",
+            usage=usage,
+            cost=cost,
+            seconds=seconds,
+            requests=rounds,
+            is_traced=is_traced,
+        )
+
+
+# --- AgentV ---------------------------------------------------------------------------------------
+
+
+def _agentv(data: bytes) -> Observation:
+    """One object with `text` or `output`; anything else is the answer itself, also where it is JSON."""
+    try:
+        value = decode(data)
+    except Fault:
+        value = None
+    story = _Story()
+    if not isinstance(value, dict) or not ("text" in value or "output" in value):
+        text = data.decode("utf-8", "replace").strip()
+        story.say(text)
+        return story.told(text, usage=None, is_traced=False)
+    _tell_output(value.get("output"), story)
+    told = value.get("text")
+    if isinstance(told, str):
+        if not any(message.role == "assistant" for message in story.messages):
+            story.say(told)
+        story.words = told
+    duration = _number(value.get("duration_ms"))
+    seconds = None if duration is None else duration / 1000
+    return story.told(
+        story.words,
+        usage=_usage(value.get("token_usage"), "input", "output", "cached"),
+        cost=_number(value.get("cost_usd")),
+        seconds=seconds,
+        is_traced=isinstance(value.get("output"), list),
+    )
+
+
+def _tell_output(output: Json, story: _Story) -> None:
+    if isinstance(output, str):
+        story.say(output)
+    for message in output if isinstance(output, list) else ():
+        if not isinstance(message, dict) or message.get("role") not in (None, "assistant"):
+            continue
+        told = message.get("tool_calls")
+        calls = [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+        named = [(_id(call, len(story.uses) + number), call) for number, call in enumerate(calls, 1)]
+        story.say(
+            _content(message.get("content")),
+            [_use(name, call) for name, call in named],
+        )
+        for name, call in named:
+            if "output" in call:
+                use = _use(name, call)
+                story.answer(name, _text(call["output"]), is_error=use.is_error, seconds=use.seconds)
+
+
+def _use(name: str, call: JsonObject) -> ToolUse:
+    """A call, with how long it took and whether it failed: both may be told of one whose result is not."""
+    duration = _number(call.get("duration_ms"))
+    return ToolUse(
+        name=str(call.get("tool", "")),
+        arguments=call.get("input"),
+        id=name,
+        is_error=call.get("status") not in (None, "ok", "success", "completed"),
+        seconds=None if duration is None else duration / 1000,
+    )
+
+
+def _id(call: JsonObject, number: int) -> str:
+    found = call.get("id")
+    return found if isinstance(found, str) and found else f"call_{number}"
+
+
+def _content(content: Json) -> str:
+    if isinstance(content, list):
+        blocks = [each for each in content if isinstance(each, dict)]
+        return "\n".join(_block(block) for block in blocks)
+    return _text(content)
+
+
+def _block(block: JsonObject) -> str:
+    """Words, or what stands in their place: a file is named, for its content is not here."""
+    if block.get("type") in ("file", "image"):
+        name = next((block[key] for key in ("path", "source", "value") if block.get(key)), "")
+        return f"[{block['type']}: {_text(name) if not str(name).startswith('data:') else 'data'}]"
+    return _text(block.get("text", block.get("value", "")))
+
+
+# --- codex ----------------------------------------------------------------------------------------
+
+
+def _codex(events: list[JsonObject]) -> Observation:
+    story, usage, rounds = _Story(), None, 0
+    for event in events:
+        item = event.get("item")
+        match event.get("type"):
+            case "item.completed" if isinstance(item, dict):
+                _tell_item(item, story)
+            case "turn.completed":
+                usage = _usage(event.get("usage"), "input_tokens", "output_tokens", "cached_input_tokens")
+                rounds += 1
+            case "turn.failed" | "error":
+                error = event.get("error")
+                words = error.get("message") if isinstance(error, dict) else event.get("message")
+                if event["type"] == "turn.failed":
+                    raise _failed("codex", _text(words))
+            case _:
+                pass
+    if not rounds:
+        raise _failed("codex", "it did not come to the end of its turn")
+    return story.told(story.words, usage=usage, rounds=rounds)
+
+
+def _tell_item(item: JsonObject, story: _Story) -> None:
+    name = str(item.get("id", f"item_{len(story.uses)}"))
+    failed = item.get("status") in ("failed", "declined")
+    match item.get("type"):
+        case "agent_message":
+            story.say(_text(item.get("text")))
+        case "command_execution":
+            story.say("", [ToolUse(name="shell", arguments={"command": item.get("command")}, id=name)])
+            story.answer(name, _text(item.get("aggregated_output")), is_error=failed or bool(item.get("exit_code")))
+        case "mcp_tool_call":
+            tool = f"{item.get('server')}__{item.get('tool')}"
+            story.say("", [ToolUse(name=tool, arguments=item.get("arguments"), id=name)])
+            came = item.get("error") if failed else item.get("result")
+            story.answer(name, _text(came), is_error=failed)
+        case "file_change":
+            story.say("", [ToolUse(name="apply_patch", arguments={"changes": item.get("changes")}, id=name)])
+            story.answer(name, _text(item.get("status")), is_error=failed)
+        case "web_search":
+            story.say("", [ToolUse(name="web_search", arguments={"query": item.get("query")}, id=name)])
+            story.answer(name, "")
+        case _:
+            pass
+
+
+# --- claude ---------------------------------------------------------------------------------------
+
+
+def _claude(events: list[JsonObject]) -> Observation:
+    story, end = _Story(), None
+    for event in events:
+        message = event.get("message")
+        blocks = message.get("content") if isinstance(message, dict) else None
+        if event.get("type") == "assistant":
+            _tell_blocks(blocks, story)
+        elif event.get("type") == "user" and isinstance(blocks, list):
+            for block in blocks:
+                if isinstance(block, dict) and block.get("type") == "tool_result":
+                    content = block.get("content")
+                    text = _content(content)
+                    story.answer(str(block.get("tool_use_id", "")), text, is_error=block.get("is_error") is True)
+        elif event.get("type") == "result":
+            end = event
+    if end is None:
+        raise _failed("claude", "it did not come to an end")
+    if end.get("is_error") is True:
+        raise _failed("claude", _text(end.get("result")) or _text(end.get("subtype")))
+    duration, turns = _number(end.get("duration_ms")), end.get("num_turns")
+    return story.told(
+        _text(end.get("result")) or story.words,
+        usage=_claude_usage(end.get("usage")),
+        cost=_number(end.get("total_cost_usd")),
+        seconds=None if duration is None else duration / 1000,
+        rounds=turns if isinstance(turns, int) else 1,
+    )
+
+
+def _tell_blocks(blocks: Json, story: _Story) -> None:
+    told = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+    story.say(
+        "".join(_text(block.get("text")) for block in told if block.get("type") == "text"),
+        [
+            ToolUse(name=str(block.get("name", "")), arguments=block.get("input"), id=str(block.get("id", "")))
+            for block in told
+            if block.get("type") == "tool_use"
+        ],
+    )
+
+
+def _claude_usage(value: Json) -> Usage | None:
+    """Cached and cache-written tokens are no part of its count of the input."""
+    if not isinstance(value, dict) or not isinstance(given := value.get("input_tokens"), int):
+        return None
+    cached, written = _count(value.get("cache_read_input_tokens")), _count(value.get("cache_creation_input_tokens"))
+    got, kept = value.get("output_tokens"), value.get("cache_creation")
+    return Usage(
+        input_tokens=given + (cached or 0) + (written or 0),
+        output_tokens=_count(got),
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        cache_write_1h_tokens=_count(kept.get("ephemeral_1h_input_tokens")) if isinstance(kept, dict) else None,
+    )
+
+
+# --- pieces ---------------------------------------------------------------------------------------
+
+
+def _lines(data: bytes) -> list[JsonObject]:
+    """The objects, a line each; other lines are what a program says to a person."""
+    found: list[JsonObject] = []
+    for line in data.splitlines():
+        if line.lstrip().startswith(b"{"):
+            try:
+                value = decode(line)
+            except Fault:
+                continue
+            if isinstance(value, dict):
+                found.append(value)
+    return found
+
+
+def _usage(value: Json, given: str, got: str, cached: str) -> Usage | None:
+    if not isinstance(value, Mapping):
+        return None
+    return Usage(
+        input_tokens=_count(value.get(given)),
+        output_tokens=_count(value.get(got)),
+        cached_tokens=_count(value.get(cached)),
+    )
+
+
+def _count(value: Json) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: Json) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _text(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else encode(value).decode()
+
+
+def _arguments(value: Json) -> str:
+    return value if isinstance(value, str) else encode({} if value is None else value).decode()
+
+
+def _failed(program: str, words: str) -> Fault:
+    return Fault(Code.UPSTREAM_ERROR, f"{program} says that it failed: {words}", hint="Run it by hand to see more.")

@@ -1,0 +1,138 @@
+"""Answers that were given before: found by the whole request, who was asked, and which sample it is.
+
+A log for each target says which exchange answered; the answer itself is in the record, and where it is there no more,
+it is asked for again.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from sightline.errors import Fault
+from sightline.evals.service.line_writer import LineWriter
+from sightline.exchange.preparing import Prepared
+from sightline.exchange.recording.recorded import Recorded
+from sightline.model.exchange import AttemptStarted, ExchangeFinished, Received
+from sightline.model.reply import Reply
+from sightline.store.entries import Noted
+from sightline.store.folding import PriceList, summary_of
+from sightline.store.logbook import Logbook
+from sightline.store.store import Store
+from sightline.transport.clock import Clock
+
+PREFIX = "eval-answers:"
+_CHANGED = 409
+
+
+class _Line(msgspec.Struct, frozen=True):
+    key: str
+    exchange: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An earlier answer, and how long it took then."""
+
+    reply: Reply
+    exchange: str
+    seconds: float
+
+
+class Answers(Protocol):
+    """The earlier answers of one target, wherever they are kept."""
+
+    def key(self, prepared: Prepared, sample: int) -> str:
+        """What makes a request the same."""
+        ...
+
+    async def find(self, key: str, sha256: str) -> Found | None:
+        """The earlier answer to a request with this hash; None where there is none."""
+        ...
+
+    def keep(self, key: str, exchange: str) -> None:
+        """This exchange answered it."""
+        ...
+
+    async def flushed(self) -> None:
+        """All of it is written down."""
+        ...
+
+
+def key_of(prepared: Prepared, target: str, sample: int) -> str:
+    """What makes a request the same: its bytes, where they go, and which sample of the answers is wanted."""
+    choice = prepared.choice
+    told = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
+    return hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def found_in(exchange: str, facts: Sequence[Noted], sha256: str, prices: PriceList) -> Found | None:
+    """The answer of an exchange on record; None where it has none, or is another request's."""
+    told = Recorded(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
+    if not isinstance(told.end, ExchangeFinished) or told.attempt is None or told.attempt.sha256 != sha256:
+        return None
+    began = next((each.at for each in facts if isinstance(each.fact, AttemptStarted | Received)), 0.0)
+    ended = next((each.at for each in facts if isinstance(each.fact, ExchangeFinished)), began)
+    return Found(told.reply(), exchange, max(0.0, ended - began))
+
+
+class AnswerCache:
+    """The earlier answers of one target."""
+
+    def __init__(self, logbook: Logbook, store: Store, target: str, prices: PriceList, clock: Clock) -> None:
+        self._logbook = logbook
+        self._store = store
+        self._target = target
+        self._prices = prices
+        self._clock = clock
+        self._known: dict[str, str] = {}
+        self._lines = 0
+        self._writer = LineWriter(self._append)
+
+    async def load(self) -> None:
+        """Take in what is written down by now."""
+        for line in await self._logbook.lines(PREFIX + self._target, self._lines):
+            told = msgspec.json.decode(line.data, type=_Line)
+            self._known[told.key] = told.exchange
+            self._lines = line.n
+
+    def key(self, prepared: Prepared, sample: int) -> str:
+        """What makes a request the same."""
+        return key_of(prepared, self._target, sample)
+
+    async def find(self, key: str, sha256: str) -> Found | None:
+        """The earlier answer; None where there is none, or the record holds it no more."""
+        exchange, facts = await self.facts(key)
+        return found_in(exchange, facts, sha256, self._prices) if exchange else None
+
+    async def facts(self, key: str) -> tuple[str, Sequence[Noted]]:
+        """The exchange that answered it and its facts on record; no exchange where nobody asked."""
+        exchange = self._known.get(key, "")
+        facts = await self._store.facts(exchange) if exchange else []
+        if exchange and (not facts or not isinstance(facts[-1].fact, ExchangeFinished)):
+            await self._store.settle()
+            facts = await self._store.facts(exchange)
+        return exchange, facts
+
+    def keep(self, key: str, exchange: str) -> None:
+        """This exchange answered it."""
+        self._known[key] = exchange
+        self._writer.add(msgspec.json.encode(_Line(key, exchange)))
+
+    async def flushed(self) -> None:
+        """All of it is written down."""
+        await self._writer.flushed()
+
+    async def _append(self, lines: Sequence[bytes]) -> None:
+        while True:
+            try:
+                await self._logbook.append(PREFIX + self._target, self._lines, lines, self._clock.now())
+            except Fault as fault:
+                if fault.status != _CHANGED:
+                    raise
+                await self.load()  # another run has added to it
+            else:
+                self._lines += len(lines)
+                return

@@ -1,0 +1,94 @@
+"""How far a run is: what has been done, how fast, at what cost, and how long it will take."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from sightline.evals.core.result import Result
+from sightline.evals.core.standing import Standing
+from sightline.evals.service.purse import Purse
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of results; `rate` is of those of this process in a second, `left_s` what is left at that rate. `cost` is
+    what is known of it, and `cost_unknown` how many requests that leaves out."""
+
+    run: str
+    done: int
+    of: int
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    not_graded: int = 0
+    skipped: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    cost_unknown: int = 0
+    rate: float = 0.0
+    seconds: float = 0.0
+    left_s: float | None = None
+    last: Result | None = None
+
+
+Telling: TypeAlias = Callable[[Progress], None]
+
+
+class Meter:
+    """Counts results as they come."""
+
+    def __init__(self, run: str, standing: Standing, purse: Purse, elapsed: Callable[[], float]) -> None:
+        self._run = run
+        self._of = len(standing.keys)
+        self._purse = purse
+        self._elapsed = elapsed
+        self._began = elapsed()
+        self._fresh = 0
+        self._counts = dict.fromkeys(("passed", "failed", "errors", "not_graded", "skipped", "cached"), 0)
+        self._done = 0
+        for result in standing.results:
+            self._count(result)
+
+    def add(self, result: Result) -> Progress:
+        """One more."""
+        self._fresh += 1
+        self._count(result)
+        return self.progress(result)
+
+    def progress(self, last: Result | None = None) -> Progress:
+        """How it stands."""
+        seconds = self._elapsed() - self._began
+        rate = self._fresh / seconds if seconds > 0 else 0.0
+        return Progress(
+            run=self._run,
+            done=self._done,
+            of=self._of,
+            cost=self._purse.spent,
+            cost_unknown=self._purse.unknown,
+            rate=rate,
+            seconds=seconds,
+            left_s=(self._of - self._done) / rate if rate else None,
+            last=last,
+            **self._counts,
+        )
+
+    def _count(self, result: Result) -> None:
+        self._done += 1
+        self._counts[_kind(result)] += 1
+        self._counts["cached"] += result.cached
+
+
+def _kind(result: Result) -> str:
+    if result.status == "execution_error":
+        return "errors"
+    if result.status == "skipped":
+        return "skipped"
+    match result.score.verdict:
+        case "pass":
+            return "passed"
+        case "fail":
+            return "failed"
+        case "not_graded":
+            return "not_graded"
+        case "skip":
+            return "skipped"

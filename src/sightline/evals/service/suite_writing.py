@@ -1,0 +1,248 @@
+"""Cases and values written into the files of suites, so that everything else in them stays as it was."""
+
+import errno
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from sightline.catalog.problem import Path as DocumentPath
+from sightline.catalog.problem import quoted
+from sightline.errors import Code, Fault
+from sightline.evals.core.making.writing import MadeFile
+from sightline.evals.core.place import Problem
+from sightline.evals.core.reading.need import Need
+from sightline.evals.core.reading.paths import folder_of, joined, refusal_of
+from sightline.evals.core.reading.saving import appended, case_path, cases_in, saved
+from sightline.evals.core.reading.yaml_text import is_whole, read_yaml
+from sightline.evals.core.suite import Case, Suite
+from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.suite_reading import read_text, sound
+from sightline.model.json import Json, JsonObject
+from sightline.wire.jsontext import encode
+
+ENDINGS = (".yaml", ".yml", ".jsonl")
+_RUNNING = frozenset({"command", "script", "python"})
+_WRITABLE = 0o222
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written: the file, its new hash, and the ids of its cases that are new or changed."""
+
+    file: str
+    sha256: str
+    cases: tuple[str, ...]
+
+
+class SuiteWriter:
+    """Writes below one folder. What a suite would not be read back from is not written, and neither is a command that
+    was not in the file before: what is run is for whoever can change files, not for whoever can reach the page."""
+
+    def __init__(self, files: SuiteFiles, environment: Mapping[str, str]) -> None:
+        self._files = files
+        self._environment = environment
+        self._read: tuple[str, str, dict[str, Json]] = "", "", {}
+
+    def append(self, file: str, text: str, beside: Sequence[MadeFile] = ()) -> Written:
+        """The cases of a text at the end of a suite, which is begun if it is not there; `beside` are files that they
+        name, by their path from the suite."""
+        self._check(file)
+        if not is_whole(text):
+            hint = "Write both halves, or leave it out."
+            raise Fault(Code.USAGE, "the text has half a character in it", hint=hint, status=422)
+        cases = _cases_of(text, file)
+        others = self._beside(file, beside)
+        before = self._files.read(file)
+        data = text.encode() if before is None else before
+        if before is not None:
+            for case in cases:
+                name = case.get("id")
+                if isinstance(name, str) and case_path(before, file, name) is not None:
+                    hint = "Give it another id."
+                    raise Fault(Code.USAGE, f"{file} has a case {quoted(name)} already", hint=hint, status=409)
+                data = appended(data, file, case)
+        suite = sound(read_text(_Overlaid(self._files, others), file, data, self._environment), file)
+        self._check_commands(file, before, suite)
+        self._check_same(file, before)
+        for path, content in others.items():
+            self._write(path, content)
+        self._write(file, data)
+        return Written(file, _hash(data), tuple(str(case.get("id", "")) for case in cases))
+
+    def set(self, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> Written:
+        """One value of a case. The file must be the one of this hash, or somebody else's change would be lost."""
+        _, after = self.changed(file, case, [(path, value)], sha256)
+        return self.put(file, after, sha256, (case,))
+
+    def changed(
+        self, file: str, case: str, changes: Sequence[tuple[DocumentPath, Json]], sha256: str
+    ) -> tuple[bytes, bytes]:
+        """The file as it is, and as it would be with these values in a case. Nothing is written."""
+        data = self._known(file, sha256)
+        where = case_path(data, file, case)
+        if where is None:
+            hint = "It stands in another file, or has another id there."
+            raise Fault(Code.USAGE, f"{file} has no case {quoted(case)}", hint=hint, status=409)
+        changed = data
+        for path, value in changes:
+            changed = saved(changed, file, (*where, *path), value)
+        suite = sound(read_text(self._files, file, changed, self._environment), file)
+        self._check_commands(file, data, suite)
+        return data, changed
+
+    def put(self, file: str, data: bytes, sha256: str, cases: tuple[str, ...]) -> Written:
+        """All of a file, which must still be the one of this hash."""
+        self._known(file, sha256)
+        self._write(file, data)
+        return Written(file, _hash(data), cases)
+
+    def source(self, case: Case) -> tuple[str, str, Json]:
+        """Where a case stands, as far as it can be changed there: its file, the file's hash, and the case as it is
+        written. A file that cannot be read any more has none."""
+        file = case.place.file
+        data = self._files.read(file) if file else None
+        if data is None or not file.lower().endswith(ENDINGS):
+            return "", "", None
+        sha256 = _hash(data)
+        # Reading takes long, and whoever looks at one case looks at its neighbours next.
+        known = self._read
+        if known[:2] != (file, sha256):
+            try:
+                known = file, sha256, cases_in(data, file)
+            except Fault:
+                known = file, sha256, {}
+            self._read = known
+        found = known[2].get(case.id)
+        return ("", "", None) if found is None else (file, sha256, found)
+
+    def _known(self, file: str, sha256: str) -> bytes:
+        self._check(file)
+        data = self._files.read(file)
+        if data is None or _hash(data) != sha256:
+            raise _changed(file)
+        return data
+
+    def _check(self, file: str) -> None:
+        refusal = refusal_of(file)
+        if refusal is None and not file.lower().endswith(ENDINGS):
+            refusal = f"{quoted(file)} is no file of a suite", f"Its name ends in {', '.join(ENDINGS)}."
+        if refusal is None and any(name.startswith(".") for name in PurePosixPath(file).parts if name != "."):
+            refusal = f"{quoted(file)} is hidden", "Name a file that does not begin with a dot, in folders that do not."
+        if refusal is None and joined("", file) is None:
+            refusal = f"{quoted(file)} leads out of the folder", "Name a file in it."
+        if refusal is not None or self._files.path(file) is None:
+            message, hint = refusal or (f"{quoted(file)} leads out of the folder", "Name a file in it.")
+            raise Fault(Code.USAGE, message, hint=hint, status=422)
+
+    def _check_commands(self, file: str, before: bytes | None, after: Suite) -> None:
+        wanted = commands_of(after)
+        if not wanted:
+            return
+        was = None if before is None else read_text(self._files, file, before, self._environment).suite
+        if was is None or not wanted <= commands_of(was):
+            hint = "Write the grader into the file itself; after that the rest of it can be changed here."
+            raise Fault(Code.USAGE, f"{file} would run a command that it does not run now", hint=hint, status=422)
+
+    def _check_same(self, file: str, before: bytes | None) -> None:
+        """Reading takes its time, in which an editor may have saved the file."""
+        if self._files.read(file) != before:
+            raise _changed(file)
+
+    def _beside(self, file: str, made: Sequence[MadeFile]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for each in made:
+            path = None if refusal_of(each.path) else joined(folder_of(file), each.path)
+            if not path or self._files.path(path) is None:
+                message = f"{quoted(each.path)} is no place for a file of the suite"
+                raise Fault(Code.USAGE, message, hint="Name it relative to the suite.", status=422)
+            there = self._files.read(path)
+            if there is not None and there != each.data:
+                message = f"there is another file {quoted(path)} already"
+                raise Fault(Code.USAGE, message, hint="Give the case another name.", status=409)
+            found[path] = each.data
+        return found
+
+    def _write(self, path: str, data: bytes) -> None:
+        place = self._files.path(path)
+        assert place is not None  # it was looked at before
+        try:
+            replace_file(place, data)
+        except OSError as error:
+            hint = "Check who may write there, and the space left."
+            raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """The file with these bytes, or as it was: never half of them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    if not mode & _WRITABLE:
+        raise PermissionError(errno.EACCES, "the file is read-only")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    other = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        other.chmod(mode)
+        other.replace(path)
+    except OSError:
+        other.unlink(missing_ok=True)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Overlaid:
+    """Files with some that are not written yet."""
+
+    files: SuiteFiles
+    others: Mapping[str, bytes]
+
+    def bring(self, need: Need) -> bytes | None:
+        """What a reader of suites asks for."""
+        if need.wanted != "listing" and need.path in self.others:
+            return self.others[need.path]
+        return self.files.bring(need)
+
+
+def _cases_of(text: str, file: str) -> list[JsonObject]:
+    tree = read_yaml(text.encode(), file)
+    if isinstance(tree, Problem):
+        raise Fault(Code.USAGE, f"{tree.place}: {tree.message}", hint=tree.suggestion, status=422)
+    tests = tree.get("tests") or tree
+    cases = [each.json for each in tests.items]
+    if not cases or not all(isinstance(each, dict) for each in cases):
+        hint = "Write tests: and a list of cases."
+        raise Fault(Code.USAGE, "there is no case in the text", hint=hint, status=422)
+    return [each for each in cases if isinstance(each, dict)]
+
+
+def commands_of(suite: Suite) -> set[bytes]:
+    """What the graders of a suite run, each as it is written."""
+    held = (graders for case in suite.cases for graders in (case.graders, *(turn.graders for turn in case.turns)))
+    specs = (spec for graders in held for spec in graders)
+    return {encode(command) for spec in specs for command in _commands({"type": spec.type, **spec.config})}
+
+
+def _commands(config: Json) -> Iterator[JsonObject]:
+    if isinstance(config, list):
+        for each in config:
+            yield from _commands(each)
+    # What a tool is expected to be called with is run by nobody here.
+    elif isinstance(config, dict) and config.get("type") != "tool-trajectory":
+        if not _RUNNING.isdisjoint(config):
+            yield {key: config[key] for key in sorted({*_RUNNING, "cwd", "type"} & config.keys())}
+        yield from _commands(list(config.values()))
+
+
+def _changed(file: str) -> Fault:
+    hint = "Look at it again, and change what is there now."
+    return Fault(Code.USAGE, f"{file} changed since it was looked at", hint=hint, status=409)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,183 @@
+"""The engine: requests of our own callers go out here, as clients' do, and come back as events and a reply."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from sightline.catalog.choose import Choice
+from sightline.dialects.endpoint import counted
+from sightline.errors import Code, Fault
+from sightline.exchange.cancellation import own_request
+from sightline.exchange.counting import Counter
+from sightline.exchange.heard import Heard, refuse
+from sightline.exchange.heard import heard as hear
+from sightline.exchange.memory import Memory
+from sightline.exchange.overheard import Telling
+from sightline.exchange.own_calls import count, question
+from sightline.exchange.preparing import SESSION, Prepared
+from sightline.exchange.relay import Relay
+from sightline.exchange.remote_relay import RemoteRelay
+from sightline.model.exchange import AttemptStarted
+from sightline.model.json import JsonObject
+from sightline.model.reply import Reply
+from sightline.store.entries import Noted
+from sightline.tokens.estimate import Estimate
+from sightline.tokens.ledger import Wait
+from sightline.transport.clock import Clock
+from sightline.transport.retry import LONGEST_WAIT
+from sightline.wire.jsontext import decode
+
+Tried: TypeAlias = Callable[[AttemptStarted], None]
+Paused: TypeAlias = Callable[[Wait], None]
+Limits: TypeAlias = Callable[[Choice, int], Awaitable[Wait]]
+"""How long a request of this size must wait, where another process keeps the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Sends what was prepared, through the relay that clients' requests take, here or in the running server, and so on
+    record.
+
+    `aside` is a relay that records nothing: by it the embedded model is asked for what nobody wants to see again.
+    `unrecorded` is why there is no record, where there should be one. `limits` is asked in place of the own ledger.
+    """
+
+    relay: Relay | RemoteRelay
+    aside: Relay | RemoteRelay
+    counter: Counter
+    memory: Memory
+    clock: Clock
+    unrecorded: Fault | None = None
+    limits: Limits | None = None
+
+    def estimate(self, prepared: Prepared) -> Estimate:
+        """How many tokens the prompt has, as far as can be said without asking anybody."""
+        return self.counter.estimate(prepared.choice, prepared.request)
+
+    def final(self, prepared: Prepared, *, session: str = SESSION) -> Prepared:
+        """What `ask` sends for this, after masks: for previews, hashes and estimates, and not to be sent itself."""
+        asked = question(prepared, session=session, received=0.0)
+        return prepared.with_body(self.relay.final_body(asked).data)
+
+    async def measured(self, prepared: Prepared, *, asks_provider: bool, tried: Tried) -> Estimate:
+        """How many tokens the prompt has: exactly where the provider is to be asked, or is at hand anyway."""
+        if asks_provider:
+            return await self.counted(prepared, tried=tried)
+        if prepared.choice.provider.embedded:
+            try:
+                return await self.counted(prepared, tried=tried)
+            except Fault as fault:
+                if fault.status is None:
+                    raise
+        # A server of one's own in its place may not know how to count.
+        return self.estimate(prepared)
+
+    async def counted(self, prepared: Prepared, *, tried: Tried) -> Estimate:
+        """How many tokens the prompt has, as the provider counts them."""
+        choice = prepared.choice
+        if not choice.provider.quirks.counts_tokens:
+            raise Fault(
+                Code.USAGE,
+                f"{choice.provider_name} does not count tokens",
+                hint="Leave out --count: the estimate says how far it may be off.",
+            )
+        asked = count(prepared, session=SESSION, received=self.clock.elapsed())
+        relay = self.aside if choice.provider.embedded else self.relay
+        async with await relay.start(asked, _attempts(tried)) as relayed:
+            refuse(relayed)
+            tokens = counted(prepared.dialect, decode(b"".join([piece async for piece in relayed])))
+        return Estimate(tokens, tokens, tokens, f"counted by {choice.provider_name}")
+
+    async def ask(
+        self,
+        prepared: Prepared,
+        *,
+        heard: Heard,
+        tried: Tried,
+        paused: Paused,
+        session: str = SESSION,
+        hold: bool = False,
+        waits: bool = True,
+        noted: Telling | None = None,
+        budgeted: tuple[JsonObject, ...] = (),
+        exchange: str = "",
+        max_wait: float = LONGEST_WAIT,
+        conversation: str = "",
+        expect_sha256: str = "",
+    ) -> Reply:
+        """Send it; `heard` gets each event as it comes, `tried` each attempt as it starts, `paused` what is waited for.
+
+        With `hold` a person is waited for before it goes out. A caller that has seen to the account's limits itself
+        `waits` for none. `noted` gets each fact but frames once it is on record; `budgeted` are facts of its caller's.
+        `exchange` is the name that it gets on record, where the caller needs one beforehand; `max_wait` is the longest
+        wait that the provider may ask for before another attempt. `conversation` is the chat or run it is part of. With
+        `expect_sha256` it is refused where the body that would go out, after masks, is another one.
+
+        A request that gets no answer, or is refused, raises its fault. An answer that breaks off does not: what
+        arrived is in the reply, with the fault.
+        """
+        tokens = self.estimate(prepared).tokens
+        if waits:
+            await self._pause(prepared, tokens, paused)
+        received = self.clock.elapsed()
+        asked = question(
+            prepared,
+            session=session,
+            received=received,
+            tokens=tokens,
+            hold=hold,
+            budgeted=budgeted,
+            exchange=exchange,
+            max_wait=max_wait,
+            conversation=conversation,
+            expect_sha256=expect_sha256,
+        )
+        sent: list[str] = []
+
+        def attempted(attempt: AttemptStarted) -> None:
+            sent.append(attempt.sha256)
+            tried(attempt)
+
+        with own_request():
+            async with await self.relay.start(asked, _attempts(attempted, noted)) as relayed:
+                reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)
+        if sent and sent[-1] == prepared.sha256:  # counts of a body that masks or a person changed teach nothing of it
+            self._learn(prepared, reply)
+        return reply
+
+    async def _pause(self, prepared: Prepared, tokens: int, paused: Paused) -> None:
+        """Wait for a limit that is known to be used up, if that is soon; the provider says the rest itself."""
+        choice, now = prepared.choice, self.clock.now()
+        if self.limits is None:
+            wait = self.memory.ledger.wait(choice.provider_name, choice.model, tokens, now, choice.facts)
+        else:
+            wait = await self.limits(choice, tokens)
+        if not wait.is_over and wait.seconds <= LONGEST_WAIT:
+            paused(wait)
+            await self.clock.sleep(wait.seconds)
+
+    def _learn(self, prepared: Prepared, reply: Reply) -> None:
+        if reply.usage is not None:
+            self.counter.learn(prepared.choice, prepared.request, reply.usage)
+
+
+def _attempts(tried: Tried, also: Telling | None = None) -> Telling:
+    def noted(noted: Noted) -> None:
+        if isinstance(noted.fact, AttemptStarted):
+            tried(noted.fact)
+        if also is not None:
+            also(noted)
+
+    return noted
+
+
+def _with_length(reply: Reply, prepared: Prepared) -> Reply:
+    """The reply, cut where it was cut: some servers say of a Responses reply that it is complete all the same."""
+    choice, usage, most = reply.choice, reply.usage, prepared.request.options.max_tokens
+    if prepared.choice.provider.quirks.reports_length or prepared.dialect != "openai-responses":
+        return reply
+    if choice.finish != "stop" or most is None or usage is None or (usage.output_tokens or 0) < most:
+        return reply
+    return msgspec.structs.replace(reply, choices=(msgspec.structs.replace(choice, finish="length"),))

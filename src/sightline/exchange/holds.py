@@ -1,0 +1,371 @@
+"""All that is held and what can be done to it, from a look to a release; and what will be held."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from sightline.catalog.choose import Choice
+from sightline.editing.draft import Draft, Editing
+from sightline.editing.keeping import Keeper, check_counts, check_repeats, keeper_beside
+from sightline.editing.masks import Mask, Outcome, read_masks
+from sightline.editing.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
+from sightline.editing.validity import Validity, checked
+from sightline.errors import Code, Fault
+from sightline.exchange.counting import Counter
+from sightline.exchange.final_body import FinalBody, final_body
+from sightline.exchange.hold import ByHand, Drop, Ending, Hold, Let, not_held
+from sightline.exchange.interception.answering import hand_written
+from sightline.exchange.interception.calls import CallsDraft
+from sightline.exchange.interception.interception import Interception, Mode
+from sightline.exchange.interception.rules import Phase, Rule, Rules
+from sightline.exchange.kept_edits import Kept, named
+from sightline.exchange.kept_interception import KeptInterception, MaskCount
+from sightline.exchange.memory import Memory
+from sightline.exchange.preparing import facts_for
+from sightline.exchange.stopped import Stopped
+from sightline.filters.predicate import Subject
+from sightline.model.json import Json
+from sightline.tokens.estimate import Estimate
+from sightline.tokens.estimator import Estimator
+
+_LOG = logging.getLogger(__name__)
+
+MOST_OUTCOMES = 1000
+"""So many exchanges' masks are remembered, for whoever looks at them."""
+
+COUNTS_WRITTEN_AFTER = 5.0
+"""Seconds after which the counts of masks are in the file: one write then, and none for each request. After a crash
+those of the last seconds are missing."""
+
+
+class Holds:
+    """The registry. `is_idle` says that nothing at all can be stopped or changed: then nobody need ask any further.
+
+    Every change of mode, rules and masks is kept before it holds. All of this runs in one loop, so that of several
+    decisions exactly one is first. With `unattended` nobody is there to decide: what a rule would hold passes, and
+    this is called.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        now: Callable[[], float],
+        kept: KeptInterception | None = None,
+        unattended: Callable[[], None] | None = None,
+    ) -> None:
+        self._counter = Counter(memory)
+        self._now = now
+        self._kept = kept
+        self._unattended = unattended
+        self._held: dict[str, Hold] = {}
+        self._outcomes: dict[str, tuple[Outcome, ...]] = {}
+        self._interception, self._masks, self._counts = (Interception(), (), {}) if kept is None else kept.read_all()
+        self._is_closing = False
+        self._writing: asyncio.TimerHandle | None = None
+        self.is_idle = True
+        self._notice()
+
+    # --- what will be held ---
+
+    @property
+    def mode(self) -> Mode:
+        """off, next, every or rules."""
+        return self._interception.mode
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that are in force."""
+        return self._interception.rules.rules
+
+    @property
+    def masks(self) -> tuple[Mask, ...]:
+        """The edits that are repeated on later requests."""
+        return self._masks
+
+    def set_mode(self, mode: str) -> None:
+        """Another mode; holds that are there stay."""
+        self._change(self._interception.with_mode(mode), self._masks)
+
+    def set_rules(self, value: Json) -> None:
+        """Other rules, all of them or none; holds that are there stay."""
+        self._change(self._interception.with_rules(Rules.of(value)), self._masks)
+
+    def set_masks(self, value: Json) -> None:
+        """Other masks, all of them or none. One that does not say when it was made is made now."""
+        now = self._now()
+        dated = (mask if mask.created else msgspec.structs.replace(mask, created=now) for mask in read_masks(value))
+        self._change(self._interception, tuple(dated))
+
+    def remove_mask(self, name: str) -> None:
+        """Without the mask of this id; a fault if there is none."""
+        if all(mask.id != name for mask in self._masks):
+            hint = "GET /api/masks lists them with their ids."
+            raise Fault(Code.USAGE, f"there is no mask {name[:80]!r}", hint=hint, status=404)
+        self._change(self._interception, tuple(mask for mask in self._masks if mask.id != name))
+
+    def count_of(self, mask: Mask) -> MaskCount:
+        """How often a mask was applied, and how often it was not."""
+        return self._counts.get(mask.id, MaskCount())
+
+    def _change(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
+        ids = {mask.id for mask in masks}
+        counts = {name: count for name, count in self._counts.items() if name in ids}
+        if self._kept is not None:
+            self._kept.write(interception, masks, counts)
+        self._interception, self._masks, self._counts = interception, masks, counts
+        self._notice()
+
+    def _notice(self) -> None:
+        self.is_idle = self._interception.is_idle and not self._masks
+
+    def decide(self, subject: Subject, phase: Phase) -> Rule | None:
+        """The rule for what is about to go on; one for a single time is used up by this."""
+        rule, after = self._interception.decide(subject, phase, now=self._now())
+        if rule is not None and rule.action == "hold" and self._unattended is not None:
+            self._unattended()  # and it is not used up: it waits for a server that can hold
+            return None
+        if after is not self._interception:
+            self._change_anyway(after, self._masks)  # no client is refused because that cannot be kept
+        return rule
+
+    def _change_anyway(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
+        """What cannot be kept holds for this run."""
+        if (interception, masks) == (self._interception, self._masks):
+            return
+        try:
+            self._change(interception, masks)
+        except Fault as fault:
+            _LOG.error("what is intercepted could not be kept: %s", fault.message)
+            self._interception, self._masks = interception, masks
+            self._notice()
+
+    def may_want_calls(self, subject: Stopped) -> bool:
+        """Whether the tool calls of the reply to this request may be stopped."""
+        if self._unattended is not None and not any(_drops_calls(rule) for rule in self.rules):
+            return False  # such a reply streams
+        return self._interception.may_want_calls(subject, now=self._now())
+
+    def final_body(self, body: bytes, dialect: str, model: str, *, session: str, masks: bool = True) -> FinalBody:
+        """What is sent in place of this body, with the masks that are active now; without `masks` the very body.
+        Nothing is noted by this: a preview asks here, too."""
+        return final_body(body, dialect, model, self._masks if masks else (), session=session)
+
+    def note_outcomes(self, exchange: str, outcomes: tuple[Outcome, ...]) -> None:
+        """Masks were put on a request that is on its way: remember and count what became of them."""
+        if not outcomes:
+            return
+        self._outcomes[exchange] = outcomes
+        if len(self._outcomes) > MOST_OUTCOMES:
+            del self._outcomes[next(iter(self._outcomes))]
+        for each in outcomes:
+            count = self._counts.get(each.mask, MaskCount())
+            if each.outcome == "applied":
+                self._counts[each.mask] = MaskCount(count.applied + 1, count.missed, exchange)
+            else:
+                self._counts[each.mask] = MaskCount(count.applied, count.missed + 1, count.last_exchange)
+        if self._writing is None and self._kept is not None:
+            self._writing = asyncio.get_running_loop().call_later(COUNTS_WRITTEN_AFTER, self._write_counts)
+
+    def _write_counts(self) -> None:
+        self._writing = None
+        if self._kept is None:
+            return
+        try:
+            self._kept.write(self._interception, self._masks, self._counts)
+        except Fault as fault:
+            _LOG.error("the counts of masks could not be kept: %s", fault.message)
+
+    def outcomes(self, exchange: str) -> tuple[Outcome, ...]:
+        """What became of the masks on a request of this run."""
+        return self._outcomes.get(exchange, ())
+
+    # --- what is held ---
+
+    def add(self, hold: Hold) -> None:
+        """One more, behind all others; when the server ends there is nobody to wait for."""
+        self._held[hold.exchange] = hold
+        if hold.kept is not None:
+            applied = {each.mask for each in hold.masks if each.outcome == "applied"}
+            hold.kept.applied = tuple(mask for mask in self._masks if mask.id in applied)
+        if self._is_closing:
+            hold.decide(Ending())
+
+    def forget(self, hold: Hold) -> None:
+        """It is no longer held."""
+        self._held.pop(hold.exchange, None)
+
+    @property
+    def waiting(self) -> tuple[Hold, ...]:
+        """What waits for a decision, in order of arrival."""
+        return tuple(hold for hold in self._held.values() if hold.is_open)
+
+    def find(self, exchange: str) -> Hold | None:
+        """The hold of an exchange, None if it is not held."""
+        hold = self._held.get(exchange)
+        return hold if hold is not None and hold.is_open else None
+
+    def held(self, exchange: str) -> Hold:
+        """The hold of an exchange; a fault if it is not held."""
+        hold = self.find(exchange)
+        if hold is None:
+            raise not_held(exchange)
+        return hold
+
+    def queue(self, hold: Hold) -> int:
+        """Its place among all that are held, from 1."""
+        return self.waiting.index(hold) + 1
+
+    def estimator(self, choice: Choice) -> Estimator:
+        """Counts for the model that a hold is meant for; it remembers what it has counted."""
+        return self._counter.estimator(choice)
+
+    def estimate(self, hold: Hold) -> Estimate | None:
+        """How many tokens the request on screen has; None where it cannot be read, or is no request."""
+        request = hold.draft.request
+        return None if request is None else self._counter.estimate(hold.choice, request)
+
+    def validity(self, hold: Hold) -> Validity:
+        """What is wrong with the document on screen; errors keep it from being sent."""
+        draft = hold.draft
+        if isinstance(draft, CallsDraft):
+            return draft.validity
+        choice = hold.choice
+        facts = facts_for(choice, hold.asked.headers)
+        return checked(draft, facts=facts, estimate=self.estimate(hold), is_vendor=choice.has_vendor_rules)
+
+    # --- what a person does ---
+
+    def edit(self, exchange: str, operation: HoldOperation, *, word: str = "") -> Hold:
+        """Change the document; the new body is on record when this returns. A fault leaves everything as it was.
+
+        `word` is what the record calls it, where that is not the operation's own name. A mask that the edit makes, or
+        that goes because the edit which made it is undone, is in the file by then, too.
+        """
+        hold = self.held(exchange)
+        if isinstance(operation, KeepEdits):
+            self._keep_so_far(hold, operation.scope)
+            return hold
+        before = hold.draft
+        made = {} if operation.keep is None else self._mask(hold, operation, operation.keep)
+        editing = hold.editing.copied()
+        after = editing.apply(operation)
+        masks, kept = self._masks, None
+        if hold.kept is not None and isinstance(before, Draft) and isinstance(after, Draft):
+            old = hold.kept.at(before)
+            if isinstance(operation, Undo | Redo):
+                kept = hold.kept.at(after)
+            else:
+                kept = {} if isinstance(operation, Reset) else hold.kept.standing({**old, **made}, after)
+            changed = hold.kept.changed(masks, old, kept)
+            for each in made.values():
+                if each.mask in changed:
+                    check_counts(before.first, each.mask, changed, session=hold.session, project=hold.project)
+            if changed != masks:
+                self._change(self._interception, changed)
+        if after.sha256 != before.sha256:
+            name, of_reply = word or _word(operation), hold.phase == "tool_calls"
+            try:
+                hold.live.edited(name, before.sha256, after.sha256, after.data, of_reply=of_reply)
+            except Fault:
+                self._change_anyway(self._interception, masks)
+                raise
+        hold.editing = editing
+        if hold.kept is not None and kept is not None and isinstance(after, Draft):
+            hold.kept.note(after, kept)
+        return hold
+
+    def _keep_so_far(self, hold: Hold, scope: Keep) -> None:
+        """Make masks of all edits of a hold. Each step of its history gets those of the edits up to there, so that undo
+        takes away only what it undoes."""
+        draft, editing = hold.draft, hold.editing
+        if hold.kept is None or not isinstance(draft, Draft) or not isinstance(editing, Editing):
+            raise _not_kept()
+        old, now, start = hold.kept.at(draft), self._now(), hold.kept.start
+        keeper = self._keeper(hold, draft, hold.kept.applied, scope)
+        new = named(keeper.between(start, draft), now)
+        if not new and not old:
+            hint = "Edit the request first, or choose keep before you edit: then each edit is kept as it is made."
+            raise Fault(Code.INVALID_REQUEST, "there is no edit to keep yet", hint=hint, status=422)
+        masks = hold.kept.changed(self._masks, old, new)
+        check_repeats(draft, masks, session=hold.session, project=hold.project)
+        self._change(self._interception, masks)
+        hold.kept.note(draft, new)
+        for step in editing.earlier:
+            try:
+                hold.kept.note(step, named(keeper.between(start, step), now))
+            except Fault:
+                continue  # something was there for a while that cannot be kept; what was kept then is known
+
+    def release(self, exchange: str, sha256: str | None, keep: Keep | None = None) -> None:
+        """Send exactly what is on screen; `sha256` says what that is. With `keep` its edits are repeated later."""
+        if not sha256:
+            hint = "Give the body_sha256 of what is on screen."
+            raise Fault(Code.INVALID_REQUEST, "nothing says which body is to be sent", hint=hint, status=422)
+        hold = self.held(exchange)
+        draft = hold.draft
+        if draft.sha256 != sha256:
+            hint = "Look at it again: somebody has changed it since."
+            raise Fault(Code.INVALID_REQUEST, "that is not the body as it stands now", hint=hint, status=409)
+        if not (validity := self.validity(hold)).ok:
+            wrong = next(each for each in validity.problems if each.severity == "error")
+            hint = "Correct it, or undo what caused it; it is still held."
+            raise Fault(Code.INVALID_REQUEST, wrong.message, hint=hint, pointer=wrong.pointer, status=422)
+        if keep is not None:
+            self._keep_so_far(hold, keep)
+        hold.live.released(draft.sha256)
+        hold.decide(Let(draft.data, draft.sha256))
+
+    def drop(self, exchange: str, reason: str = "") -> None:
+        """Refuse it; its client gets an error of its dialect."""
+        hold = self.held(exchange)
+        decision = Drop(reason or "a person dropped it")
+        hold.live.dropped(decision.reason)
+        hold.decide(decision)
+
+    def answer(self, exchange: str, reply: Json) -> None:
+        """Answer it by hand with this folded reply; nothing is sent."""
+        hold = self.held(exchange)
+        written = hand_written(reply, model=hold.asked.model, name=exchange, created=int(self._now()))
+        hold.live.replied(written)
+        hold.decide(ByHand(written))
+
+    def close(self) -> None:
+        """The server ends; each client is told, and whoever comes now."""
+        self._is_closing = True
+        if self._writing is not None:
+            self._writing.cancel()
+            self._write_counts()
+        for hold in self.waiting:
+            hold.decide(Ending())
+
+    def _mask(self, hold: Hold, operation: AnyOperation, scope: Keep) -> Kept:
+        """The mask that an edit asks for, which is not made yet."""
+        draft = hold.draft
+        if hold.kept is None or isinstance(draft, CallsDraft) or isinstance(operation, Undo | Redo):
+            raise _not_kept()
+        keeper = self._keeper(hold, draft, hold.kept.beneath(draft), scope)
+        return named([keeper.of_edit(draft, operation, draft.applied(operation))], self._now())
+
+    def _keeper(self, hold: Hold, draft: Draft, masks: tuple[Mask, ...], scope: Keep) -> Keeper:
+        """What makes masks of this scope beside `masks`; a fault where the request names no session or project."""
+        name = {"session": hold.session, "project": hold.project, "all": ""}[scope]
+        if not name and scope != "all":
+            hint = "Name it in the client's base URL, /s/NAME or /s/NAME@PROJECT, or keep the edit for all requests."
+            message = f"this request says nothing of its {scope}"
+            raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+        return keeper_beside(draft.first, masks, scope, session=hold.session, project=hold.project)
+
+
+def _not_kept() -> Fault:
+    message = "this cannot be kept for later requests"
+    return Fault(Code.INVALID_REQUEST, message, hint="Leave keep out.", status=422)
+
+
+def _drops_calls(rule: Rule) -> bool:
+    return rule.phase == "tool_calls" and rule.action == "drop"
+
+
+def _word(operation: AnyOperation) -> str:
+    return str(type(operation).__struct_config__.tag)

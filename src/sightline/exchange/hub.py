@@ -1,0 +1,279 @@
+"""Every fact as it becomes true: into the record first, then to whoever watches; and what is only announced."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+
+from sightline.errors import Fault
+from sightline.model.exchange import FrameArrived
+from sightline.model.json import JsonObject
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.said import Said
+
+if TYPE_CHECKING:
+    from sightline.agent.core.facts import RunFact
+    from sightline.agent.core.output import Outcome
+    from sightline.agent.core.steps import Call
+
+_LOG = logging.getLogger(__name__)
+
+Record = Callable[[Sequence[Entry]], None]
+Hear = Callable[[Said], None]
+
+SOON = 0.1
+"""Seconds in which an answer may come before the request alone is written down."""
+
+TRY_AGAIN = 1.0
+"""Seconds between two attempts to write down what the store did not take."""
+
+MOST_OWED = 64 << 20
+"""So many bytes wait in memory for a store that takes nothing; what is more is not recorded."""
+
+_SMALL = 4096
+_MOST_LOST = 10_000
+
+MOST_WAITING = 10_000
+"""A watcher that is further behind is let go: it can ask for what it has missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """News that is not on record as a fact of an exchange: of which kind, and what."""
+
+    event: str
+    value: JsonObject
+
+
+News: TypeAlias = Noted | Announced
+
+
+def _size_of(entries: Sequence[Entry]) -> int:
+    """About how much memory these take."""
+    size = 0
+    for entry in entries:
+        data = (
+            entry.data if isinstance(entry, Kept) else entry.fact.data if isinstance(entry.fact, FrameArrived) else b""
+        )
+        size += 512 + len(data)
+    return size
+
+
+class Watch:
+    """Facts for one watcher, from the moment it was made. Iterate over it; `close` it, or leave its `with`."""
+
+    def __init__(self, hub: "Hub") -> None:
+        self._hub = hub
+        self._waiting: asyncio.Queue[News | None] = asyncio.Queue()
+        self._is_over = False
+
+    def tell(self, news: News) -> None:
+        """Put it into the queue."""
+        if self._waiting.qsize() >= MOST_WAITING:
+            self.close()
+        else:
+            self._waiting.put_nowait(news)
+
+    def close(self) -> None:
+        """No more facts; those that wait can still be had."""
+        if not self._is_over:
+            self._is_over = True
+            self._hub.forget(self)
+            self._waiting.put_nowait(None)
+
+    async def aclose(self) -> None:
+        """The same, as iterators have it."""
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> News:
+        news = await self._waiting.get()
+        if news is None:
+            self._waiting.put_nowait(None)
+            raise StopAsyncIteration
+        return news
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Unwritten(Protocol):
+    """Whoever has facts that are not written down yet."""
+
+    def commit(self) -> None:
+        """Write them down."""
+        ...
+
+
+RUN_PREFIX = "r_"
+"""What the names of runs begin with."""
+
+
+class RunObserver(Protocol):
+    """Whoever follows runs from outside, such as an exporter of traces."""
+
+    def observe_run(self, run: str, facts: "Sequence[tuple[float, RunFact]]", fresh: int) -> None:
+        """The facts of a run with their times, the last `fresh` of which were just written down."""
+        ...
+
+    def observe_tool(self, run: str, call: "Call", began: float, ended: float, outcome: "Outcome") -> None:
+        """A tool of a run was run."""
+        ...
+
+
+class Hub:
+    """Writes facts down by `record`, which is the store's, and tells them. `hear` is the store's too: what replies say,
+    for the search. `watching` are those who are told, and stays the same list."""
+
+    def __init__(self, record: Record, hear: Hear | None = None) -> None:
+        self._record = record
+        self.hear = hear
+        self._unwritten: set[Unwritten] = set()
+        self._overdue: set[Unwritten] = set()
+        self._is_timed = False
+        self.watching: list[Watch] = []
+        self.observer: RunObserver | None = None
+        self._is_closed = False
+        self._owed: deque[Sequence[Entry]] = deque()
+        """What could not be written down yet, in its order."""
+        self._owed_size = 0
+        self._is_owing = False
+        self._lost: dict[str, None] = {}
+        """Exchanges of which nothing is written down any more, the latest last."""
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        """Write these down, then tell the facts among them; frames were shown when they came.
+
+        What is owed goes first: facts of an exchange that came without those before them would be a torso. Raises what
+        the store raises, and then these entries are not written.
+        """
+        while self._owed:
+            try:
+                self._write_down(self._owed[0])
+            except (Fault, OSError):
+                raise
+            except Exception:  # noqa: BLE001 - whatever is wrong with one record, the others are written
+                # The store will never take this, and must not refuse everything behind it for that.
+                _LOG.exception("what was to be recorded later is lost")
+            self._owed_size -= _size_of(self._owed.popleft())
+        self._write_down(entries)
+
+    def _write_down(self, entries: Sequence[Entry]) -> None:
+        if self._lost:
+            entries = [each for each in entries if not (isinstance(each, Noted) and each.exchange in self._lost)]
+        if not entries:
+            return
+        self._record(entries)
+        if self.watching:
+            for entry in entries:
+                if isinstance(entry, Noted) and not isinstance(entry.fact, FrameArrived):
+                    self.show(entry)
+
+    def owe(self, entries: Sequence[Entry]) -> bool:
+        """Write these down as soon as the store takes them again; False where too much is owed already."""
+        size = _size_of(entries)
+        # The end of an exchange is small, and there is room for it when there is none for its contents.
+        if self._owed_size + size > (2 * MOST_OWED if size < _SMALL else MOST_OWED):
+            return False
+        self._owed.append(entries)
+        self._owed_size += size
+        self._try_again_later()
+        return True
+
+    def lose(self, exchange: str) -> None:
+        """Write nothing more of an exchange, because a part of it is missing."""
+        self._lost[exchange] = None
+        if len(self._lost) > _MOST_LOST:
+            del self._lost[next(iter(self._lost))]
+
+    def is_missing(self, exchange: str) -> bool:
+        """Whether facts of an exchange came that are not on record."""
+        owed = (entry for entries in self._owed for entry in entries)
+        return exchange in self._lost or any(isinstance(each, Noted) and each.exchange == exchange for each in owed)
+
+    def _try_again_later(self) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # whoever has no loop records the next time without this
+        if not self._is_owing:
+            self._is_owing = True
+            loop.call_later(TRY_AGAIN, self._settle)
+
+    def _settle(self) -> None:
+        self._is_owing = False
+        if self._owed:
+            try:
+                self.record([])
+            except (Fault, OSError):
+                self._try_again_later()  # what is wrong is in the log already
+
+    def show(self, noted: Noted) -> None:
+        """Tell a fact that is not recorded yet: a frame, as it comes."""
+        for watch in self.watching[:]:
+            watch.tell(noted)
+
+    def announce(self, event: str, value: JsonObject) -> None:
+        """Tell news of this kind. Nothing is recorded, and who does not watch misses it."""
+        if self.watching:
+            announced = Announced(event, value)
+            for watch in self.watching[:]:
+                watch.tell(announced)
+
+    def expect(self, unwritten: Unwritten) -> None:
+        """See to it that its facts are written down soon, if it does not do so before: at once where somebody watches.
+
+        Most answers that are made up quickly are written down once and not twice.
+        """
+        if self.watching:
+            unwritten.commit()
+            return
+        self._unwritten.add(unwritten)
+        if not self._is_timed:
+            self._is_timed = True
+            asyncio.get_running_loop().call_later(SOON, self._write)
+
+    def written(self, unwritten: Unwritten) -> None:
+        """It has done so itself."""
+        self._unwritten.discard(unwritten)
+        self._overdue.discard(unwritten)
+
+    def _write(self) -> None:
+        """Have those write that were here a while ago already; the others have some time left."""
+        for unwritten in list(self._overdue):
+            unwritten.commit()
+        self._overdue, self._unwritten = self._unwritten, self._overdue
+        self._is_timed = bool(self._overdue)
+        if self._is_timed:
+            asyncio.get_running_loop().call_later(SOON, self._write)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody would hear of it."""
+        return bool(self.watching)
+
+    def watch(self) -> Watch:
+        """Every fact from now on, in the order of its becoming true."""
+        watch = Watch(self)
+        self.watching.append(watch)
+        if self._is_closed:
+            watch.close()
+        return watch
+
+    def forget(self, watch: Watch) -> None:
+        """Tell this one nothing more."""
+        self.watching.remove(watch)
+
+    def close(self) -> None:
+        """Let every watcher go, and try once more to write down what is owed."""
+        self._is_closed = True
+        self._settle()
+        for watch in self.watching[:]:
+            watch.close()

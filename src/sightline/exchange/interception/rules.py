@@ -1,0 +1,124 @@
+"""Rules: filters that say which requests, or which replies with tool calls, are held, passed or dropped."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.filters.expression import And, Expression, Named, Not, Or
+from sightline.filters.fields import Scope
+from sightline.filters.parsing import parse
+from sightline.filters.predicate import Subject, matches
+from sightline.model.json import Json
+from sightline.wire.jsontext import MISFIT
+
+Action: TypeAlias = Literal["hold", "pass", "drop"]
+Phase: TypeAlias = Literal["request", "tool_calls"]
+OnTimeout: TypeAlias = Literal["send", "drop"]
+
+MOST_RULES = 1000
+_LONGEST_WAIT = 7 * 24 * 3600.0
+_HINT = (
+    'A rule is {"filter", "action": "hold"|"pass"|"drop", "phase": "request"|"tool_calls", "once": true|false, '
+    '"timeout_s": seconds or null, "on_timeout": "send"|"drop"}.'
+)
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What happens to whatever the filter takes. Without `timeout_s` a hold has no limit."""
+
+    filter: str = ""
+    action: Action = "hold"
+    phase: Phase = "request"
+    once: bool = False
+    timeout_s: float | None = None
+    on_timeout: OnTimeout = "send"
+
+
+EVERY = Rule()
+"""Holds whatever comes."""
+
+
+class Rules:
+    """Rules in their order; the first that matches decides, for each phase by itself."""
+
+    def __init__(self, rules: Sequence[Rule], expressions: Sequence[Expression]) -> None:
+        self.rules = tuple(rules)
+        self._expressions = tuple(expressions)
+
+    @classmethod
+    def of(cls, value: Json) -> "Rules":
+        """The rules of a JSON list, all of them or none; a fault names the rule that is wrong."""
+        if not isinstance(value, list) or len(value) > MOST_RULES:
+            message = f"the rules are a JSON list of at most {MOST_RULES}"
+            raise Fault(Code.INVALID_REQUEST, message, hint=_HINT, status=422)
+        rules = [_rule(each, number) for number, each in enumerate(value, 1)]
+        return cls(rules, [_expression(rule.filter, number) for number, rule in enumerate(rules, 1)])
+
+    def __bool__(self) -> bool:
+        return bool(self.rules)
+
+    def plain(self) -> Json:
+        """As JSON."""
+        plain: list[Json] = [msgspec.to_builtins(rule) for rule in self.rules]
+        return plain
+
+    def decide(self, subject: Subject, phase: Phase, *, now: float) -> tuple[Rule | None, "Rules"]:
+        """The rule that decides, if there is one, and the rules from then on: one for a single time is used up."""
+        for index, (rule, expression) in enumerate(zip(self.rules, self._expressions, strict=True)):
+            if rule.phase == phase and matches(expression, subject, now=now):
+                return rule, self._without(index) if rule.once else self
+        return None, self
+
+    def may_want_calls(self, subject: Subject, *, now: float) -> bool:
+        """Whether the tool calls of the reply to this request may be stopped: a filter that asks for tools that the
+        reply calls has its answer only then."""
+        for rule, expression in zip(self.rules, self._expressions, strict=True):
+            if rule.phase == "tool_calls":
+                if _asks_for_tools(expression):
+                    return True
+                if matches(expression, subject, now=now):
+                    return rule.action != "pass"
+        return False
+
+    def _without(self, index: int) -> "Rules":
+        return Rules(
+            (*self.rules[:index], *self.rules[index + 1 :]),
+            (*self._expressions[:index], *self._expressions[index + 1 :]),
+        )
+
+
+NO_RULES = Rules((), ())
+
+
+def _rule(value: Json, number: int) -> Rule:
+    try:
+        rule = msgspec.convert(value, Rule)
+    except MISFIT as error:
+        raise Fault(Code.INVALID_REQUEST, f"rule {number}: {error}", hint=_HINT, status=422) from None
+    if rule.timeout_s is not None and not 0 < rule.timeout_s <= _LONGEST_WAIT:
+        message = f"rule {number}: timeout_s is more than 0 and at most {_LONGEST_WAIT:.0f} seconds"
+        raise Fault(Code.INVALID_REQUEST, message, hint="Leave it out for a hold without a limit.", status=422)
+    return rule
+
+
+def _expression(text: str, number: int) -> Expression:
+    try:
+        return parse(text, scope=Scope.RULES)
+    except Fault as fault:
+        raise Fault(
+            Code.INVALID_REQUEST, f"rule {number}: {fault.message}", hint=fault.hint, details=fault.details, status=422
+        ) from None
+
+
+def _asks_for_tools(expression: Expression) -> bool:
+    match expression:
+        case Not(part=part):
+            return _asks_for_tools(part)
+        case And(parts=parts) | Or(parts=parts):
+            return any(map(_asks_for_tools, parts))
+        case Named(field=field):
+            return field == "tool"
+        case _:
+            return False

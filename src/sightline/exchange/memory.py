@@ -1,0 +1,204 @@
+"""What one run learns for the next: how far estimates were off, and what of a provider's limits is used.
+
+It is one small file in the data folder, and nothing is lost with it but time. Several runs may end at once: each adds
+what it saw to what the file holds by then, under a lock, and puts the new file in the old one's place in one step.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.model.usage import Usage
+from sightline.tokens.calibration import Calibration, Lesson, Ratio
+from sightline.tokens.counted_prefix import CountedPrefixes
+from sightline.tokens.estimate import Estimate
+from sightline.tokens.ledger import Ledger
+
+FILE_NAME = "learned.json"
+SAVE_S = 2.0
+
+
+class _Learned(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """`counted` are prompts that were counted, `forgotten` when a person had which model forgotten."""
+
+    calibration: msgspec.Raw
+    ledger: Json
+    counted: dict[str, int] = {}
+    forgotten: dict[str, float] = {}
+
+
+class Memory:
+    """The learned state of a data folder. `trouble` says why something could not be read or kept."""
+
+    def __init__(self, folder: Path, now: Callable[[], float]) -> None:
+        self._folder = folder
+        self._now = now
+        self._fresh = Calibration()
+        self._counted = CountedPrefixes()
+        self._forgotten: dict[str, float] = {}
+        self._file = 0
+        self.trouble = ""
+        self.calibration, self.ledger = self._read()
+
+    def ratio(self, provider: str, model: str, *, tools: bool, media: bool = False) -> Ratio | None:
+        """How this model's counts relate to our estimates, as far as is known. Requests with pictures or files are
+        taken as those without until something was learned of them."""
+        self._catch_up()
+        found = self.calibration.ratio(Calibration.key(provider, model, tools=tools, media=media))
+        if found is None and media:
+            return self.calibration.ratio(Calibration.key(provider, model, tools=tools))
+        return found
+
+    def learn(
+        self,
+        provider: str,
+        model: str,
+        raw: Estimate,
+        usage: Usage,
+        *,
+        tools: bool,
+        media: bool = False,
+        window: int | None = None,
+    ) -> None:
+        """The provider has counted what was estimated. `window` is the most that the model takes."""
+        if usage.input_tokens is not None:
+            key = Calibration.key(provider, model, tools=tools, media=media)
+            for calibration in (self.calibration, self._fresh):
+                calibration.observe(key, raw, usage.input_tokens, cached=bool(usage.cached_tokens), window=window)
+
+    def note_count(self, chain: list[str], tokens: int) -> None:
+        """The provider has counted the request with this chain of digests."""
+        self._counted.note(chain, tokens)
+
+    def longest_counted(self, chain: list[str]) -> tuple[int, int] | None:
+        """How many of the first messages of the request with this chain were counted, and as how many tokens."""
+        self._catch_up()
+        return self._counted.longest(chain)
+
+    def lessons(self) -> list[Lesson]:
+        """What was learned of each model."""
+        self._catch_up()
+        return self.calibration.lessons()
+
+    def forget(self, model: str = "") -> list[str]:
+        """Unlearn what is known of a model, or of all, here and in the folder. Other programs that use the folder do
+        the same as soon as they look. What was forgotten, by its key; a fault where the folder cannot be written."""
+        gone = dict.fromkeys((*self.calibration.forget(model), *self._fresh.forget(model)))
+        self._counted.clear()
+        try:
+            writable(self._folder)
+            with _locked(self._folder):
+                calibration, ledger = self._read()
+                gone |= dict.fromkeys(calibration.forget(model))
+                self._counted.clear()
+                self._forgotten[model] = max(self._now(), self._forgotten.get(model, 0.0) + 1e-3)
+                self._write(calibration, ledger)
+        except OSError as error:
+            hint = "Make the folder writable, or name another one with --data."
+            raise Fault(Code.CONFIG, f"{self._folder}: {error.strerror}", hint=hint) from error
+        return list(gone)
+
+    def save(self) -> None:
+        """Add what this run saw since it last saved; a folder that cannot be written is a trouble and no failure."""
+        if not self._fresh.has_seen and not self.ledger.has_news:
+            return
+        try:
+            writable(self._folder)
+            with _locked(self._folder):
+                calibration, ledger = self._read()
+                calibration.merge(self._fresh)
+                ledger.merge(self.ledger, self._now())
+                self._write(calibration, ledger)
+        except OSError as error:
+            self.trouble = f"{self._folder}: {error.strerror}"
+        else:
+            self._fresh = Calibration()
+            self.ledger.kept()
+
+    def _write(self, calibration: Calibration, ledger: Ledger) -> None:
+        """Put all of it in the place of the file, in one step; the folder is locked."""
+        learned = _Learned(
+            msgspec.Raw(calibration.to_json()), ledger.snapshot(), self._counted.counts, dict(self._forgotten)
+        )
+        fresh = self._folder / f"{FILE_NAME}.new"
+        with _private(fresh, "wb") as file:
+            file.write(msgspec.json.encode(learned))
+        fresh.replace(self._folder / FILE_NAME)
+        self._file = _stamp(self._folder / FILE_NAME)
+
+    def _catch_up(self) -> None:
+        """Another program may have added to the file, or have had something forgotten. To ask takes microseconds."""
+        stamp = _stamp(self._folder / FILE_NAME)
+        if stamp and stamp != self._file:
+            self.calibration, _ = self._read()
+            self.calibration.merge(self._fresh)
+
+    def _read(self) -> tuple[Calibration, Ledger]:
+        """What the file holds; one that cannot be read is begun anew."""
+        path = self._folder / FILE_NAME
+        try:
+            self._file = _stamp(path)
+            learned = msgspec.json.decode(path.read_bytes(), type=_Learned)
+            for model, at in learned.forgotten.items():
+                if at > self._forgotten.get(model, 0.0):
+                    self._fresh.forget(model)
+                    self._counted.clear()
+            self._forgotten |= learned.forgotten
+            counted = CountedPrefixes(learned.counted)
+            counted.merge(self._counted)
+            self._counted = counted
+            return Calibration.from_json(bytes(learned.calibration)), Ledger.restored(learned.ledger, self._now())
+        except FileNotFoundError:
+            pass
+        except (OSError, msgspec.DecodeError, Fault) as error:
+            self.trouble = f"{path} cannot be read and is begun anew: {error}"
+        return Calibration(), Ledger()
+
+
+async def save_regularly(memory: Memory) -> None:
+    """Keep the file of a program that runs for long up to date, so that commands beside it see and forget what it has
+    learned, and a crash loses two seconds of it."""
+    while True:
+        await asyncio.sleep(SAVE_S)
+        memory.save()
+
+
+def _stamp(path: Path) -> int:
+    """When the file was last put there, 0 where it is not."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def writable(folder: Path) -> None:
+    """Make sure that the folder is there, the owner's alone, and can be written."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    probe = folder / ".writable"
+    probe.touch(mode=0o600)
+    probe.unlink(missing_ok=True)
+
+
+def _private(path: Path, mode: str) -> IO[bytes]:
+    """A file that is the owner's alone from its first moment, or from now on."""
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    return path.open(mode)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One writer at a time, where the system can tell; the lock ends with the process, whatever happens."""
+    with _private(folder / f"{FILE_NAME}.lock", "ab") as file:
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

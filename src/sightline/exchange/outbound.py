@@ -1,0 +1,271 @@
+"""The request that goes to the provider: the client's own bytes where nothing has to change, else a translation."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from sightline.catalog.choose import Choice
+from sightline.catalog.provider import Provider
+from sightline.dialects.endpoint import address, call_to, in_path
+from sightline.dialects.endpoint import credential as place_of_key
+from sightline.dialects.registry import dialect
+from sightline.dialects.translate import translate_request, write_request
+from sightline.errors import Code, Fault
+from sightline.exchange.asked import Asked, TextHeaders
+from sightline.exchange.preparing import target_of
+from sightline.exchange.redaction import parameters
+from sightline.exchange.routing import credential
+from sightline.model.header_names import is_secret_header, is_secret_parameter
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.call import Call, HttpRequest, Told, Variable
+from sightline.wire.coding import READABLE
+from sightline.wire.document import WireDocument
+from sightline.wire.jsontext import decode
+from sightline.wire.url_path import can_stray
+
+HOP_BY_HOP = frozenset(
+    {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}
+)
+"""They speak of one connection and end with it."""
+
+_NOT_PASSED_ON = HOP_BY_HOP | {"host", "cookie", "content-length"}
+_PREFIXES = ("proxy-", "x-sightline-")
+_PATH = re.compile(r"/*(?:(v\d+[a-z0-9]*)/+)*(.*?)/*")
+_MODEL_IN_PATH = re.compile(r"(?:models/)?.+?(?=:\w+$)")
+_MOST_KNOWN = 512
+_WANTS = re.compile(r"\s*([^\s;,]+)[^,]*")
+
+
+class Outbound(msgspec.Struct, frozen=True):
+    """What is sent. `body` is the body after content decoding; `report` and `client` are there if it was written anew,
+    `client` being the request as the client meant it."""
+
+    request: HttpRequest
+    body: bytes
+    report: Report | None = None
+    client: Request | None = None
+
+
+class PassingOn:
+    """Requests for providers of their clients' own dialect. A client sends the same headers to the same place again and
+    again: what goes out for them is worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, TextHeaders, str, str, bool], tuple[Choice, HttpRequest]] = {}
+
+    def on(self, asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Outbound:
+        """The request as it goes to its provider."""
+        body, report, _ = body_of(asked, choice)
+        is_untouched = body is asked.body
+        sent = asked.coded if is_untouched and asked.coded is not None else body
+        # While the choice is held here, nothing else has its id.
+        key = id(choice), asked.headers, asked.path, asked.query, is_untouched
+        known = self._known.get(key)
+        if known is not None and not choice.provider.embedded:
+            request = known[1]
+            return Outbound(
+                HttpRequest(request.method, request.url, request.headers, sent, is_passed_on=True), body, report
+            )
+        request = own_call(asked, choice, variables, body).filled(variables)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = choice, replace(request, body=b"")
+        return Outbound(request, body, report)
+
+
+def own_call(asked: Asked, choice: Choice, variables: Mapping[str, str], body: bytes) -> Call:
+    """The call that takes the client's body, or this one in its place, to a provider of the client's dialect."""
+    provider, spoken = choice.provider, choice.dialect
+    is_untouched = body is asked.body
+    headers = _headers(asked, provider, spoken, variables, is_untouched=is_untouched)
+    return Call(
+        "POST",
+        address(provider, spoken, *_tail(asked, choice)),
+        tuple(headers),
+        asked.coded if is_untouched and asked.coded is not None else body,
+        is_passed_on=True,
+    )
+
+
+class Written(NamedTuple):
+    """The body for the provider; `report` and `client` are there as in `Outbound`."""
+
+    body: bytes
+    report: Report | None = None
+    client: Request | None = None
+
+
+def body_of(asked: Asked, choice: Choice) -> Written:
+    """The body that goes to the provider, before masks: no address and no key is needed for it."""
+    if choice.dialect == asked.dialect:
+        return Written(*_own_body(asked, choice))
+    spoken = choice.dialect
+    client = dialect(asked.dialect).read_request(decode(asked.body))
+    _refuse_kept_state(asked, client)
+    request = msgspec.structs.replace(client, model=choice.model)
+    if asked.is_stream:  # some clients say it in the URL alone
+        options = msgspec.structs.replace(request.options, stream=True)
+        request = msgspec.structs.replace(request, options=options)
+    report = Report()
+    body = write_request(request, spoken, target_of(choice), report, with_url=True)
+    is_strict = asked.strict or (choice.route is not None and choice.route.strict)
+    if is_strict and report.refusals:
+        raise _lossy(report, spoken)
+    return Written(body, report, client)
+
+
+def translated(asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Outbound:
+    """The client's request in the dialect of the provider."""
+    provider, spoken = choice.provider, choice.dialect
+    body, report, client = body_of(asked, choice)
+    call = call_to(provider, spoken, choice.model, body, stream=asked.is_stream)
+    headers = list(call.headers)
+    if "user-agent" not in {name.lower() for name, _ in headers}:
+        headers += [(name, value) for name, value in asked.headers if name.lower() == "user-agent"]
+    own = credential(asked, dialect_key(asked.dialect))
+    if not provider.key_env and own:
+        name, prefix = place_of_key(provider, spoken)
+        headers.append((name, f"{prefix}{own}"))
+    return Outbound(replace(call, headers=tuple(headers)).filled(variables), body, report, client)
+
+
+def dialect_key(spoken: str) -> str:
+    """The header in which clients of this dialect show who they are."""
+    endpoint = dialect(spoken).endpoint
+    return "" if endpoint is None else endpoint.credential[0]
+
+
+def configured_secrets(provider: Provider, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The values that a provider's settings bring along and that nobody else may see."""
+    named = (variables.get(name, "").strip() for name in (provider.key_env, *provider.env_headers.values()) if name)
+    headers = (value for name, value in provider.headers.items() if is_secret_header(name))
+    query = (value for name, value in provider.query.items() if is_secret_parameter(name) or is_secret_header(name))
+    return tuple(value for value in (*named, *headers, *query) if value)
+
+
+# --- the same dialect -------------------------------------------------------------------------------
+
+
+def _own_body(asked: Asked, choice: Choice) -> tuple[bytes, Report | None]:
+    """The client's bytes, with another name of the model where the route says so."""
+    if choice.route is not None and choice.route.system != "in_place":
+        rewritten = translate_request(
+            asked.body, asked.dialect, asked.dialect, model=choice.model, settings=target_of(choice)
+        )
+        return rewritten.data, rewritten.report
+    if choice.model == asked.model or dialect(asked.dialect).model_in_path:
+        return asked.body, None
+    return WireDocument(asked.body).set("/model", choice.model).data, None
+
+
+def _tail(asked: Asked, choice: Choice) -> tuple[str, str]:
+    """What stands behind the base URL, and the version that the client named."""
+    found = _PATH.fullmatch(asked.path)
+    version, path = (found[1], found[2]) if found else ("", asked.path.lstrip("/"))
+    if choice.model != asked.model and dialect(asked.dialect).model_in_path:
+        path = _MODEL_IN_PATH.sub(lambda _: f"models/{in_path(choice.model)}", path, count=1)
+    if can_stray(path):
+        hint = "Send the path without dot segments, backslashes and control characters."
+        raise Fault(Code.INVALID_REQUEST, "the path leads out of the provider's API", hint=hint, status=400)
+    pieces = [piece for name, piece in parameters(asked.query) if not _is_ours(name, choice.provider)]
+    if choice.provider.query:
+        pieces.append(urlencode(choice.provider.query))
+    query = "&".join(pieces)
+    return f"/{path}?{query}" if query else f"/{path}", f"/{version}" if version else ""
+
+
+def _is_ours(parameter: str, provider: Provider) -> bool:
+    """Whether what a client says in its query gives way to what is configured."""
+    is_configured = parameter in {each.lower() for each in provider.query}
+    return is_configured or (bool(provider.key_env) and is_secret_parameter(parameter))
+
+
+def _headers(
+    asked: Asked, provider: Provider, spoken: str, variables: Mapping[str, str], *, is_untouched: bool
+) -> list[tuple[str, Told]]:
+    """The client's headers in their order, and what is configured in place of theirs of the same name."""
+    ours: list[tuple[str, Told]] = list(provider.headers.items())
+    ours += [(name, Variable(each)) for name, each in provider.env_headers.items() if variables.get(each, "").strip()]
+    gone = {name.lower() for name, _ in ours}
+    if provider.key_env:
+        name, prefix = place_of_key(provider, spoken)
+        # Whatever else shows who the client is was meant for another: the provider gets the configured key alone.
+        gone |= {name.lower(), *(each.lower() for each, _ in asked.headers if is_secret_header(each))}
+        if name.lower() not in {each.lower() for each in provider.headers}:
+            ours.append((name, Variable(provider.key_env, prefix, help=provider.key_help)))
+    if not is_untouched:
+        gone.add("content-encoding")
+    passed: list[tuple[str, Told]] = [
+        (name, _wanted(value) if name.lower() == "accept-encoding" else value)
+        for name, value in end_to_end(asked.headers)
+        if name.lower() not in gone
+    ]
+    return [*passed, *ours]
+
+
+def end_to_end(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    """The headers that a client means for the provider."""
+    named = {
+        word.strip().lower() for name, value in headers if name.lower() == "connection" for word in value.split(",")
+    }
+    return [
+        (name, value)
+        for name, value in headers
+        if (low := name.lower()) not in _NOT_PASSED_ON and low not in named and not low.startswith(_PREFIXES)
+    ]
+
+
+def _wanted(codings: str) -> str:
+    """The codings that the client takes and that we can read along; what nobody can read is on no record."""
+    named = [found[1].lower() for found in map(_WANTS.fullmatch, codings.split(",")) if found]
+    if all(name in READABLE for name in named):
+        return codings
+    each = (each.strip() for each in codings.split(","))
+    kept = [coding for coding in each if (found := _WANTS.fullmatch(coding)) and found[1].lower() in READABLE]
+    return ", ".join(kept) or "identity"
+
+
+# --- another dialect --------------------------------------------------------------------------------
+
+
+def _refuse_kept_state(asked: Asked, client: Request) -> None:
+    """A request that leaves most of the conversation with its provider cannot go to another one.
+
+    Each client has words on which it sends everything again, and these are they.
+    """
+    kept = sorted(dialect(asked.dialect).unread.stateful & client.extras.keys())
+    if client.options.previous_response_id is not None:
+        kept.append("previous_response_id")
+    if not kept:
+        return
+    hint = "Send the whole conversation with each request."
+    if asked.dialect == "anthropic":
+        raise Fault(
+            Code.INVALID_REQUEST,
+            "threads are not supported by the provider of this request",
+            hint=hint,
+            details={"details": {"error_code": "thread_unsupported_request"}},
+        )
+    raise Fault(
+        Code.INVALID_REQUEST,
+        f"{kept[0]} is not known to the provider of this request; send the whole conversation",
+        hint=hint,
+        pointer=f"/{kept[0]}",
+        details={"param": kept[0], "code": "previous_response_not_found"},
+    )
+
+
+def _lossy(report: Report, spoken: str) -> Fault:
+    losses = report.refusals
+    listed = "; ".join(f"{loss.pointer or '/'} ({loss.what}: {loss.why})" for loss in losses[:10])
+    more = f"; and {len(losses) - 10} more" if len(losses) > 10 else ""
+    return Fault(
+        Code.TRANSLATION_LOSS,
+        f"{len(losses)} of its parts cannot be carried to {spoken}: {listed}{more}",
+        hint="Change the request, choose another provider, or do without strict.",
+    )

@@ -1,0 +1,279 @@
+"""HTTP archives (HAR 1.2) read into the record: the requests in them that ask a model, as exchanges.
+
+Browsers, proxies and Sightline itself write such files. They may hold credentials, which are masked as in traffic that
+passes through.
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
+from sightline.exchange.reading import Reading
+from sightline.exchange.redaction import Redaction, secrets_of
+from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
+from sightline.model.json import Json
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.wire.jsontext import MISFIT, decode
+
+_DIALECTS = (
+    (re.compile(r"/chat/completions$"), "openai-chat"),
+    (re.compile(r"/responses$"), "openai-responses"),
+    (re.compile(r"/messages$"), "anthropic"),
+    (re.compile(r"/models/(?P<model>[^/]+):(?P<method>generateContent|streamGenerateContent)$"), "gemini"),
+)
+_ID = re.compile(r"x_[0-9a-f]{20}")
+_SESSION = "import"
+
+
+class HarPair(msgspec.Struct, frozen=True):
+    """A header or a parameter."""
+
+    name: str
+    value: str = ""
+
+
+class HarPost(msgspec.Struct, frozen=True, rename="camel"):
+    """The body of a request; `encoding` is Sightline's own member for bodies that are no text."""
+
+    mime_type: str = ""
+    text: str = ""
+    encoding: str = msgspec.field(default="", name="_encoding")
+
+
+class HarRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """A request."""
+
+    method: str
+    url: str
+    headers: tuple[HarPair, ...] = ()
+    post_data: HarPost | None = None
+
+
+class HarContent(msgspec.Struct, frozen=True, rename="camel"):
+    """The body of an answer, after its coding."""
+
+    mime_type: str = ""
+    text: str = ""
+    encoding: str = ""
+
+
+class HarResponse(msgspec.Struct, frozen=True):
+    """An answer; a status of 0 says that none came."""
+
+    status: int = 0
+    headers: tuple[HarPair, ...] = ()
+    content: HarContent = HarContent()
+
+
+class HarOwn(msgspec.Struct, frozen=True):
+    """What Sightline writes beside an entry, so that the exchange keeps its name when it is read back."""
+
+    id: str = ""
+    provider: str = ""
+    session: str = ""
+    client: str = ""
+
+
+class HarEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """One request and its answer."""
+
+    started_date_time: str
+    request: HarRequest
+    response: HarResponse = HarResponse()
+    time: float = 0.0
+    timings: Mapping[str, float | None] = {}
+    own: HarOwn = msgspec.field(default=HarOwn(), name="_sightline")
+
+
+class HarLog(msgspec.Struct, frozen=True):
+    """What a file holds."""
+
+    entries: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HarImport:
+    """The exchanges that were found, each as its entries, and how many other requests there were."""
+
+    exchanges: tuple[tuple[Entry, ...], ...]
+    others: int
+
+    @property
+    def ids(self) -> list[str]:
+        """The names of the exchanges."""
+        return [entry.exchange for entries in self.exchanges for entry in entries[-1:] if isinstance(entry, Noted)]
+
+
+def is_har(data: bytes) -> bool:
+    """Whether a file begins as an HTTP archive does."""
+    return re.match(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:', data) is not None
+
+
+def read_har(data: bytes, provider_of: Callable[[str], str]) -> HarImport:
+    """The exchanges of an archive; `provider_of` names the provider at an address. A fault says what is wrong with it,
+    and where."""
+    document = decode(data.removeprefix(b"\xef\xbb\xbf"))
+    log = document.get("log") if isinstance(document, dict) else None
+    try:
+        entries = msgspec.convert(log, HarLog).entries
+    except MISFIT as error:
+        raise _unreadable(f"not an HTTP archive: {error}") from None
+    exchanges: list[tuple[Entry, ...]] = []
+    for number, value in enumerate(entries):
+        try:
+            entry = msgspec.convert(value, HarEntry)
+        except MISFIT as error:
+            raise _unreadable(f"entry {number} of the archive: {error}") from None
+        asked = _asked_of(entry)
+        if asked is not None:
+            exchanges.append(_exchange(entry, number, asked, provider_of))
+    return HarImport(tuple(exchanges), len(entries) - len(exchanges))
+
+
+def _unreadable(message: str) -> Fault:
+    return Fault(Code.USAGE, message, hint="Use a HAR file (version 1.2) with the contents of its answers.")
+
+
+class _PathSays(NamedTuple):
+    """What the path of a request says: its dialect, and in some dialects the model and that the answer streams."""
+
+    dialect: str
+    model: str
+    is_stream: bool
+
+
+def _asked_of(entry: HarEntry) -> _PathSays | None:
+    """What a request asks for; None where it asks no model."""
+    if entry.request.method != "POST" or entry.request.post_data is None:
+        return None
+    path = unquote(urlsplit(entry.request.url).path).rstrip("/")
+    for pattern, name in _DIALECTS:
+        if found := pattern.search(path):
+            named = found.groupdict()
+            return _PathSays(name, named.get("model", ""), named.get("method") == "streamGenerateContent")
+    return None
+
+
+def _exchange(entry: HarEntry, number: int, asked: _PathSays, provider_of: Callable[[str], str]) -> tuple[Entry, ...]:
+    at = _time(entry.started_date_time, number)
+    url = urlsplit(entry.request.url)
+    headers = tuple((each.name, each.value) for each in entry.request.headers if not each.name.startswith(":"))
+    redaction = Redaction(secrets_of(headers, url.query))
+    assert entry.request.post_data is not None
+    body = _masked(redaction, _bytes(entry.request.post_data.text, entry.request.post_data.encoding, number))
+    sha256 = hashlib.sha256(body).hexdigest()
+    said = _fields(body)
+    spoken, model = asked.dialect, asked.model or str(said.get("model") or "")
+    agent = next((value for name, value in headers if name.lower() == "user-agent"), "")
+    facts: list[Fact] = [
+        Received(
+            spoken,
+            model,
+            sha256,
+            session=entry.own.session if entry.own.id else _SESSION,
+            client=entry.own.client or agent.partition(" ")[0],
+            path=redaction.address(url.path, url.query),
+            is_stream=asked.is_stream or said.get("stream") is True,
+            headers=redaction.headers(headers),
+        )
+    ]
+    provider = entry.own.provider or provider_of(entry.request.url)
+    address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{redaction.address(url.path, url.query)}"
+    facts.append(AttemptStarted(1, provider, sha256, model=model, dialect=spoken, url=address))
+    facts += _answer(entry, number, spoken, redaction) if entry.response.status else [_unanswered(entry)]
+    exchange = entry.own.id if _ID.fullmatch(entry.own.id) else _name(at, entry.request.url, sha256)
+    return (Kept(sha256, body), *(Noted(exchange, n, at, fact) for n, fact in enumerate(facts)))
+
+
+def _unanswered(entry: HarEntry) -> ExchangeFailed:
+    """The end of a request to which no answer came: browsers write the status 0 where one failed or was stopped."""
+    hint = "The request failed, or was stopped, before an answer came; the archive does not say why."
+    return ExchangeFailed(Code.NETWORK.value, "the archive holds no answer", hint, elapsed=max(0.0, entry.time / 1000))
+
+
+def _answer(entry: HarEntry, number: int, spoken: str, redaction: Redaction) -> list[Fact]:
+    response = entry.response
+    body = _masked(redaction, _bytes(response.content.text, response.content.encoding, number))
+    headers = redaction.headers(
+        tuple((each.name, each.value) for each in response.headers if each.name.lower() != "content-encoding")
+    )
+    first = max(0.0, (entry.timings.get("wait") or 0.0) / 1000)
+    elapsed = max(first, entry.time / 1000)
+    sha256 = hashlib.sha256(body).hexdigest()
+    facts: list[Fact] = [FrameArrived(body, first)] if body else []
+    reading = Reading(spoken)
+    if response.status < 400:
+        reading.feed(body)
+        reading.close()
+        fault = reading.reply.fault if body else Fault(Code.UPSTREAM_PROTOCOL, "the archive holds no answer")
+    else:
+        fault = dialect(spoken).read_error(response.status, _json(body), dict(headers))
+    reply, usage = reading.reply, reading.reply.usage
+    if usage is not None:
+        usage = msgspec.structs.replace(usage, at="", extras={})
+    if fault is not None:
+        message = redaction.text(fault.message)
+        return [
+            *facts,
+            ExchangeFailed(
+                fault.code.value, message, fault.hint, response.status, headers, sha256, usage, first, elapsed
+            ),
+        ]
+    tools = tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
+    finish, model = reply.choice.finish or "stop", reply.model or ""
+    return [
+        *facts,
+        ExchangeFinished(
+            finish, response.status, headers, sha256, model, usage, tools, first, elapsed, reading.warning
+        ),
+    ]
+
+
+def _time(text: str, number: int) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _unreadable(f"entry {number} of the archive: {text[:40]!r} is no time") from None
+    return moment.timestamp()
+
+
+def _bytes(text: str, encoding: str, number: int) -> bytes:
+    if encoding != "base64":
+        return text.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise _unreadable(f"entry {number} of the archive: its content is not base64") from None
+
+
+def _masked(redaction: Redaction, data: bytes) -> bytes:
+    masking = redaction.masking()
+    return masking.feed(data) + masking.close()
+
+
+def _fields(body: bytes) -> dict[str, Json]:
+    value = _json(body)
+    return value if isinstance(value, dict) else {}
+
+
+def _json(body: bytes) -> Json:
+    try:
+        return decode(body)
+    except Fault:
+        return body.decode("utf-8", "replace")
+
+
+def _name(at: float, url: str, sha256: str) -> str:
+    """An id that says when, as all do, and is the same each time that the file is read."""
+    digest = hashlib.sha256(f"{at!r} {url} {sha256}".encode("utf-8", "replace")).hexdigest()
+    return f"x_{int(at * 1_000_000):014x}{digest[:6]}"

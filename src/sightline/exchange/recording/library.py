@@ -1,0 +1,122 @@
+"""The recordings that can answer clients: found by what a request says, each in its turn, or else the nearest one."""
+
+from dataclasses import dataclass
+from difflib import unified_diff
+
+from sightline.dialects.registry import NAMES
+from sightline.errors import Fault
+from sightline.exchange.recording.likeness import DEMANDS_LIMIT, key_of, lines_of, marks_of, shortened, without_limit
+from sightline.exchange.recording.recorded import Recorded, recorded
+from sightline.filters.expression import Expression
+from sightline.store.store import Store
+from sightline.store.summary import Summary
+
+_PAGE = 500
+_MOST_LINES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One that can be played, and what it is found by."""
+
+    summary: Summary
+    marks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The nearest recording to a request that has none, and in what they differ."""
+
+    summary: Summary
+    difference: str
+
+
+class Library:
+    """Recordings of a store. The same request again gets the next recording of it; behind the last, the last again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._recordings: list[Recording] = []
+        self._by_key: dict[bytes, list[Summary]] = {}
+        # Of dialects that demand a limit of tokens, without it: who asks in another dialect says none.
+        self._without_limit: dict[bytes, list[Summary]] = {}
+        self._turns: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._recordings)
+
+    async def fill(self, wanted: Expression, *, now: float) -> None:
+        """Take in every exchange that the filter takes and that got an answer, from the oldest to the newest."""
+        found: list[Summary] = []
+        before = ""
+        while page := await self._store.find(wanted, now=now, before=before, limit=_PAGE):
+            found += page
+            before = page[-1].id
+        for summary in reversed(found):
+            if summary.state not in ("finished", "failed") or summary.dialect not in NAMES:
+                continue
+            try:
+                self._take(await recorded(self._store, summary))
+            except Fault:
+                continue  # its body is gone or was never one of its dialect, so that no request can be like it
+
+    def _take(self, told: Recorded) -> None:
+        if told.frames:
+            lines = _lines(told)
+            self._recordings.append(Recording(told.summary, marks_of(lines)))
+            self._by_key.setdefault(key_of(lines), []).append(told.summary)
+            if told.received.dialect in DEMANDS_LIMIT:
+                self._without_limit.setdefault(key_of(without_limit(lines)), []).append(told.summary)
+
+    async def next(self, lines: list[str], spoken: str = "") -> Recorded | None:
+        """The recording whose turn it is; none where there is none of this request, which came in this dialect."""
+        key, summaries = self._found(lines, spoken)
+        turn = self._turns.get(key, 0)
+        if summaries:
+            self._turns[key] = turn + 1
+        return await self._recorded(summaries, turn)
+
+    async def at(self, lines: list[str], turn: int, spoken: str = "") -> Recorded | None:
+        """The recording of this request whose turn this is, counted from 0, for whoever counts himself."""
+        return await self._recorded(self._found(lines, spoken)[1], turn)
+
+    def _found(self, lines: list[str], spoken: str) -> tuple[bytes, list[Summary]]:
+        """The recordings of this request, and what their turns are counted by. A limit of tokens that one side has only
+        because its dialect demands one does not make them differ."""
+        key, bare = key_of(lines), key_of(without_limit(lines))
+        if key in self._by_key:
+            return key, self._by_key[key]
+        if bare == key:
+            return bare, self._without_limit.get(bare, [])
+        return bare, self._by_key.get(bare, []) if spoken in DEMANDS_LIMIT else []
+
+    async def _recorded(self, summaries: list[Summary], turn: int) -> Recorded | None:
+        return await recorded(self._store, summaries[min(turn, len(summaries) - 1)]) if summaries else None
+
+    async def nearest(self, lines: list[str]) -> Missed | None:
+        """The recording that has most in common with a request, the newest of several."""
+        marks = marks_of(lines)
+        wanted = set(marks)
+        if not self._recordings:
+            return None
+        nearest = max(reversed(self._recordings), key=lambda each: _likeness(each.marks, marks, wanted))
+        return Missed(nearest.summary, _difference(_lines(await recorded(self._store, nearest.summary)), lines))
+
+
+def _lines(told: Recorded) -> list[str]:
+    received = told.received
+    return lines_of(received.dialect, told.body, received.model, counts=told.is_count)
+
+
+def _likeness(recording: tuple[int, ...], marks: tuple[int, ...], wanted: set[int]) -> float:
+    """How much of both is the same."""
+    held = set(recording)
+    return len(held & wanted) / (len(recording) + len(marks))
+
+
+def _difference(before: list[str], after: list[str]) -> str:
+    """What the recording has and the request has not (-), and the other way round (+)."""
+    told = list(unified_diff(before, after, n=0, lineterm=""))[2:]
+    changed = [shortened(line) for line in told if not line.startswith("@@")]
+    more = len(changed) - _MOST_LINES
+    return "\n".join(changed[:_MOST_LINES]) + (f"\n(and {more} more lines)" if more > 0 else "")

@@ -1,0 +1,191 @@
+"""An exchange as one self-contained page to share: no scripts, nothing fetched, everything that others said as text."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from html import escape
+
+import msgspec
+
+from sightline.errors import Fault
+from sightline.exchange.recording.page_parts import block, folded, message_html, parts_html, pretty, tool_html
+from sightline.exchange.recording.recorded import Recorded
+from sightline.model.exchange import Budgeted, FrameArrived
+from sightline.model.json import Json, JsonObject
+from sightline.store.entries import Noted
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2024; --soft: #60646c; --line: #dfe2e6; --ground: #f6f7f9; --card: #fff;
+  --mark: #0b68cb; --good: #18794e; --bad: #c62a2f; --code: #f0f2f5; }
+@media (prefers-color-scheme: dark) { :root { --ink: #edeef0; --soft: #a3a8b0; --line: #2e3238; --ground: #111316;
+  --card: #191c20; --mark: #70b8ff; --good: #4cc38a; --bad: #ff9592; --code: #22262b; } }
+* { box-sizing: border-box; }
+body { margin: 0; font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); }
+main { max-width: 60rem; margin: 0 auto; padding: 1.5rem clamp(1rem, 4vw, 2.5rem) 4rem; }
+h1 { font-size: 1.35rem; line-height: 1.3; margin: 0 0 .3rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.05rem; margin: 2rem 0 .6rem; }
+h3 { font-size: .8rem; margin: 0 0 .4rem; color: var(--soft); font-weight: 600; letter-spacing: .02em; }
+p { margin: .2rem 0; } .soft { color: var(--soft); }
+dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .2rem 1.2rem; margin: .8rem 0 0; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+article { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .8rem 1rem;
+  margin: 0 0 .6rem; border-left: 3px solid var(--line); }
+article.user { border-left-color: var(--mark); } article.assistant { border-left-color: var(--good); }
+pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; font: .88rem/1.5 ui-monospace, monospace; }
+.words { white-space: pre-wrap; overflow-wrap: anywhere; }
+.code { background: var(--code); border-radius: .35rem; padding: .5rem .7rem; margin: .4rem 0; }
+details { margin: .4rem 0; } summary { cursor: pointer; color: var(--soft); }
+summary:focus-visible { outline: 2px solid var(--mark); outline-offset: 2px; }
+img { max-width: 100%; border-radius: .35rem; }
+table { border-collapse: collapse; width: 100%; background: var(--card); border: 1px solid var(--line); }
+th, td { text-align: left; padding: .35rem .7rem; border-top: 1px solid var(--line); vertical-align: top;
+  overflow-wrap: anywhere; }
+:is(th, td):not(:last-child) { overflow-wrap: break-word; } th { color: var(--soft); font-weight: 600; }
+.good { color: var(--good); } .bad { color: var(--bad); }
+.scroll { overflow-x: auto; }
+@media print { details > * { display: block; } }
+"""
+
+
+def page(recorded: Recorded) -> bytes:
+    """All of it: what was asked, offered and answered, what it took, and what was lost on the way."""
+    title = recorded.summary.title or recorded.id
+    body = "".join((_head(recorded, title), _request(recorded), _reply(recorded), _losses(recorded), _facts(recorded)))
+    html = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="content-security-policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta name="referrer" content="no-referrer"><title>{escape(title)} · Sightline</title>
+<style>{_STYLE}</style></head>
+<body><main>
+{body}</main></body></html>
+"""
+    return html.encode("utf-8", "replace")
+
+
+def _head(recorded: Recorded, title: str) -> str:
+    summary = recorded.summary
+    when = datetime.fromtimestamp(summary.at, UTC)
+    outcome = " ".join(filter(None, (summary.state, str(summary.status or ""), summary.finish, summary.fault)))
+    usage = recorded.usage
+    told = {
+        "exchange": recorded.id,
+        "when": f"{when:%Y-%m-%d %H:%M:%S} UTC",
+        "model": summary.model + (f" → {recorded.model}" if recorded.model != summary.model else ""),
+        "provider": summary.provider,
+        "dialect": summary.dialect + (f" → {recorded.spoken}" if recorded.spoken != summary.dialect else ""),
+        "client": summary.client,
+        "session": summary.session,
+        "origin": summary.origin,
+        "tokens": "" if usage is None else _counts(msgspec.to_builtins(usage)),
+        "cost": "" if summary.cost is None else f"${summary.cost:.6f}" if summary.cost else "free",
+        "time": _times(recorded),
+        "attempts": str(summary.attempts) if summary.attempts > 1 else "",
+        "note": summary.message,
+    }
+    rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in told.items() if value)
+    kind = "good" if summary.state == "finished" and summary.status < 400 else "bad"
+    return f'<header><h1>{escape(title)}</h1><p class="{kind}">{escape(outcome)}</p><dl>{rows}</dl></header>\n'
+
+
+def _counts(usage: JsonObject) -> str:
+    names = ("input", "output", "cached", "cache_write", "reasoning")
+    counted = [(name, usage.get(f"{name}_tokens")) for name in names]
+    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counted if isinstance(count, int))
+
+
+def _times(recorded: Recorded) -> str:
+    summary = recorded.summary
+    if summary.elapsed is None:
+        return ""
+    first = f", first byte after {summary.first_byte:.2f} s" if summary.first_byte else ""
+    frames = f", in {_pieces(recorded)}" if recorded.frames else ""
+    return f"{summary.elapsed:.2f} s{first}{frames}"
+
+
+def _request(recorded: Recorded) -> str:
+    try:
+        request = recorded.request()
+    except Fault as fault:
+        note = f'<p class="bad">It cannot be read: {escape(fault.message)}</p>'
+        return _section("Request", note + block(recorded.sent.decode("utf-8", "replace")))
+    messages = "".join(map(message_html, request.messages))
+    tools = "".join(map(tool_html, request.tools))
+    options: Json = msgspec.to_builtins(request.options)
+    if isinstance(options, dict):
+        options.pop("places", None)
+    more = folded(f"{len(request.tools)} tools", tools) if tools else ""
+    more += folded("Options", block(pretty(options))) if options else ""
+    return _section("Request", messages) + (_section("Tools and options", more) if more else "")
+
+
+def _reply(recorded: Recorded) -> str:
+    reply = recorded.reply()
+    articles = [
+        f'<article class="assistant"><h3>{_choice_name(number, len(reply.choices))}'
+        f"{f' · {escape(choice.finish)}' if choice.finish else ''}</h3>{parts_html(choice.parts)}</article>"
+        for number, choice in enumerate(reply.choices, 1)
+        if choice.parts or choice.finish
+    ]
+    if reply.fault is not None:
+        hint = f'<p class="soft">{escape(reply.fault.hint)}</p>' if reply.fault.hint else ""
+        words = f"{reply.fault.code}: {reply.fault.message}"
+        articles.append(f'<article><p class="bad">{escape(words)}</p>{hint}</article>')
+    raw = recorded.reply_body.decode("utf-8", "replace")
+    return _section("Reply", "".join(articles) + (folded("As it came", block(raw)) if raw else ""))
+
+
+def _choice_name(number: int, count: int) -> str:
+    return "assistant" if count == 1 else f"assistant, choice {number}"
+
+
+def _losses(recorded: Recorded) -> str:
+    lost = [(each.severity, each.pointer or "/", each.what, each.why) for each in recorded.losses]
+    added = [("added", each.pointer or "/", each.what, each.why) for each in recorded.additions]
+    if not lost and not added:
+        return ""
+    return _section("Lost and added in translation", _table(("kind", "place", "what", "why"), [*lost, *added]))
+
+
+def _facts(recorded: Recorded) -> str:
+    began = recorded.facts[0].at
+    rows = [(f"{noted.at - began:+.3f} s", *told) for noted, told in _told(recorded)]
+    return _section("What happened", _table(("when", "what", ""), rows))
+
+
+def _told(recorded: Recorded) -> Iterator[tuple[Noted, tuple[str, str]]]:
+    """Each fact but the frames, of which the first says how many there are."""
+    are_frames_told = False
+    for noted in recorded.facts:
+        if isinstance(noted.fact, FrameArrived):
+            if not are_frames_told:
+                are_frames_told = True
+                yield (
+                    noted,
+                    (
+                        "frames",
+                        f"{_pieces(recorded)}, {len(recorded.reply_body):,} bytes",
+                    ),
+                )
+            continue
+        plain: JsonObject = msgspec.to_builtins(noted.fact)
+        kind = str(plain.pop("kind"))
+        shown = {key: value for key, value in plain.items() if value not in ("", 0, 0.0, None, [], {})}
+        for long in ("headers", "report", "additions", "usage", "telemetry"):
+            shown.pop(long, None)
+        if isinstance(noted.fact, Budgeted):
+            shown["stage"] = str(noted.fact.telemetry.get("stage"))
+        yield noted, (kind, ", ".join(f"{key} {value}" for key, value in shown.items()))
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>\n"
+
+
+def _table(names: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _pieces(recorded: Recorded) -> str:
+    count = len(recorded.frames)
+    return "1 piece" if count == 1 else f"{count:,} pieces"

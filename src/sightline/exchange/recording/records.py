@@ -1,0 +1,71 @@
+"""Exchanges of the record, looked up for whoever shows them: their facts, their line, and what belongs to them."""
+
+from collections.abc import Callable
+
+from sightline.errors import Code, Fault
+from sightline.exchange.recording.recorded import Recorded, recorded
+from sightline.filters.expression import Named
+from sightline.filters.pattern import literal
+from sightline.store.entries import Noted
+from sightline.store.folding import PriceList, summary_of
+from sightline.store.store import Store
+from sightline.store.summary import Summary
+
+Unwritten = Callable[[str], list[Noted]]
+
+MOST_REPLAYS = 100
+
+
+class Records:
+    """Reads the store; `unwritten` has the facts of exchanges under way that are not there yet."""
+
+    def __init__(
+        self, store: Store, now: Callable[[], float], prices: PriceList, unwritten: Unwritten | None = None
+    ) -> None:
+        self.store = store
+        self._now = now
+        self._prices = prices
+        self._unwritten = unwritten or (lambda _exchange: [])
+
+    async def facts(self, exchange: str) -> list[Noted]:
+        """All facts of an exchange in their order; a fault if there is no such exchange."""
+        waiting = self._unwritten(exchange)  # first: what is written meanwhile is then found twice, and not missed
+        await self.store.settle()
+        facts = await self.store.facts(exchange)
+        if waiting:
+            known = {noted.n: noted for noted in (*waiting, *facts)}
+            facts = [known[n] for n in sorted(known)]
+        if not facts:
+            hint = "GET /api/exchanges lists the exchanges."
+            raise Fault(Code.USAGE, f"there is no exchange {exchange!r}", hint=hint, status=404)
+        return facts
+
+    async def summary(self, exchange: str, facts: list[Noted]) -> Summary:
+        """Its line: what its facts tell, and what the record has read in its request."""
+        told = summary_of(exchange, facts, self._prices)
+        return await self._line(exchange) or told
+
+    async def read(self, exchange: str) -> Recorded:
+        """All of an exchange, with its bodies; a fault if the record no longer holds them."""
+        return await recorded(self.store, await self.summary(exchange, await self.facts(exchange)))
+
+    async def previous(self, exchange: str) -> Recorded | None:
+        """The exchange that this one continues; None where there is none, or the record no longer holds it."""
+        await self.store.settle()
+        line = await self._line(exchange)
+        before = await self._line(line.previous) if line is not None and line.previous else None
+        if before is None:
+            return None
+        try:
+            return await recorded(self.store, before)
+        except Fault:
+            return None  # retention has taken its bodies
+
+    async def replays(self, exchange: str) -> tuple[str, ...]:
+        """The exchanges that sent this one again, the oldest first."""
+        found = await self.store.find(Named("origin", literal(exchange)), now=self._now(), limit=MOST_REPLAYS)
+        return tuple(summary.id for summary in reversed(found) if summary.origin == exchange)
+
+    async def _line(self, exchange: str) -> Summary | None:
+        found = await self.store.find(Named("id", literal(exchange)), now=self._now(), limit=1)
+        return next((summary for summary in found if summary.id == exchange), None)

@@ -1,0 +1,220 @@
+"""What goes between a command and the running server that sends for it: one call, and the frames of its answer.
+
+The answer is a stream of frames, each with its length in front. Facts and faults are JSON inside a frame, because a
+model may write half a character, which only our own JSON can carry.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Literal, Self, TypeAlias
+
+import msgspec
+
+from sightline.catalog.facts import Facts
+from sightline.catalog.provider import Provider
+from sightline.editing.conversation_changes import Change
+from sightline.errors import Code, Fault
+from sightline.exchange.asked import Asked
+from sightline.store.entries import Noted
+from sightline.tokens.ledger import Wait
+from sightline.wire.jsontext import MISFIT, decode, encode
+
+PATH, WAIT_PATH = "/api/relay", "/api/relay/wait"
+
+_LENGTH = Struct(">I")
+
+
+class RelayCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that the server sends for a command.
+
+    `provider` is the table of `asked.provider` as the command's configuration has it, None where the server is to
+    route the request. `variables` are those that this table names and that the command's environment holds: they may
+    be keys. What is not `is_recorded` leaves no trace in the record.
+    """
+
+    asked: Asked
+    provider: Provider | None = None
+    variables: dict[str, str] = {}
+    is_recorded: bool = True
+
+    def __repr__(self) -> str:
+        return f"RelayCall({self.asked.provider!r})"
+
+
+class WaitCall(msgspec.Struct, frozen=True):
+    """How long must a request of this size wait for the limits of its model?"""
+
+    provider: str
+    model: str
+    tokens: int
+    facts: Facts
+
+
+class FaultMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A fault, as far as a command needs it."""
+
+    code: Code
+    message: str
+    hint: str = ""
+    pointer: str | None = None
+    status: int | None = None
+    retry_after: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, fault: Fault) -> Self:
+        """This fault."""
+        notes = tuple(getattr(fault, "__notes__", ()))
+        return cls(fault.code, fault.message, fault.hint, fault.pointer, fault.status, fault.retry_after, notes)
+
+    @property
+    def fault(self) -> Fault:
+        """The same fault."""
+        fault = Fault(
+            self.code,
+            self.message,
+            hint=self.hint,
+            pointer=self.pointer,
+            status=self.status,
+            retry_after=self.retry_after,
+        )
+        for note in self.notes:
+            fault.add_note(note)
+        return fault
+
+
+class FactFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="fact"):
+    """A fact that is on record now. `body` is the one that a person released, where they have changed it, and `changes`
+    is JSON: what they changed of the conversation."""
+
+    noted: bytes
+    body: bytes | None = None
+    phase: Literal["request", "tool_calls"] = "request"
+    changes: bytes = b"[]"
+
+
+class HeadFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="head"):
+    """The head of the answer. `fault` is JSON: why there is no answer."""
+
+    exchange: str
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    fault: bytes | None = None
+
+
+class PieceFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="piece"):
+    """The next piece of the answer; `fault` is what the answer broke off with, as soon as that is known."""
+
+    data: bytes
+    fault: bytes | None = None
+
+
+class EndFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="end"):
+    """The answer ended in order, or with a fault that its dialect has no words for."""
+
+    fault: bytes | None = None
+
+
+Frame: TypeAlias = FactFrame | HeadFrame | PieceFrame | EndFrame
+
+_FRAME = msgspec.msgpack.Decoder(Frame)
+_CALL = msgspec.msgpack.Decoder(RelayCall)
+_WAIT_CALL = msgspec.msgpack.Decoder(WaitCall)
+_WAIT = msgspec.msgpack.Decoder(Wait)
+
+
+def write_call(call: RelayCall | WaitCall | Wait) -> bytes:
+    """A call, or the answer to a `WaitCall`."""
+    return msgspec.msgpack.encode(call)
+
+
+def write_changes(changes: tuple[Change, ...]) -> bytes:
+    """What a person changed of a conversation."""
+    return encode(msgspec.to_builtins(changes))
+
+
+def read_changes(data: bytes) -> tuple[Change, ...]:
+    """The same, read."""
+    return msgspec.convert(decode(data), tuple[Change, ...])
+
+
+def read_relay_call(data: bytes) -> RelayCall:
+    """The call in a request's body."""
+    try:
+        return _CALL.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _other_version(error) from None
+
+
+def read_wait_call(data: bytes) -> WaitCall:
+    """The question in a request's body."""
+    try:
+        return _WAIT_CALL.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _other_version(error) from None
+
+
+def read_wait(data: bytes) -> Wait:
+    """The answer to a `WaitCall`."""
+    try:
+        return _WAIT.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _other_version(error) from None
+
+
+def write_frame(frame: Frame) -> bytes:
+    """A frame with its length in front."""
+    data = msgspec.msgpack.encode(frame)
+    return _LENGTH.pack(len(data)) + data
+
+
+class FrameReader:
+    """Frames out of bytes that come in any pieces."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are whole by now."""
+        self._data += data
+        while len(self._data) >= _LENGTH.size:
+            end = _LENGTH.size + _LENGTH.unpack_from(self._data)[0]
+            if len(self._data) < end:
+                return
+            whole = bytes(self._data[_LENGTH.size : end])
+            del self._data[:end]
+            try:
+                yield _FRAME.decode(whole)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise _other_version(error) from None
+
+
+def write_noted(noted: Noted) -> bytes:
+    """A fact as it is inside a frame."""
+    return encode(msgspec.to_builtins(noted))
+
+
+def read_noted(data: bytes) -> Noted:
+    """The fact inside a frame."""
+    try:
+        return msgspec.convert(decode(data), Noted)
+    except MISFIT as error:
+        raise _other_version(error) from None
+
+
+def write_fault(fault: Fault) -> bytes:
+    """A fault as it is inside a frame."""
+    return encode(msgspec.to_builtins(FaultMessage.of(fault)))
+
+
+def read_fault(data: bytes) -> Fault:
+    """The fault inside a frame."""
+    try:
+        return msgspec.convert(decode(data), FaultMessage).fault
+    except MISFIT as error:
+        raise _other_version(error) from None
+
+
+def _other_version(error: Exception) -> Fault:
+    hint = "Is it another version of Sightline? Start the server again, or send from this process with --apart."
+    return Fault(Code.CONFIG, f"the server and this command do not understand each other: {error}", hint=hint)

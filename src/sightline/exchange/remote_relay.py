@@ -1,0 +1,287 @@
+"""A relay in another process: requests of a command are sent by the server that runs with the same data folder.
+
+So the server's mode, rules, masks and limits hold for them, they are on its record, and its embedded model answers.
+The command hands over what it composed, byte for byte; the server treats it as it treats a client's request, but for
+the retries, which are those of Sightline's own requests. The command itself sends nothing again.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Self
+from urllib.parse import quote
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import Choice
+from sightline.catalog.loading import variables_in
+from sightline.editing.conversation_changes import Change
+from sightline.editing.masks import Mask
+from sightline.errors import Code, Fault
+from sightline.exchange.asked import Asked
+from sightline.exchange.final_body import FinalBody, final_body
+from sightline.exchange.hub import RunObserver
+from sightline.exchange.outbound import configured_secrets
+from sightline.exchange.overheard import Telling
+from sightline.exchange.relay_messages import (
+    PATH,
+    WAIT_PATH,
+    EndFrame,
+    FactFrame,
+    Frame,
+    FrameReader,
+    HeadFrame,
+    PieceFrame,
+    RelayCall,
+    WaitCall,
+    read_changes,
+    read_fault,
+    read_noted,
+    read_wait,
+    write_call,
+)
+from sightline.exchange.relayed import Relayed
+from sightline.exchange.stopped import session_of
+from sightline.model.exchange import Held, Released
+from sightline.model.json import Json
+from sightline.store.entries import Noted
+from sightline.tokens.ledger import Ledger, Wait
+from sightline.transport.clock import Clock
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.response import Response
+from sightline.transport.http.timeouts import Timeouts
+from sightline.wire.call import HttpRequest
+from sightline.wire.jsontext import decode
+
+_PATIENT = Timeouts(connect=5.0, first_byte=0, idle=0)
+"""A held request waits for a person. Whether the server lives is told by its connection, which is on this machine."""
+
+_LONGEST_REFUSAL = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server of this data folder, and the token that opens it."""
+
+    url: str
+    token: str
+
+    def link_to(self, exchange: str) -> str:
+        """What opens an exchange on its page."""
+        return f"{self.url}/?token={self.token}#/x/{quote(exchange, safe='')}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedBody:
+    """The body that a person let go."""
+
+    data: bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteHold:
+    """A request, or the calls of its reply, in the moment of its release."""
+
+    phase: Literal["request", "tool_calls"]
+    draft: ReleasedBody
+    changes: tuple[Change, ...] = ()
+
+
+class RemoteHolds:
+    """What is known here of the holds of the server: bodies that were changed before their release. Its `masks` are
+    applied there."""
+
+    masks: tuple[Mask, ...] = ()
+
+    def __init__(self) -> None:
+        self._released: dict[str, RemoteHold] = {}
+
+    def find(self, exchange: str) -> RemoteHold | None:
+        """The hold of an exchange that is released in this moment with another body than the one that was sent."""
+        return self._released.get(exchange)
+
+    def keep(self, exchange: str, hold: RemoteHold) -> None:
+        """It is released now."""
+        self._released[exchange] = hold
+
+    def forget(self, exchange: str) -> None:
+        """Its release has been told."""
+        self._released.pop(exchange, None)
+
+
+class RemoteRelay:
+    """Sends through `server`. `catalog` and `environment` are those of the command; `ledger` counts what goes out, so
+    that work in this process can be paced. `on_held` gets the link of each request that waits for a person. `masks` are
+    those of the data folder, for previews; `observer` follows runs of this process from outside."""
+
+    def __init__(
+        self,
+        server: RunningServer,
+        client: HttpClient,
+        *,
+        catalog: Catalog,
+        environment: Mapping[str, str],
+        ledger: Ledger,
+        clock: Clock,
+        on_held: Callable[[str], None],
+        masks: tuple[Mask, ...] = (),
+        observer: RunObserver | None = None,
+        is_recorded: bool = True,
+    ) -> None:
+        self.holds = RemoteHolds()
+        self._server = server
+        self._client = client
+        self._catalog = catalog
+        self._environment = environment
+        self._ledger = ledger
+        self._clock = clock
+        self._on_held = on_held
+        self._masks = masks
+        self.observer = observer
+        self._is_recorded = is_recorded
+        keys = (key for each in catalog.providers.values() for key in configured_secrets(each, environment))
+        self.secrets = tuple(dict.fromkeys(keys))
+
+    async def start(self, asked: Asked, noted: Telling | None = None) -> Relayed:
+        """Let the server send it; the answer's head is here when this returns. `noted` gets each fact but frames."""
+        frames = _Frames(await self._call(PATH, self._relay_call(asked)), self._ended)
+        sent = self._ledger.sent(asked.provider, asked.model, asked.tokens, self._clock.now())
+        try:
+            while not isinstance(frame := await frames.next(), HeadFrame):
+                if isinstance(frame, FactFrame):
+                    self._tell(frame, noted)
+        except BaseException:
+            await frames.close()
+            raise
+        named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in frame.headers}
+        self._ledger.observed(asked.provider, asked.model, named, self._clock.now())
+        if frame.status >= 400:
+            self._ledger.settled(sent, 0, self._clock.now())
+        body = _RemoteBody(frames, lambda fact: self._tell(fact, noted))
+        fault = None if frame.fault is None else read_fault(frame.fault)
+        body.relayed = Relayed(frame.exchange, frame.status, list(frame.headers), body, fault=fault)
+        return body.relayed
+
+    def final_body(self, asked: Asked) -> FinalBody:
+        """The body that this request goes out with, after the masks that the server applies to it."""
+        spoken, session = asked.dialect, session_of(asked)
+        return final_body(asked.body, spoken, asked.model, self._masks if asked.masks else (), session=session)
+
+    async def wait(self, choice: Choice, tokens: int) -> Wait:
+        """How long a request of this size must wait, by the server's ledger, which knows everybody's requests."""
+        response = await self._call(WAIT_PATH, WaitCall(choice.provider_name, choice.model, tokens, choice.facts))
+        try:
+            return read_wait(await response.read())
+        except Fault as fault:
+            raise fault if fault.code is Code.CONFIG else self._ended() from None
+
+    def _relay_call(self, asked: Asked) -> RelayCall:
+        provider = self._catalog.providers.get(asked.provider)
+        names = () if provider is None or provider.embedded else variables_in(provider)
+        variables = {name: value for name in names if (value := self._environment.get(name, "").strip())}
+        return RelayCall(asked=asked, provider=provider, variables=variables, is_recorded=self._is_recorded)
+
+    async def _call(self, path: str, call: RelayCall | WaitCall) -> Response:
+        headers = (("authorization", f"Bearer {self._server.token}"), ("content-type", "application/msgpack"))
+        request = HttpRequest("POST", self._server.url + path, headers, write_call(call))
+        try:
+            response = await self._client.send(request, _PATIENT, direct=True)
+        except Fault:
+            raise self._ended() from None
+        if response.status != 200:
+            raise await self._refused(response)
+        return response
+
+    def _tell(self, frame: FactFrame, noted: Telling | None) -> None:
+        fact: Noted = read_noted(frame.noted)
+        if isinstance(fact.fact, Held):
+            self._on_held(self._server.link_to(fact.exchange))
+        if noted is None:
+            return
+        if isinstance(fact.fact, Released) and frame.body is not None:
+            self.holds.keep(fact.exchange, _hold_of(frame, frame.body, fact.fact))
+        try:
+            noted(fact)
+        finally:
+            self.holds.forget(fact.exchange)
+
+    async def _refused(self, response: Response) -> Fault:
+        try:
+            told: Json = decode(await response.read(_LONGEST_REFUSAL))
+        except Fault:
+            told = None
+        error = told.get("error") if isinstance(told, dict) else None
+        words = error.get("message") if isinstance(error, dict) else None
+        hint = "Is it another version of Sightline? Start it again, or send from this process with --apart."
+        why = words if isinstance(words, str) and words else f"status {response.status}"
+        return Fault(Code.CONFIG, f"the running server at {self._server.url} does not send this: {why}", hint=hint)
+
+    def _ended(self) -> Fault:
+        hint = "Start it again and repeat the command, or send from this process with --apart."
+        message = f"the running server at {self._server.url} ended before the answer was complete"
+        return Fault(Code.NETWORK, message, hint=hint)
+
+
+def _hold_of(frame: FactFrame, body: bytes, released: Released) -> RemoteHold:
+    return RemoteHold(frame.phase, ReleasedBody(body, released.sha256), read_changes(frame.changes))
+
+
+class _Frames:
+    """The frames of a response as they come. A connection that breaks is the end of the server."""
+
+    def __init__(self, response: Response, ended: Callable[[], Fault]) -> None:
+        self._response = response
+        self._ended = ended
+        self._reader = FrameReader()
+        self._waiting: deque[Frame] = deque()
+
+    async def next(self) -> Frame:
+        """The next one."""
+        while not self._waiting:
+            try:
+                data = await anext(self._response, b"")
+            except Fault:
+                data = b""
+            if not data:
+                raise self._ended()
+            self._waiting.extend(self._reader.feed(data))
+        return self._waiting.popleft()
+
+    async def close(self) -> None:
+        """Hang up, which tells the server that nobody wants more."""
+        await self._response.close()
+
+
+class _RemoteBody:
+    """The body of an answer out of the frames that bring it; `relayed` is the answer, once that is made."""
+
+    relayed: Relayed
+
+    def __init__(self, frames: _Frames, tell: Callable[[FactFrame], None]) -> None:
+        self._frames = frames
+        self._tell = tell
+        self._has_ended = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._has_ended:
+            match await self._frames.next():
+                case FactFrame() as frame:
+                    self._tell(frame)
+                case PieceFrame(data=data, fault=fault):
+                    if fault is not None:
+                        self.relayed.fault = read_fault(fault)
+                    return data
+                case EndFrame(fault=fault):
+                    self._has_ended = True
+                    if fault is not None:
+                        raise read_fault(fault)
+                case HeadFrame():
+                    pass  # there is one, and it was read
+        raise StopAsyncIteration
+
+    async def leave(self) -> None:
+        """Nobody wants more of it, or it has ended."""
+        await self._frames.close()

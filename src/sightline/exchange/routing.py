@@ -1,0 +1,121 @@
+"""Which provider a client's request goes to. No I/O: the catalogue, the request and which keys are there decide."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from urllib.parse import unquote
+
+import msgspec
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import Choice, choose
+from sightline.catalog.lookup import facts_of, family_of
+from sightline.catalog.provider import DialectName, Provider
+from sightline.errors import Code, Fault
+from sightline.exchange.asked import Asked, TextHeaders
+from sightline.exchange.redaction import parameters
+from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
+from sightline.wire.secrets import without_scheme
+
+HasKey = Callable[[Provider], bool]
+
+PLACEHOLDER = "sightline-needs-no-key"
+"""What `sightline run` gives a client that demands a key where nobody has one: it is no credential."""
+
+
+def routed(catalog: Catalog, asked: Asked, has_key: HasKey) -> Choice:
+    """Where it goes: as its path says, by a route, by who serves the model, home, or to the model inside Sightline.
+
+    Where the client's own credential is to serve, the provider of the choice names no key.
+    """
+    arriving: DialectName = asked.dialect  # type: ignore[assignment] # the server knows no others
+    if asked.provider:
+        return _with_own(_named(catalog, asked, arriving), asked, has_key, is_implied=False)
+    try:
+        choice = choose(
+            catalog, asked.model, has_key=lambda provider: has_key(provider) or has_credential(asked), arriving=arriving
+        )
+    except Fault as fault:
+        if fault.code is not Code.MODEL_UNKNOWN:
+            raise
+        return _home(catalog, asked, arriving, has_key, fault)
+    if choice.route is not None or choice.provider.embedded:
+        return _with_own(choice, asked, has_key, is_implied=False)
+    if has_key(choice.provider) or has_credential(asked):
+        return _with_own(choice, asked, has_key, is_implied=True)
+    return _home(catalog, asked, arriving, has_key, None)
+
+
+def credential(asked: Asked, first: str = "") -> str:
+    """What the client shows who it is by, without the word before it; `first` is the header to look at first."""
+    named = asked.named()
+    for name in (first, *CREDENTIAL_HEADERS):
+        if (value := without_scheme(named.get(name, ""))) and value != PLACEHOLDER:
+            return value
+    keys = (unquote(piece.partition("=")[2]) for name, piece in parameters(asked.query) if is_secret_parameter(name))
+    return next((key for key in keys if key != PLACEHOLDER), "")
+
+
+def has_credential(asked: Asked) -> bool:
+    """Whether the client shows who it is."""
+    return _shows(asked.headers, asked.query)
+
+
+@lru_cache(maxsize=512)
+def _shows(headers: TextHeaders, query: str) -> bool:
+    return bool(credential(Asked("", b"", headers, "", query)))
+
+
+def _named(catalog: Catalog, asked: Asked, arriving: DialectName) -> Choice:
+    if asked.provider not in catalog.providers:
+        known = ", ".join(catalog.providers)
+        raise Fault(
+            Code.MODEL_UNKNOWN,
+            f"there is no provider {asked.provider!r}; known are {known}",
+            hint="Correct the base URL: what stands behind /p/ is the name of a provider.",
+            status=404,
+        )
+    return _choice(catalog, asked.provider, asked.model, arriving)
+
+
+def _home(catalog: Catalog, asked: Asked, arriving: DialectName, has_key: HasKey, unknown: Fault | None) -> Choice:
+    # A home of the user's own making stands behind the built-in ones, and goes before them.
+    homes = [name for name, provider in catalog.providers.items() if arriving in provider.home]
+    for name in reversed(homes):
+        if has_key(catalog.providers[name]) or has_credential(asked):
+            return _with_own(_choice(catalog, name, asked.model, arriving), asked, has_key, is_implied=True)
+    for name, provider in catalog.providers.items():
+        if provider.embedded:
+            return _choice(catalog, name, provider.default_model, arriving)
+    if homes:
+        return _choice(catalog, homes[-1], asked.model, arriving)
+    raise unknown or Fault(
+        Code.MODEL_UNKNOWN,
+        f"no provider with a key serves the model {asked.model!r}",
+        hint="Set a provider's key, or write a route for this model.",
+    )
+
+
+def _with_own(choice: Choice, asked: Asked, has_key: HasKey, *, is_implied: bool) -> Choice:
+    """The same choice; the client's own credential serves where it was sent for this provider and no key is set.
+
+    A key that somebody configured for a route is never replaced in silence by another.
+    """
+    provider = choice.provider
+    if has_key(provider) or not has_credential(asked) or provider.embedded:
+        return choice
+    if is_implied or asked.dialect in provider.home:
+        return replace(choice, provider=msgspec.structs.replace(provider, key_env=""))
+    return choice
+
+
+def _choice(catalog: Catalog, name: str, model: str, arriving: DialectName) -> Choice:
+    return Choice(
+        name,
+        catalog.providers[name],
+        model,
+        facts_of(catalog, name, model),
+        family_of(catalog, name, model),
+        None,
+        arriving,
+    )

@@ -1,0 +1,196 @@
+"""As much of an expression as a database can decide, as a condition with parameters.
+
+What a database cannot decide is left open: the condition then takes in too much, never too little, and says so, and the
+predicate has the last word. The SQL is what SQLite and PostgreSQL both understand.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from sightline.filters.expression import (
+    Aged,
+    And,
+    Counted,
+    Dated,
+    Everything,
+    Expression,
+    Filed,
+    InContext,
+    Latest,
+    Marked,
+    Named,
+    Not,
+    Or,
+    OwnModel,
+    OwnTopic,
+    Said,
+)
+from sightline.filters.fields import SUMS
+from sightline.filters.meaning import meaning
+from sightline.filters.pattern import folded, like, plain
+
+Parameter: TypeAlias = str | float
+
+_LONGEST_PATTERN = 2000
+_NUMBER = "CAST({} AS DOUBLE PRECISION)"
+_TEXT = "CAST({} AS TEXT)"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Where a field stands: `sql` is an expression for its value. For a field with several values `within` is a
+    condition that holds if `{}` holds for one of them, such as `EXISTS (SELECT 1 FROM tools t WHERE … AND {})`."""
+
+    sql: str
+    within: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearch:
+    """How the database looks for words. `sql` is a condition in which `{}` stands for the parameter that `query` makes
+    of a pattern; None says that the index cannot look for this one. It finds at least what the pattern means; if
+    `is_exact`, nothing else."""
+
+    sql: str
+    query: Callable[[str], str | None]
+    is_exact: bool = False
+
+
+def question_mark(_number: int) -> str:
+    """The placeholder of SQLite."""
+    return "?"
+
+
+def dollar(number: int) -> str:
+    """The placeholder of PostgreSQL."""
+    return f"${number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What a database has. Texts in it hold no NUL character, or it would not see what follows.
+
+    `latest` is a condition for being among the newest `{}`; `folded` turns a text into small letters, those of ASCII
+    only; `placeholder` makes the mark for parameter number n.
+    """
+
+    fields: Mapping[str, Column]
+    text: TextSearch | None = None
+    latest: str = ""
+    folded: str = "lower({})"
+    placeholder: Callable[[int], str] = question_mark
+
+
+POSTGRESQL_FOLDED = 'lower({} COLLATE "C")'
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition for WHERE, never NULL. If it is not complete, the predicate must look at each row that it finds."""
+
+    sql: str
+    parameters: tuple[Parameter, ...]
+    is_complete: bool
+
+
+def condition(expression: Expression, columns: Columns, *, now: float, first: int = 1) -> Condition:
+    """What the database can decide of it. Parameters are numbered from `first`."""
+    writer = _Writer(columns, now, first)
+    sql = writer.written(expression, is_upper=True)
+    return Condition(f"({sql})", tuple(writer.parameters), writer.is_complete)
+
+
+@dataclass(slots=True)
+class _Writer:
+    """`is_upper` says on which side an undecided part may err: taking in too much, or, below a negation, too little."""
+
+    columns: Columns
+    now: float
+    first: int
+    parameters: list[Parameter] = field(default_factory=list)
+    is_complete: bool = True
+
+    def written(self, expression: Expression, *, is_upper: bool) -> str:
+        match expression:
+            case Everything():
+                return "TRUE"
+            case Not(part=part):
+                return f"NOT ({self.written(part, is_upper=not is_upper)})"
+            case And(parts=parts):
+                return " AND ".join(f"({self.written(part, is_upper=is_upper)})" for part in parts)
+            case Or(parts=parts):
+                return " OR ".join(f"({self.written(part, is_upper=is_upper)})" for part in parts)
+            case Aged() | Dated() | Marked():
+                meant = meaning(expression, self.now)
+                if isinstance(meant, Marked):
+                    return self._marked(meant, is_upper=is_upper)
+                return self.written(meant, is_upper=is_upper)
+            case Said():
+                return self._said(expression, is_upper=is_upper)
+            case Named():
+                return self._named(expression, is_upper=is_upper)
+            case Counted():
+                return self._counted(expression, is_upper=is_upper)
+            case Latest(count=count) if self.columns.latest:
+                return self.columns.latest.replace("{}", self._placed(count, "{}"))
+            case Latest() | OwnTopic() | OwnModel() | InContext() | Filed():
+                return self._open(is_upper=is_upper)
+            case unreachable:
+                assert_never(unreachable)
+
+    def _open(self, *, is_upper: bool) -> str:
+        self.is_complete = False
+        return "TRUE" if is_upper else "FALSE"
+
+    def _placed(self, parameter: Parameter, cast: str) -> str:
+        self.parameters.append(parameter)
+        return cast.replace("{}", self.columns.placeholder(self.first + len(self.parameters) - 1))
+
+    def _marked(self, term: Marked, *, is_upper: bool) -> str:
+        column = self.columns.fields.get(term.field)
+        return self._open(is_upper=is_upper) if column is None else f"COALESCE({column.sql}, FALSE)"
+
+    def _said(self, term: Said, *, is_upper: bool) -> str:
+        search = self.columns.text
+        query = search.query(term.pattern) if search is not None and _is_storable(term.pattern) else None
+        if search is None or query is None or not (search.is_exact or is_upper):
+            return self._open(is_upper=is_upper)
+        self.is_complete = self.is_complete and search.is_exact
+        return search.sql.replace("{}", self._placed(query, _TEXT))
+
+    def _named(self, term: Named, *, is_upper: bool) -> str:
+        column = self.columns.fields.get(term.field)
+        if column is None or not _is_storable(term.pattern):
+            return self._open(is_upper=is_upper)
+        if term.pattern in ("", "*"):
+            there = column.within.replace("{}", f"COALESCE({column.sql}, '') <> ''")
+            return there if term.pattern else f"NOT ({there})"
+        sql, is_exact = like(term.pattern)
+        if not (is_exact or is_upper):
+            return self._open(is_upper=is_upper)
+        self.is_complete = self.is_complete and is_exact
+        value = self.columns.folded.replace("{}", column.sql)
+        whole = plain(folded(term.pattern)) if is_exact else None
+        fitting = (
+            f"{value} LIKE {self._placed(sql, _TEXT)} ESCAPE '!'"
+            if whole is None
+            else f"{value} = {self._placed(whole, _TEXT)}"
+        )
+        return column.within.replace("{}", f"{column.sql} IS NOT NULL AND {fitting}")
+
+    def _counted(self, term: Counted, *, is_upper: bool) -> str:
+        columns = [self.columns.fields.get(part) for part in SUMS.get(term.field, (term.field,))]
+        known = [column.sql for column in columns if column is not None]
+        if len(known) < len(columns):
+            return self._open(is_upper=is_upper)
+        value = known[0] if len(known) == 1 else " + ".join(f"COALESCE({sql}, 0)" for sql in known)
+        is_known = " OR ".join(f"{sql} IS NOT NULL" for sql in known)
+        return f"({is_known}) AND {value} {term.operator} {self._placed(term.number, _NUMBER)}"
+
+
+def _is_storable(pattern: str) -> bool:
+    """Whether a database takes it as a parameter, and as a pattern."""
+    if "\0" in pattern or len(pattern) > _LONGEST_PATTERN:
+        return False
+    return not any("\ud800" <= letter <= "\udfff" for letter in pattern)

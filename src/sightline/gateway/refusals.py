@@ -1,0 +1,48 @@
+"""What the gateway refuses by itself, in the caller's own dialect."""
+
+import math
+
+from sightline.dialects.registry import dialect
+from sightline.errors import Code, Fault
+from sightline.web.asgi import Answer, Headers
+from sightline.wire.jsontext import encode
+
+
+def refused(spoken: str, fault: Fault, *, headers: Headers | None = None) -> Answer:
+    """The fault as this dialect tells it, with the hint, since nobody else will show it to a person."""
+    told = Fault(
+        fault.code,
+        f"{fault.message}. {fault.hint}" if fault.hint else fault.message,
+        status=fault.status,
+        retry_after=fault.retry_after,
+        details=fault.details,
+    )
+    status, body = dialect(spoken).write_error(told)
+    said: Headers = [(b"content-type", b"application/json"), *(headers or [])]
+    if fault.retry_after is not None:
+        said.append((b"retry-after", str(math.ceil(fault.retry_after)).encode()))
+    return Answer(status, encode(body), said)
+
+
+def no_such_path(method: str, path: str) -> Fault:
+    """The fault of a path that is not known."""
+    return Fault(
+        Code.USAGE,
+        f"there is no {method} {path} here",
+        hint="Known are /v1/chat/completions, /v1/responses, /v1/messages, /v1beta/models/MODEL:generateContent and "
+        "/v1/models.",
+        status=404,
+    )
+
+
+def wrong_method(spoken: str, method: str, allowed: str) -> Answer:
+    """A known path that is asked for in another way."""
+    fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint=f"Use {allowed}.", status=405)
+    return refused(spoken, fault, headers=[(b"allow", allowed.encode())])
+
+
+def no_websocket() -> Answer:
+    """Clients that begin with a WebSocket fall back to HTTP at once on this status, and on no other."""
+    hint = "Send the request by POST; the answer streams as server-sent events."
+    fault = Fault(Code.USAGE, "WebSockets are not served here", hint=hint, status=426)
+    return refused("openai-responses", fault, headers=[(b"upgrade", b"HTTP/1.1"), (b"connection", b"close")])

@@ -1,0 +1,219 @@
+"""One exchange as a span, in the words of OpenTelemetry's conventions for generative AI."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+import msgspec
+
+from sightline.dialects.hearing import Hearing
+from sightline.dialects.registry import dialect
+from sightline.errors import Fault
+from sightline.exchange.caller import SESSIONS
+from sightline.model.exchange import (
+    AttemptStarted,
+    Dropped,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    Fact,
+    FrameArrived,
+    Received,
+)
+from sightline.model.fold import fold
+from sightline.model.json import Json, JsonObject
+from sightline.model.reply import Reply
+from sightline.model.request import Request
+from sightline.store.entries import Noted
+from sightline.telemetry.content import input_messages, output_message, system_parts
+from sightline.wire.jsontext import decode, encode
+
+ENDS = (ExchangeFinished, ExchangeFailed, ExchangeCancelled, Dropped)
+_CLIENT, _ERROR = 3, 2
+_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}.*")
+_PROVIDERS: Mapping[str, str] = {
+    "gemini": "gcp.gemini", "vertex": "gcp.vertex_ai", "azure": "azure.ai.openai", "bedrock": "aws.bedrock",
+    "mistral": "mistral_ai", "xai": "x_ai",
+}  # fmt: skip
+"""What the conventions call them, where that is not our name."""
+_PORTS: Mapping[str, int] = {"http": 80, "https": 443}
+_OPTIONS: Mapping[str, str] = {
+    "max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "seed": "seed",
+    "stop": "stop_sequences", "presence_penalty": "presence_penalty", "frequency_penalty": "frequency_penalty",
+    "n": "choice.count",
+}  # fmt: skip
+
+
+def span(
+    facts: Sequence[Noted], bodies: Mapping[str, bytes], place: tuple[str, str] | None = None, conversation: str = ""
+) -> JsonObject:
+    """The span of an exchange that has ended. With bodies it tells what was said, and with none it does not.
+
+    `place` is the trace and the span that it is below, and `conversation` whose it is, where a run knows.
+    """
+    received = next(noted.fact for noted in facts if isinstance(noted.fact, Received))
+    attempt = next((noted.fact for noted in reversed(facts) if isinstance(noted.fact, AttemptStarted)), None)
+    end = facts[-1].fact
+    trace, parent = place or _place(received, facts[0].exchange)
+    told: dict[str, Json] = {
+        **identity(facts),
+        "gen_ai.conversation.id": received.conversation or conversation or received.session or _named(received),
+        "user_agent.original": received.client,
+        "sightline.exchange": facts[0].exchange,
+        "sightline.dialect": received.dialect,
+        "sightline.attempts": None if attempt is None else attempt.number,
+        **_outcome(end),
+    }
+    if bodies:
+        told |= _content(received, attempt, facts, bodies)
+    shown: JsonObject = {
+        "traceId": trace,
+        "spanId": hash_of(facts[0].exchange)[32:48],
+        "name": f"{told['gen_ai.operation.name']} {told['gen_ai.request.model']}".strip(),
+        "kind": _CLIENT,
+        "startTimeUnixNano": nanoseconds(facts[0].at),
+        "endTimeUnixNano": nanoseconds(facts[-1].at),
+        "attributes": attributes(told),
+    }
+    if parent:
+        shown["parentSpanId"] = parent
+    if isinstance(end, ExchangeFailed | Dropped):
+        shown["status"] = {"code": _ERROR, "message": end.message if isinstance(end, ExchangeFailed) else end.reason}
+    return shown
+
+
+def identity(facts: Sequence[Noted]) -> dict[str, Json]:
+    """What was done, and by whom: the attributes that spans and metrics share."""
+    received = next(noted.fact for noted in facts if isinstance(noted.fact, Received))
+    attempt = next((noted.fact for noted in reversed(facts) if isinstance(noted.fact, AttemptStarted)), None)
+    address, port = ("", None) if attempt is None else _server(attempt.url)
+    return {
+        "gen_ai.operation.name": "generate_content" if (attempt or received).dialect == "gemini" else "chat",
+        "gen_ai.provider.name": "" if attempt is None else provider_name(attempt.provider),
+        "gen_ai.request.model": (attempt.model if attempt else "") or received.model,
+        "server.address": address,
+        "server.port": port,
+    }
+
+
+def provider_name(name: str) -> str:
+    """A provider as the conventions call it."""
+    return _PROVIDERS.get(name, name)
+
+
+def _server(url: str) -> tuple[str, int | None]:
+    """The host and the port of an address; nothing of one that is not on record."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+
+
+def _named(received: Received) -> str:
+    """The conversation as the client itself names it."""
+    named = {name.lower(): value for name, value in received.headers}
+    return next((named[name] for name in SESSIONS if named.get(name)), "")
+
+
+def attributes(told: Mapping[str, Json]) -> list[Json]:
+    """Names and values as OTLP writes them; what is not known is left out."""
+    return [{"key": key, "value": _value(value)} for key, value in told.items() if value not in (None, "", [])]
+
+
+def _outcome(end: Fact) -> dict[str, Json]:
+    told: dict[str, Json] = {}
+    if isinstance(end, ExchangeFinished | ExchangeFailed):
+        usage = end.usage
+        told["http.response.status_code"] = end.status or None
+        if usage is not None:
+            told |= {
+                "gen_ai.usage.input_tokens": usage.input_tokens,
+                "gen_ai.usage.output_tokens": usage.output_tokens,
+                "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+                "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+                "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+            }
+        told["sightline.time_to_first_byte"] = end.first_byte or None
+    match end:
+        case ExchangeFinished(finish=finish, model=model):
+            told |= {"gen_ai.response.model": model, "gen_ai.response.finish_reasons": [finish]}
+        case ExchangeFailed(code=code):
+            told["error.type"] = code
+        case ExchangeCancelled(reason=reason):
+            told |= {"error.type": "cancelled", "sightline.cancel_reason": reason}
+        case Dropped():
+            told["error.type"] = "dropped"
+        case _:
+            pass
+    return told
+
+
+def _content(
+    received: Received, attempt: AttemptStarted | None, facts: Sequence[Noted], bodies: Mapping[str, bytes]
+) -> dict[str, Json]:
+    """What was said, as far as it can be read."""
+    told: dict[str, Json] = {}
+    spoken = (attempt.dialect if attempt else "") or received.dialect
+    request = _request(received.dialect, bodies.get(received.sha256, b""))
+    if request is not None:
+        told["gen_ai.system_instructions"] = _text(system_parts(request))
+        told["gen_ai.input.messages"] = _text(input_messages(request))
+        options: JsonObject = msgspec.to_builtins(request.options)
+        told |= {f"gen_ai.request.{name}": options.get(ours) for ours, name in _OPTIONS.items()}
+    reply = _reply(spoken, (noted.fact.data for noted in facts if isinstance(noted.fact, FrameArrived)))
+    if reply is not None:
+        told["gen_ai.response.id"] = reply.id
+        told["gen_ai.output.messages"] = _text([output_message(choice) for choice in reply.choices])
+    return told
+
+
+def _request(spoken: str, body: bytes) -> Request | None:
+    try:
+        return dialect(spoken).read_request(decode(body))
+    except (Fault, RecursionError, ValueError):
+        return None  # it was sent as it is; that it is odd is no reason to tell nothing of it
+
+
+def _reply(spoken: str, frames: Iterable[bytes]) -> Reply | None:
+    hearing = Hearing(dialect(spoken))
+    try:
+        reply = fold([*(event for data in frames for event in hearing.feed(data)), *hearing.close()], spoken)
+    except (Fault, RecursionError, ValueError):
+        return None
+    return reply if any(choice.parts for choice in reply.choices) else None
+
+
+def _text(value: list[Json]) -> str:
+    return encode(value).decode() if value else ""
+
+
+def _place(received: Received, exchange: str) -> tuple[str, str]:
+    """The trace that the client is in, and its span there; a trace of its own where it is in none."""
+    headers = (value for name, value in received.headers if name.lower() == "traceparent")
+    found = _PARENT.fullmatch(next(headers, "").strip().lower())
+    if found is not None and int(found[1], 16) and int(found[2], 16):
+        return found[1], found[2]
+    return hash_of(exchange)[:32], ""
+
+
+def hash_of(exchange: str) -> str:
+    """Where the ids of spans and traces come from: the same name gives the same ones in every process."""
+    return hashlib.sha256(exchange.encode()).hexdigest()
+
+
+def nanoseconds(at: float) -> str:
+    """A time of day as OTLP writes it."""
+    return str(int(at * 1_000_000) * 1000)
+
+
+def _value(value: Json) -> Json:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case float():
+            return {"doubleValue": value}
+        case list() | tuple():
+            return {"arrayValue": {"values": [_value(each) for each in value]}}
+        case _:
+            return {"stringValue": str(value)}

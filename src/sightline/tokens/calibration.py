@@ -1,0 +1,257 @@
+"""What providers' own counts teach about our estimates, for each model: a factor, and a number that is always added.
+
+Medians do the work, so that a strange count (a cache's accounting, a search whose results were billed) moves nothing.
+A count that no vocabulary and no hidden prompt explains teaches nothing at all until several others say the same: one
+such count, taken for an addition to every request, would leave no room in the model's window for good. The factor is
+told apart from the addition once requests of different sizes were seen. A single observation is believed half, and the
+band keeps what is not believed yet.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, log
+from statistics import median
+
+import msgspec
+
+from sightline.errors import Code, Fault
+from sightline.tokens.estimate import Estimate, between, is_possible
+
+_OBSERVATIONS = 24
+_MODELS = 256
+_ENOUGH_TO_TELL_APART = 4
+_SIZES_APART = 1.5
+_PLAUSIBLE = (0.6, 1.67)
+_NARROWEST, _WIDEST = 0.15, 2.0
+_SPREADS = 4.0
+_ROUNDING = 2
+_LARGEST = 10**12
+_FAR_BELOW, _FAR_ABOVE = 0.4, 2.0
+_HIDDEN_PROMPT = 2_000
+"""So many tokens a provider may say to the model unseen: templates, guards, instructions for tools."""
+_WITNESSES = 3
+_TOOLS, _MEDIA = "+tools", "+media"
+
+
+class Observation(msgspec.Struct, frozen=True, array_like=True):
+    """An estimate before any correction, and what the provider then counted."""
+
+    tokens: int
+    low: int
+    high: int
+    reported: int
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether the count is so far from the estimate that one alone is more likely a mistake than a lesson."""
+        return not self.low * _FAR_BELOW <= self.reported <= self.high * _FAR_ABOVE + _HIDDEN_PROMPT
+
+
+class Lesson(msgspec.Struct, frozen=True, kw_only=True):
+    """What was learned of one model, to be looked at. `kind` is what its requests had: `text`, `tools`, `media` or
+    both. `set_aside` are counts that teach nothing, because nothing explains them."""
+
+    model: str
+    kind: str
+    factor: float
+    added: int
+    seen: int
+    set_aside: int
+
+
+class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The form in which all of it is kept."""
+
+    version: int
+    models: dict[str, list[Observation]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How one model's counts relate to our estimates: times `factor`, plus `added`. `width` is what the band is
+    multiplied by, `seen` how many counts it rests on."""
+
+    factor: float
+    added: float
+    width: float
+    seen: int
+
+    def corrected(self, raw: Estimate, *, within_band: bool = False) -> Estimate:
+        """The estimate after the lesson. An exact one stays; `within_band` keeps to the doubt that it had."""
+        if raw.is_exact:
+            return raw
+        trust = self.seen / (self.seen + 1)
+        whole = raw.tokens * self.factor + self.added
+        likely = raw.tokens * exp(log(self.factor) * trust) + self.added * trust
+        unbelieved = abs(whole - likely)
+        low = likely - (raw.tokens - raw.low) * self.width - unbelieved - _ROUNDING
+        high = likely + (raw.high - raw.tokens) * self.width + unbelieved + _ROUNDING
+        if within_band:
+            low, likely, high = (min(max(value, raw.low), raw.high) for value in (low, likely, high))
+        return between(low, likely, high, raw.how and f"{raw.how}, learned")
+
+    def scaled(self, raw: Estimate) -> Estimate:
+        """A piece of a request after the lesson: the factor alone, since what is always added is added once."""
+        return raw if raw.is_exact else Ratio(self.factor, 0.0, self.width, self.seen).corrected(raw)
+
+
+def learned(seen: Sequence[Observation]) -> Ratio | None:
+    """What the observations have in common; None where there is nothing to learn from them."""
+    observations = believable(seen)
+    if not observations:
+        return None
+    factor, added = _line([(seen.tokens, seen.reported) for seen in observations])
+    misses = [_miss(seen, seen.reported - seen.tokens * factor - added) for seen in observations]
+    width = min(_WIDEST, max(_NARROWEST, _SPREADS * median(misses)))
+    return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations))
+
+
+def believable(seen: Sequence[Observation]) -> list[Observation]:
+    """The observations to learn from: without the odd ones, unless those are several and the most."""
+    usual = [each for each in seen if not each.is_odd]
+    odd = len(seen) - len(usual)
+    return list(seen) if odd >= _WITNESSES and odd > len(usual) else usual
+
+
+def _miss(seen: Observation, residual: float) -> float:
+    """How far off, in halves of the band that the estimate had."""
+    half = seen.high - seen.tokens if residual > 0 else seen.tokens - seen.low
+    return max(0.0, abs(residual) - _ROUNDING) / max(1, half)
+
+
+def _line(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    sizes = [tokens for tokens, _ in points]
+    if len(points) >= _ENOUGH_TO_TELL_APART and max(sizes) > min(sizes) * _SIZES_APART:
+        slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(points, 2) if a[0] != b[0]]
+        factor = min(max(median(slopes), _PLAUSIBLE[0]), _PLAUSIBLE[1])
+        return factor, median(reported - factor * tokens for tokens, reported in points)
+    factor = exp(median(log(reported / tokens) for tokens, reported in points))
+    if _PLAUSIBLE[0] <= factor <= _PLAUSIBLE[1]:
+        return factor, 0.0
+    return 1.0, median(reported - tokens for tokens, reported in points)
+
+
+def is_credible(raw: Estimate, reported: int, window: int | None = None) -> bool:
+    """Whether a provider's count can be that of a request of which the rules alone say this much."""
+    if reported <= 0 or (window is not None and reported > window):
+        return False
+    return not Observation(raw.tokens, raw.low, raw.high, reported).is_odd
+
+
+class Calibration:
+    """The latest observations for each model, the models in order of their last use."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, deque[Observation]] = {}
+        self._ratios: dict[str, Ratio | None] = {}
+
+    @staticmethod
+    def key(provider: str, model: str, *, tools: bool, media: bool = False) -> str:
+        """Requests with tools are learned apart: what a provider says to the model about tools comes with them. So are
+        those with pictures, files or sound, whose count says little about words."""
+        return f"{provider}/{model}{_TOOLS if tools else ''}{_MEDIA if media else ''}"
+
+    def observe(
+        self, key: str, raw: Estimate, reported: int, *, cached: bool = False, window: int | None = None
+    ) -> None:
+        """Take a count of the provider. `cached` says that it reported cached tokens; some then leave them out of the
+        whole, and such a count teaches nothing; nor does one that nobody can mean, or that is more than the model's
+        `window`."""
+        if window is not None and reported > window:
+            return
+        if not 0 <= raw.low <= raw.tokens <= raw.high <= _LARGEST or not is_possible(reported, raw.high):
+            return
+        if not raw.tokens or not reported or (cached and reported < raw.low / 2):
+            return
+        seen = self._models.pop(key, None) or deque(maxlen=_OBSERVATIONS)
+        seen.append(Observation(raw.tokens, raw.low, raw.high, reported))
+        self._models[key] = seen
+        self._ratios.pop(key, None)
+        if len(self._models) > _MODELS:
+            oldest = next(iter(self._models))
+            del self._models[oldest]
+            self._ratios.pop(oldest, None)
+
+    def ratio(self, key: str) -> Ratio | None:
+        """What was learned about a model; None where nothing was seen yet."""
+        seen = self._models.get(key)
+        if seen is None:
+            return None
+        if key not in self._ratios:
+            self._ratios[key] = learned(seen)
+        return self._ratios[key]
+
+    def lessons(self) -> list[Lesson]:
+        """What was learned of each model, by name."""
+        return [self._lesson(key) for key in sorted(self._models)]
+
+    def _lesson(self, key: str) -> Lesson:
+        found, seen = self.ratio(key) or Ratio(1.0, 0.0, 1.0, 0), self._models[key]
+        model, kinds = key, list[str]()
+        for ending in (_MEDIA, _TOOLS):
+            if model.endswith(ending):
+                model, kinds = model.removesuffix(ending), [ending[1:], *kinds]
+        return Lesson(
+            model=model,
+            kind=" and ".join(kinds) or "text",
+            factor=round(found.factor, 4),
+            added=round(found.added),
+            seen=found.seen,
+            set_aside=len(seen) - len(believable(seen)),
+        )
+
+    def forget(self, model: str = "") -> list[str]:
+        """Unlearn what is known of a model, named as `provider/model` or by its name alone, or of all. What was
+        forgotten."""
+        gone = [key for key in self._models if not model or _is_of(key, model)]
+        for key in gone:
+            del self._models[key]
+            self._ratios.pop(key, None)
+        return gone
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether there is anything to learn from."""
+        return bool(self._models)
+
+    def merge(self, other: "Calibration") -> None:
+        """Take in all that another one has seen, as if it had come after."""
+        for key, observations in other._models.items():
+            self._take(key, observations)
+
+    def _take(self, key: str, observations: Iterable[Observation]) -> None:
+        for seen in observations:
+            self.observe(key, Estimate(seen.tokens, seen.low, seen.high), seen.reported)
+
+    def to_json(self) -> bytes:
+        """All observations."""
+        return msgspec.json.encode(Stored(1, {key: list(seen) for key, seen in self._models.items()}))
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "Calibration":
+        """What `to_json` wrote. Anything else is a fault, and starting anew is what to do about it."""
+        try:
+            stored = msgspec.json.decode(data, type=Stored)
+        except msgspec.DecodeError as error:
+            raise _unreadable(str(error)) from error
+        if stored.version != 1:
+            raise _unreadable(f"version {stored.version} is not known")
+        calibration = cls()
+        for key, observations in stored.models.items():
+            calibration._take(key, observations)
+        return calibration
+
+
+def _is_of(key: str, model: str) -> bool:
+    name = key.removesuffix(_MEDIA).removesuffix(_TOOLS)
+    return model in (key, name, name.partition("/")[2])
+
+
+def _unreadable(why: str) -> Fault:
+    return Fault(
+        Code.CONFIG,
+        f"the calibration of token estimates cannot be read: {why}",
+        hint="Delete the file; it is learned anew from the next requests.",
+    )

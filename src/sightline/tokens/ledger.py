@@ -1,0 +1,200 @@
+"""What has been used of each provider's limits, and when the next request can go.
+
+Two sources: own counts of the last minute and the last day, and what the provider's headers said. Where the provider
+has spoken lately, it knows better, because others may use the same account.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
+
+import msgspec
+
+from sightline.catalog.facts import Facts
+from sightline.model.json import Json
+from sightline.tokens.account import Account, AccountState, Limits, Observation
+from sightline.tokens.estimate import is_possible
+from sightline.tokens.rate_headers import DAY, MINUTE, Counted, allowances
+from sightline.tokens.window import Metric, SlidingWindow
+from sightline.wire.waits import retry_after
+
+Reason: TypeAlias = Literal["", "used_up", "told", "asked", "too_large"]
+LimitName: TypeAlias = Literal["", "rpm", "tpm", "rpd", "tpd", "retry_after"] | Counted
+
+MOST_ACCOUNTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How long until a request can go, and why not now.
+
+    `used_up` is by own count, `told` by the provider's numbers, `asked` for by its `Retry-After`; a request that is
+    `too_large` for the rate by itself never can. `limit` names what stands in the way, `allowed` how much it allows.
+    """
+
+    seconds: float = 0.0
+    reason: Reason = ""
+    limit: LimitName = ""
+    allowed: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the request can go now."""
+        return self.seconds <= 0
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it can never go."""
+        return math.isinf(self.seconds)
+
+
+READY = Wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request that was counted, so that its estimate can be replaced by what it really took.
+
+    `at` is by the account's own clock, which is never set back.
+    """
+
+    provider: str
+    model: str
+    tokens: int
+    at: float
+
+
+class LedgerState(msgspec.Struct, forbid_unknown_fields=True):
+    """A ledger, to be kept."""
+
+    version: Literal[1]
+    accounts: list[AccountState]
+
+
+class Ledger:
+    """Use and limits by provider and model. Times are seconds since 1970; a clock that goes back is borne."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[tuple[str, str], Account] = {}
+        self._has_news = False
+
+    def sent(self, provider: str, model: str, tokens: int, at: float) -> Sent:
+        """A request went out; `tokens` is what it is thought to take."""
+        account, now = self._account(provider, model, at)
+        account.add(now, tokens)
+        self._has_news = True
+        return Sent(provider, model, tokens, now)
+
+    def settled(self, sent: Sent, tokens: int, at: float) -> Sent:
+        """It took so many tokens, in place of what was thought. What is returned can be settled again.
+
+        A number that nobody can mean changes nothing.
+        """
+        if not is_possible(tokens, sent.tokens):
+            return sent
+        account, _ = self._account(sent.provider, sent.model, at)
+        account.correct(sent.at, tokens - sent.tokens)
+        self._has_news = True
+        return Sent(sent.provider, sent.model, tokens, sent.at)
+
+    def unsent(self, sent: Sent, at: float) -> None:
+        """It never left: neither the request nor its tokens were used."""
+        account, _ = self._account(sent.provider, sent.model, at)
+        account.correct(sent.at, -sent.tokens, requests=-1)
+        self._has_news = True
+
+    def observed(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
+        """These headers came with an answer. Their names are in lower case."""
+        account, now = self._account(provider, model, at)
+        for allowance in allowances(headers, at):
+            account.observe(Observation(allowance, now))
+        pause = retry_after(headers, at)
+        if pause is not None:
+            account.quiet_until = max(account.quiet_until, now + pause)
+        self._has_news = True
+
+    def limits(self, provider: str, model: str, facts: Facts | None = None) -> Limits:
+        """What is allowed: as the provider told it, else as the catalogue has it."""
+        return self._accounts.get((provider, model), Account()).limits(facts)
+
+    def wait(self, provider: str, model: str, tokens: int, at: float, facts: Facts | None = None) -> Wait:
+        """How long a request of this size must wait; of several limits that stand in its way, for the last to go."""
+        account, now = self._account(provider, model, at)
+        limits = account.limits(facts)
+        sizes: tuple[tuple[LimitName, int | None], ...] = (("tpm", limits.tpm), ("tpd", limits.tpd))
+        for name, most in sizes:
+            if most is not None and tokens > most:
+                return Wait(math.inf, "too_large", name, most)
+        waits = [Wait(account.quiet_until - now, "asked", "retry_after"), *_own_counts(account, limits, tokens, now)]
+        waits += [
+            Wait(seen.wait(now, tokens), "told", seen.allowance.counted, seen.allowance.limit)
+            for seen in account.observations.values()
+        ]
+        longest = max(waits, key=lambda wait: wait.seconds)
+        return READY if longest.is_over else longest
+
+    def used(self, provider: str, model: str, at: float) -> Limits:
+        """Own counts of the last minute and the last day, in the order of the limits."""
+        account, now = self._account(provider, model, at)
+        return Limits(
+            account.minute.used(now, "requests"),
+            account.minute.used(now, "tokens"),
+            account.day.used(now, "requests"),
+            account.day.used(now, "tokens"),
+        )
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything was counted or told since it was kept."""
+        return self._has_news
+
+    def kept(self) -> None:
+        """All of it is kept now, and is no news any more."""
+        self._has_news = False
+        for account in self._accounts.values():
+            account.kept()
+
+    def merge(self, other: "Ledger", at: float) -> None:
+        """Take in the news of another ledger: what it has counted since it was kept, each at its own time."""
+        for (provider, model), theirs in other._accounts.items():
+            theirs.time(at)
+            self._account(provider, model, at)[0].merge(theirs)
+
+    def snapshot(self) -> Json:
+        """All of it as JSON, to be kept until the next run: the day's count outlives the process."""
+        kept = [account.state(provider, model) for (provider, model), account in self._accounts.items()]
+        written: Json = msgspec.to_builtins(LedgerState(1, kept))
+        return written
+
+    @classmethod
+    def restored(cls, snapshot: Json, now: float) -> Self:
+        """The ledger that was kept. Anything else than a snapshot is a `msgspec.ValidationError`."""
+        ledger = cls()
+        for state in msgspec.convert(snapshot, LedgerState).accounts[-MOST_ACCOUNTS:]:
+            account = ledger._accounts[state.provider, state.model] = Account.restored(state)
+            account.time(now)
+        return ledger
+
+    def _account(self, provider: str, model: str, at: float) -> tuple[Account, float]:
+        """The account, and this moment by its own clock."""
+        key = provider, model
+        account = self._accounts.pop(key, None) or Account()
+        self._accounts[key] = account  # at the end: the one at the front was left alone for longest
+        if len(self._accounts) > MOST_ACCOUNTS:
+            del self._accounts[next(iter(self._accounts))]
+        return account, account.time(at)
+
+
+def _own_counts(account: Account, limits: Limits, tokens: int, now: float) -> list[Wait]:
+    waits: list[Wait] = []
+    rows: tuple[tuple[LimitName, SlidingWindow, float, Metric, int, int | None], ...] = (
+        ("rpm", account.minute, MINUTE, "requests", 1, limits.rpm),
+        ("tpm", account.minute, MINUTE, "tokens", tokens, limits.tpm),
+        ("rpd", account.day, DAY, "requests", 1, limits.rpd),
+        ("tpd", account.day, DAY, "tokens", tokens, limits.tpd),
+    )
+    for name, window, span, metric, need, allowed in rows:
+        if allowed is not None and not account.told_lately(metric, span, now):
+            waits.append(Wait(window.wait(now, metric, need, allowed), "used_up", name, allowed))
+    return waits

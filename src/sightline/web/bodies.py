@@ -1,0 +1,69 @@
+"""Typed bodies and queries of the API's calls."""
+
+from typing import TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+
+from sightline.catalog.problem import quoted
+from sightline.errors import Code, Fault
+from sightline.web.asgi import Receive
+from sightline.web.orders import MOST_WITH_BODY, order
+from sightline.wire.jsontext import MISFIT
+
+W = TypeVar("W", bound=msgspec.Struct)
+
+
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """There is nothing to say."""
+
+
+def one(told: dict[str, list[str]], name: str) -> str:
+    """The value of a query's parameter, empty where it is not there."""
+    return told[name][-1] if name in told else ""
+
+
+async def wanted(receive: Receive, kind: type[W], most: int = MOST_WITH_BODY) -> W:
+    """The body of a call as what it should be, of so many bytes at most."""
+    told = await order(receive, most)
+    try:
+        return msgspec.convert(told, kind)
+    except MISFIT as error:
+        names = ", ".join(kind.__struct_fields__) or "nothing"
+        hint = f"It takes {names}: docs/reference/http.md says what each is."
+        raise Fault(Code.INVALID_REQUEST, f"this cannot be done: {error}", hint=hint, status=422) from None
+
+
+class Query:
+    """The parameters behind the ? of an address."""
+
+    def __init__(self, text: str) -> None:
+        self._told = parse_qs(text, keep_blank_values=True)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._told
+
+    def text(self, name: str) -> str:
+        """A text, empty where it is left out."""
+        return one(self._told, name)
+
+    def number(self, name: str, usual: int) -> int:
+        """A whole number, 0 or more."""
+        text = self.text(name)
+        if not text:
+            return usual
+        if not text.isascii() or not text.isdecimal() or len(text) > 12:
+            raise self._wrong(name, text, "a whole number, 0 or more")
+        return int(text)
+
+    def is_set(self, name: str) -> bool:
+        """Whether something is switched on."""
+        text = self.text(name)
+        if text in ("", "0", "false", "1", "true"):
+            return text in ("1", "true")
+        raise self._wrong(name, text, "0 or 1")
+
+    @staticmethod
+    def _wrong(name: str, text: str, what: str) -> Fault:
+        hint = f"{name} is {what}."
+        return Fault(Code.INVALID_REQUEST, f"{name} cannot be {quoted(text[:40])}", hint=hint, status=400)

@@ -1,0 +1,62 @@
+"""How the workbench answers: JSON that nobody keeps, errors in one shape, and pages that can do no harm."""
+
+import msgspec
+
+from sightline.dialects.faults import status_of
+from sightline.errors import Code, Fault
+from sightline.model.json import Json
+from sightline.web.asgi import Answer, Headers
+from sightline.wire.jsontext import encode
+
+GUARDED: Headers = [
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_ENCODER = msgspec.json.Encoder()
+_NOTHING = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox")
+
+
+def data(body: bytes, media_type: bytes) -> Answer:
+    """Bytes of somebody else's, which a browser must not take for a page of ours."""
+    return Answer(200, body, [(b"content-type", media_type), _NOTHING, *GUARDED])
+
+
+def json(value: object, status: int = 200, headers: Headers | None = None) -> Answer:
+    """A value: JSON, or one of ours that can be written as such."""
+    return Answer(status, _written(value), [(b"content-type", b"application/json"), *GUARDED, *(headers or [])])
+
+
+def _written(value: object) -> bytes:
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:  # half a character, as clients send it
+        return encode(msgspec.to_builtins(value))
+
+
+def failure(fault: Fault, headers: Headers | None = None) -> Answer:
+    """What went wrong, and what to do next."""
+    error: Json = {"code": fault.code.value, "message": fault.message, "hint": fault.hint}
+    return json({"error": error}, status_of(fault), headers)
+
+
+def no_token() -> Answer:
+    """Nobody is known without it."""
+    hint = "Send `Authorization: Bearer …` with the token that was printed at the start, or open the printed link."
+    fault = Fault(Code.AUTH, "the token is missing or wrong", hint=hint, status=401)
+    return failure(fault, [(b"www-authenticate", b"Bearer")])
+
+
+def not_found(what: str) -> Fault:
+    """The fault of something that is not there."""
+    hint = "docs/reference/http.md lists what there is; GET /api/exchanges lists the exchanges."
+    return Fault(Code.USAGE, f"there is no {what}", hint=hint, status=404)
+
+
+def wrong_method(method: str, *allowed: str) -> Answer:
+    """A known path that is asked for in another way."""
+    allowed = allowed or ("GET", "HEAD")
+    fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint=f"Use {allowed[0]}.", status=405)
+    return failure(fault, [(b"allow", ", ".join(allowed).encode())])

@@ -1,0 +1,45 @@
+"""What providers' counts have taught about the estimates of each model: looked at, and forgotten."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from sightline.exchange.memory import Memory
+from sightline.tokens.calibration import Lesson
+from sightline.web.bodies import wanted
+from sightline.web.routes import Call, Calls
+
+
+class ForgetWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forget what was learned of this model, `provider/model` or its name alone; without one, of all."""
+
+    model: str = ""
+
+
+class LearnedShown(msgspec.Struct, frozen=True):
+    """What is known of each model: its estimate is taken times `factor`, plus `added`."""
+
+    lessons: tuple[Lesson, ...]
+
+
+class ForgottenShown(msgspec.Struct, frozen=True):
+    """What was forgotten, by model and kind of request."""
+
+    forgotten: tuple[str, ...]
+
+
+def learned_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | None = None) -> Calls:
+    """The two calls. `settled` waits for lessons that are still being learned: they are shown, and forgotten, too."""
+
+    async def lessons() -> LearnedShown:
+        if settled is not None:
+            await settled()
+        return LearnedShown(tuple(memory.lessons()))
+
+    async def forget(call: Call) -> ForgottenShown:
+        told = await wanted(call.receive, ForgetWanted)
+        if settled is not None:
+            await settled()
+        return ForgottenShown(tuple(memory.forget(told.model)))
+
+    return {"learned": {"GET": lambda _call: lessons()}, "learned/forget": {"POST": forget}}

@@ -1,0 +1,594 @@
+"""Playbooks of the loop: what a model says, what people and tools do, and what the next request holds."""
+
+import pytest
+
+from sightline.agent.core.approval import Allowed, AnsweredByHand, Denied, Policy, Rule
+from sightline.agent.core.limits import Limits
+from sightline.agent.core.output import Cap, Outcome, said
+from sightline.agent.core.pending import CANCELLED
+from sightline.agent.core.plan import Plan
+from sightline.agent.core.rounds import Ended
+from sightline.agent.core.run import Run, run
+from sightline.agent.core.steps import (
+    Approve,
+    Ask,
+    Confirm,
+    Confirmed,
+    Decided,
+    Replied,
+    Rest,
+    Rested,
+    Stopped,
+    Use,
+    Used,
+)
+from sightline.catalog.facts import Prices
+from sightline.errors import Code, Fault
+from sightline.model.message import Message
+from sightline.model.parts import Opaque, Text, Thinking, ToolCall, ToolResult
+from sightline.model.reply import Choice, Reply
+from sightline.model.request import Request
+from sightline.model.tools import FunctionTool, ToolChoice
+from sightline.model.usage import Usage
+from tests.loop_stage import Driver, calls, count, limited, plan, question, reply, says
+
+
+def results(request: Request) -> list[tuple[str, str]]:
+    """The results in a request: the id and the words of each."""
+    return [
+        (part.id, "".join(each.text for each in part.parts if isinstance(each, Text)))
+        for message in request.messages
+        for part in message.parts
+        if isinstance(part, ToolResult)
+    ]
+
+
+# --- rounds -----------------------------------------------------------------------------------------
+
+
+def test_a_model_that_calls_nothing_has_answered() -> None:
+    driver = Driver([says("Four.")])
+    ended = driver.play(question(), plan())
+    assert (ended.why, len(driver.asked), ended.rounds[0].text) == ("answered", 1, "Four.")
+    assert ended.request.messages[-1] == Message("assistant", (Text("Four."),), bare=True)
+    assert ended.reply == says("Four.")
+    assert [tool.name for tool in driver.asked[0].tools if isinstance(tool, FunctionTool)] == ["edit_file", "count"]
+
+
+def test_results_follow_in_the_order_of_the_calls_however_they_were_completed() -> None:
+    driver = Driver([calls(count(1, "a"), count(2, "b"), count(3, "c"))])
+    loop = run(question(), plan())
+    next(loop)
+    used = loop.send(Replied(driver.replies[0]))
+    assert isinstance(used, Use)
+    asked = loop.send(Used({call.key: said(call.key) for call in reversed(used.calls)}))
+    assert isinstance(asked, Ask)
+    assert results(asked.request) == [("a", "1.1"), ("b", "1.2"), ("c", "1.3")]
+
+
+def test_thinking_and_its_seal_go_back_with_the_calls() -> None:
+    thought = Thinking("Hm.", signature="c2VhbA==", signed_by="anthropic")
+    driver = Driver([reply(thought, Text("Look."), count(1))])
+    ended = driver.play(question(), plan("anthropic"))
+    assert driver.asked[1].messages[1].parts[:2] == (thought, Text("Look."))
+    assert (ended.rounds[0].thinking, ended.rounds[0].marker) == ((thought,), "r_1")
+
+
+def test_what_the_provider_ran_itself_is_recorded_and_not_run() -> None:
+    search = Opaque("openai-responses", {"type": "web_search_call", "id": "ws_1", "status": "completed"})
+    driver = Driver([reply(search, count(1)), reply(search, Text("Done."))])
+    ended = driver.play(question(), plan("openai-responses"))
+    assert [call.name for call in driver.used] == ["count"]
+    assert [done.server for done in ended.rounds] == [(search,), (search,)]
+
+
+def test_a_turn_that_the_provider_paused_goes_on_where_it_was() -> None:
+    driver = Driver([reply(Text("Searching"), finish="pause"), says(" and found.")])
+    ended = driver.play(question(), plan("anthropic"))
+    assert driver.asked[1].messages[-1].parts == (Text("Searching"),)
+    assert ended.request.messages[-1].parts == (Text("Searching"), Text(" and found."))
+    assert (ended.why, ended.spent.requests) == ("answered", 2)
+
+
+def test_a_pause_with_nothing_in_it_is_an_end() -> None:
+    assert Driver([reply(finish="pause")]).play(question(), plan("anthropic")).spent.requests == 1
+
+
+def test_a_request_that_was_edited_goes_into_the_later_rounds() -> None:
+    loop = run(question(), plan())
+    asked = next(loop)
+    assert isinstance(asked, Ask)
+    edited = question(text="Do something else.")
+    loop.send(Replied(calls(count(1)), sent=edited))
+    later = loop.send(Used({"1.1": said("1")}))
+    assert isinstance(later, Ask)
+    assert later.request.messages[0] == edited.messages[0]
+
+
+def test_words_beside_the_results_are_told_to_the_model() -> None:
+    loop = run(question(), plan())
+    next(loop)
+    loop.send(Replied(calls(count(1))))
+    asked = loop.send(Used({"1.1": said("1")}, context="Hurry."))
+    assert isinstance(asked, Ask)
+    assert asked.request.messages[-1] == Message("user", (Text("Hurry."),))
+
+
+def test_a_forced_choice_is_followed_once() -> None:
+    request = Request("m", question().messages, tool_choice=ToolChoice("named", ("count",)))
+    driver = Driver([calls(count(1))])
+    ended = driver.play(request, plan())
+    assert [each.tool_choice for each in driver.asked] == [request.tool_choice, ToolChoice("auto")]
+    assert [each.kind for each in ended.amendments] == ["tool_choice"]
+
+
+def test_a_conversation_with_lost_calls_is_made_whole_and_that_is_told() -> None:
+    lost = (Message("assistant", (ToolCall("x", "count", "{}"),)), *question().messages)
+    driver = Driver([says()])
+    ended = driver.play(Request("m", (*question().messages, *lost)), plan())
+    assert results(driver.asked[0])[0][0] == "x"
+    assert [each.kind for each in ended.amendments] == ["missing_result"]
+
+
+# --- ids --------------------------------------------------------------------------------------------
+
+
+def test_an_id_that_a_model_uses_again_is_echoed_where_the_provider_takes_it() -> None:
+    driver = Driver([calls(count(1, "a")), calls(count(2, "a"))])
+    ended = driver.play(question(), plan("openai-chat"))
+    assert [call.key for call in driver.used] == ["1.1", "2.1"]
+    assert results(driver.asked[2]) == [("a", "count 1.1 did it"), ("a", "count 2.1 did it")]
+    assert not ended.amendments
+
+
+def test_where_the_provider_refuses_it_the_id_is_spelled_apart_and_that_is_told() -> None:
+    driver = Driver([calls(count(1, "a")), calls(count(2, "a"))])
+    ended = driver.play(question(), plan("anthropic"))
+    assert [each for each, _ in results(driver.asked[2])] == ["a", "a_2"]
+    record = ended.rounds[1].calls[0]
+    assert (record.id, record.sent_id) == ("a", "a_2")
+    assert [each.kind for each in ended.rounds[1].amendments] == ["id"]
+
+
+# --- calls that cannot be run -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (ToolCall("c", "cuont", "{}"), "Tools that can be called: count"),
+        (ToolCall("c", "format_disk", "{}"), "is disabled"),
+        (ToolCall("c", "count", '{"n": '), "not JSON"),
+        (ToolCall("c", "count", '{"n": "many"}'), '/n: expected integer, got string "many"'),
+    ],
+)
+def test_a_call_that_cannot_be_run_is_answered_with_what_is_wrong(call: ToolCall, words: str) -> None:
+    driver = Driver([calls(call)])
+    ended = driver.play(question(), plan())
+    assert not driver.used
+    ((_, text),) = results(driver.asked[1])
+    assert words in text
+    assert "Attempt 1 of 5" in text
+    assert (ended.rounds[0].calls[0].fate, ended.rounds[0].mistakes, ended.why) == ("refused", 1, "answered")
+
+
+def test_a_mistake_beside_a_good_call_keeps_nobody_from_running_that() -> None:
+    driver = Driver([calls(ToolCall("x", "nope", "{}"), count(1, "y"))])
+    driver.play(question(), plan())
+    assert [each for each, _ in results(driver.asked[1])] == ["x", "y"]
+    assert [call.id for call in driver.used] == ["y"]
+
+
+def test_what_was_repaired_runs_and_the_model_sees_what_it_wrote() -> None:
+    driver = Driver([calls(count('"42"'))])
+    ended = driver.play(question(), plan())
+    assert driver.used[0].arguments == {"n": 42}
+    record = ended.rounds[0].calls[0]
+    assert (record.arguments, record.ran) == ('{"n": "42"}', {"n": 42})
+    assert [repair.pointer for repair in record.repairs] == ["/n"]
+    assert driver.asked[1].messages[1].parts == (count('"42"'),)
+
+
+# --- replies that are not whole ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "refusal"])
+def test_calls_of_a_reply_that_was_cut_are_told_and_not_run(finish: str) -> None:
+    cut = reply(Text("I will"), ToolCall("c", "count", '{"n": 1'), finish=finish)  # type: ignore[arg-type]
+    driver = Driver([cut])
+    ended = driver.play(question(), plan())
+    assert (ended.why, driver.used) == (finish, [])
+    assert (ended.rounds[0].finish, ended.rounds[0].calls[0].fate) == (finish, "cut")
+    assert [each.kind for each in ended.amendments] == ["call_left_out"]
+    assert ended.request.messages[-1].parts == (Text("I will"),)
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (
+            Reply(choices=(Choice(parts=(Text("I"), count(1)), finish="error"),), fault=Fault(Code.NETWORK, "x")),
+            "failed",
+        ),
+        (Reply(choices=(Choice(finish="error"),), fault=Fault(Code.CANCELLED, "x")), "cancelled"),
+        (Reply(choices=(Choice(parts=(count(1),), finish="error"),)), "failed"),
+        (Reply(choices=(Choice(parts=(count(1),)),)), "failed"),
+        (Reply(choices=(Choice(parts=(count(1),), finish="cancelled"),)), "cancelled"),
+    ],
+)
+def test_a_broken_reply_ends_the_run_and_leaves_the_conversation_as_it_was(broken: Reply, why: str) -> None:
+    driver = Driver([broken])
+    ended = driver.play(question(), plan())
+    assert (ended.why, driver.used, ended.request.messages) == (why, [], question().messages)
+    assert ended.reply == broken
+
+
+# --- limits -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_a_limit_of_n_requests_means_n_requests(most: int) -> None:
+    driver = Driver([calls(count(n, f"c{n}")) for n in range(9)])
+    ended = driver.play(question(), limited(requests=most))
+    assert (len(driver.asked), ended.why, ended.spent.requests) == (most, "limit", most)
+    assert ended.reached is not None
+    assert (ended.reached.name, ended.reached.limit) == ("requests", most)
+    assert len(driver.used) == max(0, most - 1), "what nobody would see the result of is not run"
+
+
+def test_calls_beyond_a_limit_get_a_result_that_says_so() -> None:
+    driver = Driver([calls(count(1, "a"), count(2, "b"), count(3, "c"))])
+    ended = driver.play(question(), limited(tool_calls=2))
+    assert ([call.id for call in driver.used], ended.why) == (["a", "b"], "limit")
+    assert results(ended.request)[2] == ("c", "This call was not run: the limit of 2 tool calls is reached.")
+    assert [call.fate for call in ended.rounds[0].calls] == ["ran", "ran", "limit"]
+
+
+def test_a_limit_of_calls_that_is_used_up_exactly_lets_the_model_answer() -> None:
+    driver = Driver([calls(count(1, "a"))])
+    assert driver.play(question(), limited(tool_calls=1)).why == "answered"
+
+
+def test_a_limit_of_calls_that_is_used_up_keeps_the_next_call_from_running() -> None:
+    driver = Driver([calls(count(1, "a")), calls(count(2, "b"))])
+    ended = driver.play(question(), limited(tool_calls=1))
+    assert ([call.id for call in driver.used], ended.why) == (["a"], "limit")
+
+
+def test_tokens_stop_the_run_before_anything_else_is_done() -> None:
+    driver = Driver([calls(count(1, "a")), calls(count(2, "b"))])
+    ended = driver.play(question(), limited(tokens=30))
+    assert (ended.spent.tokens, len(driver.asked), len(driver.used)) == (30, 2, 1)
+
+
+def test_cost_stops_the_run() -> None:
+    prices = Prices(input=1.0, output=2.0)
+    driver = Driver([calls(count(1, "a")), calls(count(2, "b"))])
+    ended = driver.play(question(), plan(limits=Limits(cost=0.00003), prices=prices))
+    assert (ended.why, len(driver.asked), ended.rounds[0].cost) == ("limit", 2, pytest.approx(0.00002))
+
+
+def test_a_cost_that_nobody_can_know_is_refused_at_the_start() -> None:
+    with pytest.raises(Fault) as caught:
+        run(question(), limited(cost=1.0))
+    assert caught.value.code is Code.USAGE
+
+
+def test_time_stops_the_run() -> None:
+    driver = Driver([calls(count(1, "a")), calls(count(2, "b"))], seconds_a_step=2.0)
+    ended = driver.play(question(), limited(seconds=4.0))
+    assert (ended.why, ended.spent.seconds, len(driver.asked)) == ("limit", 4.0, 1)
+
+
+def test_what_is_cut_off_once_the_time_is_up_is_cut_off_by_the_limit() -> None:
+    def stopped(plan: Plan, seconds: float) -> Ended:
+        loop = run(question(), plan)
+        next(loop)
+        with pytest.raises(StopIteration) as stop:
+            loop.send(Stopped(seconds))
+        ended: Ended = stop.value.value
+        return ended
+
+    late = stopped(limited(seconds=4.0), 4.0)
+    assert late.why == "limit"
+    assert late.reached is not None
+    assert late.reached.words == "the limit of 4 seconds is reached"
+    assert stopped(limited(seconds=4.0), 3.9).why == "cancelled"
+    assert stopped(plan(limits=Limits(seconds=4.0, behaviour="confirm")), 4.0).why == "cancelled"
+
+
+def test_calls_that_the_end_of_the_time_cuts_off_say_so() -> None:
+    loop = run(question(), limited(seconds=4.0))
+    next(loop)
+    loop.send(Replied(calls(count(1, "a"), count(2, "b")), elapsed=1.0))
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Stopped(4.0, {"1.1": said("in time")}))
+    done, cut_off = stop.value.value.rounds[0].calls
+    assert (stop.value.value.why, done.fate, cut_off.fate) == ("limit", "ran", "limit")
+    assert cut_off.outcome == said(
+        "This call was not run to its end: the limit of 4 seconds is reached.", is_error=True
+    )
+
+
+def test_time_that_a_person_took_counts_before_the_tool_runs() -> None:
+    driver = Driver([calls(count(1, "a"))], decisions=[{"1.1": Allowed()}], seconds_a_step=2.0)
+    ended = driver.play(question(), plan(policy=Policy(), limits=Limits(seconds=4.0)))
+    assert (ended.why, driver.used) == ("limit", [])
+
+
+def test_a_limit_that_cannot_be_held_ends_the_run() -> None:
+    driver = Driver([reply(count(1), usage=None)])
+    ended = driver.play(question(), plan(limits=Limits(tokens=1000, behaviour="confirm")))
+    assert (ended.why, driver.used) == ("limit", [])
+    assert ended.reached is not None
+    assert ended.reached.is_unmeasured
+    assert "cannot be held" in results(ended.request)[0][1]
+
+
+def test_an_estimate_holds_where_the_provider_tells_nothing() -> None:
+    loop = run(question(), limited(tokens=1000))
+    next(loop)
+    estimate = Usage(input_tokens=1, output_tokens=2)
+    assert isinstance(loop.send(Replied(reply(count(1), usage=None), estimate=estimate)), Use)
+
+
+def test_confirming_raises_the_limit_by_half_and_the_run_goes_on() -> None:
+    driver = Driver([calls(count(n, f"c{n}")) for n in range(9)], confirmations=[True, False])
+    ended = driver.play(question(), limited(requests=3, behaviour="confirm"))
+    confirms = [step.reached for step in driver.steps if isinstance(step, Confirm)]
+    assert [(each.limit, each.raised) for each in confirms] == [(3, 5), (5, 8)]
+    assert (len(driver.asked), len(driver.used), ended.why) == (5, 4, "limit")
+
+
+def test_confirming_makes_room_for_all_calls_of_a_reply() -> None:
+    asked = calls(count(1, "a"), count(2, "b"), count(3, "c"))
+    driver = Driver([asked], confirmations=[True, True])
+    ended = driver.play(question(), limited(tool_calls=1, behaviour="confirm"))
+    assert (len(driver.used), ended.why) == (3, "answered")
+
+
+def test_the_same_call_with_the_same_result_ends_the_run() -> None:
+    driver = Driver([calls(count(1, f"c{n}")) for n in range(9)], tool=lambda _: said("pending"))
+    ended = driver.play(question(), limited(repeats=3))
+    assert (len(driver.used), ended.why) == (3, "limit")
+    assert ended.reached is not None
+    assert ended.reached.name == "repeats"
+
+
+def test_the_same_call_with_another_result_is_progress() -> None:
+    driver = Driver([calls(count(1, f"c{n}")) for n in range(9)])
+    assert driver.play(question(), limited(repeats=2)).why == "answered"
+
+
+def test_mistakes_in_a_row_end_the_run_and_a_good_round_forgives_them() -> None:
+    wrong = calls(ToolCall("c", "nope", "{}"))
+    driver = Driver([wrong, calls(count(1)), wrong, wrong])
+    ended = driver.play(question(), limited(mistakes=2))
+    assert (ended.why, len(driver.asked)) == ("limit", 4)
+    assert [done.mistakes for done in ended.rounds] == [1, 0, 1, 2]
+    assert "Attempt 2 of 2" in results(ended.request)[-1][1]
+
+
+def test_without_a_limit_of_mistakes_no_attempts_are_counted() -> None:
+    driver = Driver([calls(ToolCall("c", "nope", "{}"))])
+    ended = driver.play(question(), limited(mistakes=None))
+    assert "Attempt" not in results(ended.request)[0][1]
+
+
+# --- approval ---------------------------------------------------------------------------------------
+
+ASKING = Policy((Rule("edit_file", "deny", reason="Read only."),))
+
+
+def test_people_are_asked_and_their_decisions_are_followed() -> None:
+    asked = calls(count(1, "a"), count(2, "b"), count(3, "c"), count(4, "d"))
+    driver = Driver(
+        [asked],
+        decisions=[{"1.1": Allowed(), "1.2": Denied("Too many."), "1.3": AnsweredByHand((Text("Three."),))}],
+    )
+    ended = driver.play(question(), plan(policy=ASKING))
+    assert [call.id for call in driver.used] == ["a"]
+    assert [call.fate for call in ended.rounds[0].calls] == ["ran", "denied", "answered", "cancelled"]
+    assert [text for _, text in results(driver.asked[1])] == [
+        "count 1.1 did it",
+        "The user does not allow this call. Too many.",
+        "Three.",
+        CANCELLED,
+    ]
+
+
+def test_a_rule_that_denies_asks_nobody() -> None:
+    driver = Driver([calls(ToolCall("a", "edit_file", '{"filePath": "x"}'))])
+    ended = driver.play(question(), plan(policy=ASKING))
+    assert results(ended.request) == [("a", "A rule of this run does not allow this call. Read only.")]
+    assert not any(isinstance(step, Approve | Use) for step in driver.steps)
+
+
+def test_arguments_that_were_edited_run_and_the_model_sees_them() -> None:
+    driver = Driver([calls(count('"1"', "a"))], decisions=[{"1.1": Allowed({"n": 7})}])
+    ended = driver.play(question(), plan(policy=ASKING))
+    assert driver.used[0].arguments == {"n": 7}
+    (echo,) = driver.asked[1].messages[1].parts
+    assert isinstance(echo, ToolCall)
+    assert echo.arguments == '{"n":7}'
+    record = ended.rounds[0].calls[0]
+    assert (record.arguments, record.ran, record.is_edited) == ('{"n": "1"}', {"n": 7}, True)
+
+
+def test_text_that_was_edited_goes_back_as_text() -> None:
+    driver = Driver([calls(ToolCall("a", "shell", "ls", kind="custom"))], decisions=[{"1.1": Allowed("ls -l")}])
+    driver.play(question(), plan(policy=ASKING))
+    (echo,) = driver.asked[1].messages[1].parts
+    assert isinstance(echo, ToolCall)
+    assert (driver.used[0].arguments, echo.arguments) == ("ls -l", "ls -l")
+
+
+def test_edited_arguments_that_the_tool_does_not_take_are_asked_about_again() -> None:
+    driver = Driver([calls(count(1, "a"), count(2, "b"))])
+    driver.decisions = [{"1.1": Allowed({"n": "x"}), "1.2": Allowed()}, {"1.1": Allowed({"n": 2})}]
+    driver.play(question(), plan(policy=ASKING))
+    approvals = [step for step in driver.steps if isinstance(step, Approve)]
+    assert [[call.key for call in step.calls] for step in approvals] == [["1.1", "1.2"], ["1.1"]]
+    assert "expected integer" in approvals[1].objections["1.1"]
+    assert [call.arguments for call in driver.used] == [{"n": 2}, {"n": 2}]
+
+
+def test_a_decision_can_hold_from_then_on() -> None:
+    driver = Driver([calls(count(1, "a")), calls(count(2, "b"))])
+    driver.decisions = [{"1.1": Allowed(rule=Rule("count", "allow"))}]
+    assert driver.play(question(), plan(policy=ASKING)).spent.tool_calls == 2
+
+
+# --- stopping ---------------------------------------------------------------------------------------
+
+
+def test_a_run_that_is_stopped_while_it_asks_ends_with_what_it_had() -> None:
+    loop = run(question(), plan())
+    next(loop)
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Stopped(1.5))
+    assert (stop.value.value.why, stop.value.value.spent.seconds) == ("cancelled", 1.5)
+    assert stop.value.value.reply is None
+
+
+def test_a_run_that_is_stopped_while_tools_run_keeps_what_was_complete() -> None:
+    loop = run(question(), plan())
+    next(loop)
+    loop.send(Replied(calls(count(1, "a"), count(2, "b"))))
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Stopped(outcomes={"1.1": said("one")}))
+    ended = stop.value.value
+    assert (ended.why, results(ended.request)) == ("cancelled", [("a", "one"), ("b", CANCELLED)])
+    assert [call.fate for call in ended.rounds[0].calls] == ["ran", "cancelled"]
+
+
+def test_a_run_that_is_stopped_at_an_approval_runs_nothing() -> None:
+    loop = run(question(), plan(policy=ASKING))
+    next(loop)
+    assert isinstance(loop.send(Replied(calls(count(1, "a")))), Approve)
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Stopped(outcomes={"1.1": said("never ran")}))
+    assert results(stop.value.value.request) == [("a", CANCELLED)]
+
+
+def test_one_call_can_be_cancelled_and_the_run_goes_on() -> None:
+    driver = Driver([calls(count(1, "a"), count(2, "b"))], tool=lambda call: said("ok") if call.id == "b" else None)
+    ended = driver.play(question(), plan())
+    assert (ended.why, results(ended.request)) == ("answered", [("a", CANCELLED), ("b", "ok")])
+
+
+def test_what_a_tool_says_too_much_is_cut() -> None:
+    driver = Driver([calls(count(1, "a"))], tool=lambda _: Outcome((Text("x" * 1000),)))
+    ended = driver.play(question(), plan(cap=Cap(characters=100)))
+    ((_, text),) = results(ended.request)
+    assert len(text) <= 100
+    assert "of 1000 characters are left out" in text
+
+
+# --- drivers that answer something else -------------------------------------------------------------
+
+
+def test_an_answer_to_another_question_is_refused() -> None:
+    loop = run(question(), plan())
+    next(loop)
+    with pytest.raises(Fault, match="Ask was answered by Used"):
+        loop.send(Used())
+
+
+@pytest.mark.parametrize(
+    ("policy", "limits", "answer", "words"),
+    [
+        (Policy(otherwise="allow"), Limits(), Decided(), "Use was answered by Decided"),
+        (Policy(), Limits(), Used(), "Approve was answered by Used"),
+        (Policy(), Limits(requests=1, behaviour="confirm"), Used(), "Confirm was answered by Used"),
+    ],
+)
+def test_an_answer_to_another_question_is_refused_in_a_round(
+    policy: Policy, limits: Limits, answer: Used | Decided | Confirmed, words: str
+) -> None:
+    loop = run(question(), plan(policy=policy, limits=limits))
+    next(loop)
+    loop.send(Replied(calls(count(1))))
+    with pytest.raises(Fault, match=words):
+        loop.send(answer)
+
+
+# --- hooks ------------------------------------------------------------------------------------------
+
+
+def test_where_hooks_look_at_every_call_those_that_a_rule_allows_are_marked() -> None:
+    policy = Policy((Rule("count", "allow"), Rule("edit*", "deny")))
+    loop = run(question(), plan(policy=policy, is_hooked=True))
+    next(loop)
+    edit, shell = ToolCall("e", "edit_file", '{"filePath": "x"}'), ToolCall("s", "shell", "ls")
+    step = loop.send(Replied(calls(count(1, "a"), edit, shell)))
+    assert isinstance(step, Approve)
+    assert ([call.key for call in step.calls], step.allowed) == (["1.1", "1.3"], ("1.1",))
+    again = loop.send(Decided({"1.1": Allowed({"n": "x"}), "1.3": Allowed()}))
+    assert isinstance(again, Approve)
+    assert (list(again.objections), again.allowed) == (["1.1"], ("1.1",))
+    used = loop.send(Decided({"1.1": Allowed({"n": 2})}))
+    assert isinstance(used, Use)
+    assert [call.arguments for call in used.calls] == [{"n": 2}, "ls"]
+
+
+def test_a_rule_for_the_rest_of_the_run_keeps_no_hook_from_looking() -> None:
+    loop = run(question(), plan(policy=Policy(), is_hooked=True))
+    next(loop)
+    loop.send(Replied(calls(count(1))))
+    loop.send(Decided({"1.1": Allowed(rule=Rule("count", "allow"))}))
+    loop.send(Used({"1.1": said("1")}))
+    step = loop.send(Replied(calls(count(2))))
+    assert isinstance(step, Approve)
+    assert step.allowed == ("2.1",)
+
+
+def test_a_hook_can_keep_the_run_from_ending() -> None:
+    loop = run(question(), plan(is_hooked=True))
+    next(loop)
+    assert loop.send(Replied(says())) == Rest(1)
+    asked = loop.send(Rested("Run the tests first."))
+    assert isinstance(asked, Ask)
+    assert asked.request.messages[-1] == Message("user", (Text("Run the tests first."),))
+    loop.send(Replied(says("All green.")))
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Rested(" "))
+    assert (stop.value.value.why, len(stop.value.value.rounds)) == ("answered", 2)
+
+
+def test_an_end_that_could_not_be_judged_is_a_failure_that_keeps_the_words() -> None:
+    loop = run(question(), plan(is_hooked=True))
+    next(loop)
+    loop.send(Replied(says("Done.")))
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Rested(failure="a hook could not judge the end"))
+    ended = stop.value.value
+    assert (ended.why, ended.rounds[-1].text, ended.reply.fault.code) == ("failed", "Done.", Code.PERMISSION)
+
+
+def test_the_question_whether_the_run_may_end_has_one_kind_of_answer() -> None:
+    loop = run(question(), plan(is_hooked=True))
+    next(loop)
+    loop.send(Replied(says()))
+    with pytest.raises(Fault, match="Rest was answered by Used"):
+        loop.send(Used())
+
+
+def test_no_hook_is_asked_about_an_end_that_is_none_of_the_models_choice() -> None:
+    loop = run(question(), plan(is_hooked=True))
+    next(loop)
+    with pytest.raises(StopIteration) as stop:
+        loop.send(Replied(reply(Text("and"), finish="length")))
+    assert stop.value.value.why == "length"
+
+
+def test_a_run_can_be_looked_at_while_it_is_driven() -> None:
+    looked = Run(question(), plan(limits=Limits(tool_calls=1, behaviour="confirm")))
+    loop = looked.steps()
+    next(loop)
+    loop.send(Replied(calls(count(1), count(2), ToolCall("u", "unknown", "{}"))))
+    assert [(each.key, each.fate) for each in looked.pending] == [("1.1", None), ("1.2", None), ("1.3", "refused")]
+    assert (looked.rounds, looked.spent.requests, looked.limits.tool_calls) == ((), 1, 1)
+    loop.send(Confirmed(goes_on=True))
+    loop.send(Used({}))
+    assert ([each.number for each in looked.rounds], looked.pending, looked.limits.tool_calls) == ([1], [], 2)

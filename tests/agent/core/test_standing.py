@@ -1,0 +1,101 @@
+import pytest
+
+from sightline.agent.core.facts import (
+    Remarked,
+    RequestStarted,
+    RunBegan,
+    RunEnded,
+    RunFact,
+    RunTaken,
+    ToolFinished,
+    ToolStarted,
+)
+from sightline.agent.core.output import said
+from sightline.agent.core.standing import stand
+from sightline.agent.core.steps import Ask, Replied, Use, Used
+from sightline.errors import Fault
+from tests.loop_stage import Driver, calls, count, limited, plan, question, says
+
+BEGAN = RunBegan(question(), plan())
+CALLED = Replied(calls(count(1, "a"), count(2, "b"), count(3, "c")))
+
+
+def test_a_run_that_has_only_begun_waits_for_its_first_reply() -> None:
+    standing = stand([BEGAN])
+    assert isinstance(standing.step, Ask)
+    assert (standing.ended, standing.mid_flight, standing.untouched) == (None, (), ())
+
+
+def test_a_request_that_was_under_way_is_named() -> None:
+    assert stand([BEGAN, RequestStarted(1, "x_7")]).exchange == "x_7"
+    assert stand([BEGAN, RequestStarted(1, "x_7"), CALLED]).exchange == ""
+
+
+def test_who_drives_a_run_and_what_was_remarked_change_nothing_of_it() -> None:
+    standing = stand([BEGAN, RunTaken("one"), RequestStarted(1, "x_7"), RunTaken("two"), Remarked("odd")])
+    assert (standing.exchange, standing.run.spent.requests) == ("x_7", 1)
+
+
+def test_a_tool_that_was_mid_flight_is_told_apart_from_those_that_are_done_and_those_to_come() -> None:
+    standing = stand([BEGAN, CALLED, ToolStarted("1.1"), ToolFinished("1.1", said("one"), "Psst."), ToolStarted("1.2")])
+    assert isinstance(standing.step, Use)
+    assert (standing.finished, standing.contexts) == ({"1.1": said("one")}, {"1.1": "Psst."})
+    assert [call.key for call in standing.mid_flight] == ["1.2"]
+    assert [call.key for call in standing.untouched] == ["1.3"]
+
+
+def test_a_tool_whose_end_is_known_had_a_beginning() -> None:
+    standing = stand([BEGAN, CALLED, ToolFinished("1.1", said("one"))])
+    assert [call.key for call in standing.untouched] == ["1.2", "1.3"]
+
+
+def test_a_run_that_ended_stands_at_its_end() -> None:
+    standing = stand([BEGAN, Replied(says()), RunEnded("answered")])
+    assert standing.step is None
+    assert standing.ended is not None
+    assert standing.ended.why == "answered"
+
+
+def test_a_run_that_may_not_even_begin_has_ended() -> None:
+    standing = stand([RunBegan(question(), limited(requests=0))])
+    assert standing.ended is not None
+    assert standing.ended.why == "limit"
+
+
+@pytest.mark.parametrize("facts", [[], [CALLED, BEGAN]])
+def test_facts_without_a_beginning_are_no_run(facts: list[RunFact]) -> None:
+    with pytest.raises(Fault, match="no beginning"):
+        stand(facts)
+
+
+def test_facts_of_two_runs_are_no_run() -> None:
+    with pytest.raises(Fault, match="began twice"):
+        stand([BEGAN, BEGAN])
+
+
+def test_a_run_of_five_rounds_killed_at_every_fact_ends_the_same_and_runs_nothing_twice() -> None:
+    replies = [calls(count(n, f"a{n}"), count(n + 10, f"b{n}")) for n in range(4)]
+    driver = Driver(list(replies))
+    whole = driver.play(BEGAN.request, BEGAN.plan)
+    facts: list[RunFact] = [BEGAN]
+    for answer in driver.answers:
+        if isinstance(answer, Used):
+            for key, outcome in answer.outcomes.items():
+                facts += [ToolStarted(key), ToolFinished(key, outcome)]
+        facts.append(answer)
+    for length in range(1, len(facts) + 1):
+        standing = stand(facts[:length])
+        done = [fact.key for fact in facts[:length] if isinstance(fact, ToolFinished)]
+        again = Driver(replies[sum(isinstance(fact, Replied) for fact in facts[:length]) :])
+        while standing.step is not None:
+            if isinstance(standing.step, Use):
+                # Whoever resumes asks a person about a call that was mid-flight; here it had not come to its effect.
+                open_calls = (*standing.mid_flight, *standing.untouched)
+                done += [call.key for call in open_calls]
+                fresh = {call.key: again.tool(call) for call in open_calls}
+                outcomes = standing.finished | {key: each for key, each in fresh.items() if each is not None}
+                standing.answer(Used(outcomes))
+            else:
+                standing.answer(again.answer(standing.step))
+        assert standing.ended == whole
+        assert sorted(done) == sorted(call.key for call in driver.used)

@@ -1,0 +1,146 @@
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sightline.agent.core.facts import RunFact, ToolFinished, ToolStarted
+from sightline.agent.core.output import Cap, Outcome, said
+from sightline.agent.core.steps import Call, Use
+from sightline.agent.service.brake import Brake
+from sightline.agent.service.run_log import RunLog
+from sightline.agent.service.using import INTERRUPTED, Using
+from sightline.agent.tools.hooks import Verdict
+from sightline.catalog.facts import Facts, Modality
+from sightline.errors import Fault
+from sightline.model.parts import Image, Inline, Text
+from sightline.store.sqlite import SqliteStore, open_store
+from tests.running_stage import FakeTools
+from tests.store.traffic import NOON, prices
+
+
+def call(key: str, *, parallel: bool = False) -> Call:
+    return Call(key=key, id=key, name="count", arguments={}, is_parallel=parallel)
+
+
+async def opened(folder: Path) -> tuple[SqliteStore, RunLog]:
+    store = await open_store(folder, prices=prices, now=lambda: NOON)
+    return store, RunLog(store.logbook, "r_1", now=lambda: NOON)
+
+
+async def no_hook(_number: int, _call: Call, _outcome: Outcome) -> Verdict | None:
+    return None
+
+
+def using(
+    log: RunLog, tools: FakeTools, brake: Brake | None = None, cap: Cap | None = None, facts: Facts | None = None
+) -> Using:
+    return Using(tools, log, brake or Brake(), cap or Cap(), facts or Facts(), no_hook, lambda _key, _words: None)
+
+
+def noted(log: RunLog) -> Sequence[tuple[type[RunFact], str]]:
+    return [(type(fact), fact.key) for fact in log.facts if isinstance(fact, ToolStarted | ToolFinished)]
+
+
+def test_what_has_an_outcome_does_not_run_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        store, log = await opened(tmp_path)
+        tools = FakeTools()
+        at = using(log, tools)
+        at.begin({"1.1": said("before")}, {"1.1": "Psst."})
+        await at.use(Use(1, (call("1.1"), call("1.2"))))
+        assert ([each.key for each in tools.used], at.outcomes["1.1"], at.context) == (["1.2"], said("before"), "Psst.")
+        assert noted(log) == [(ToolStarted, "1.2"), (ToolFinished, "1.2")]
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_what_is_too_long_is_cut_before_it_is_written_down(tmp_path: Path) -> None:
+    async def story() -> None:
+        store, log = await opened(tmp_path)
+
+        async def floods(_call: Call) -> Outcome:
+            return said("x" * 5_000_000)
+
+        at = using(log, FakeTools(floods), cap=Cap(characters=1000))
+        await at.use(Use(1, (call("1.1"),)))
+        (line,) = await store.logbook.lines("run:r_1", after=1)
+        assert len(line.data) < 2000
+        assert "are left out here" in str(at.outcomes["1.1"])
+        await store.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("modalities", "is_kept"), [(None, True), (("text", "image"), True), (("text",), False)])
+def test_a_picture_goes_only_to_a_model_that_may_see(
+    tmp_path: Path, modalities: tuple[Modality, ...] | None, *, is_kept: bool
+) -> None:
+    async def story() -> None:
+        store, log = await opened(tmp_path)
+        picture = Image(Inline("image/png", "aGk="))
+
+        async def shoots(_call: Call) -> Outcome:
+            return Outcome((Text("Here:"), picture))
+
+        at = using(log, FakeTools(shoots), facts=Facts(input=modalities))
+        await at.use(Use(1, (call("1.1"),)))
+        first, second = at.outcomes["1.1"].parts
+        assert first == Text("Here:")
+        assert (second == picture) is is_kept
+        assert is_kept or "cannot take an image" in str(second)
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_call_that_is_skipped_says_so(tmp_path: Path) -> None:
+    async def story() -> None:
+        store, log = await opened(tmp_path)
+        at = using(log, FakeTools())
+        await at.skip((call("1.1"),))
+        assert at.outcomes == {"1.1": said(INTERRUPTED, is_error=True)}
+        assert noted(log) == [(ToolFinished, "1.1")]
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_fault_of_the_log_ends_those_that_run_beside_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        store, log = await opened(tmp_path)
+        both = asyncio.Barrier(2)
+
+        async def act(each: Call) -> Outcome:
+            await both.wait()
+            if each.key == "1.1":
+                await store.logbook.append("run:r_1", 2, [b"{}"], NOON)
+                return said("one")
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        tools = FakeTools(act)
+        with pytest.raises(Fault, match="taken over"):
+            await using(log, tools).use(Use(1, (call("1.1", parallel=True), call("1.2", parallel=True))))
+        assert tools.cut_off == ["1.2"]
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_nothing_is_begun_once_somebody_wants_to_stop(tmp_path: Path) -> None:
+    async def story() -> None:
+        store, log = await opened(tmp_path)
+        brake = Brake()
+
+        async def act(_call: Call) -> Outcome:
+            brake.pull(now=False)
+            return said("ok")
+
+        tools = FakeTools(act)
+        await using(log, tools, brake).use(Use(1, (call("1.1"), call("1.2"))))
+        assert [each.key for each in tools.used] == ["1.1"]
+        await store.close()
+
+    asyncio.run(story())

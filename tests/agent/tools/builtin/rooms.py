@@ -1,0 +1,38 @@
+"""A folder for the built-in tools, and what one of them says."""
+
+import asyncio
+from pathlib import Path
+
+from sightline.agent.core.output import Outcome
+from sightline.agent.core.steps import Call
+from sightline.agent.tools.builtin.builtin import NAMES, Builtin
+from sightline.model.parts import Text
+from tests.agent.tools.processes import environment
+
+
+def used(folder: Path, name: str, *, timeout: float = 60.0, **arguments: object) -> Outcome:
+    async def story() -> Outcome:
+        tools = Builtin(folder, NAMES, environment=environment(), timeout=timeout)
+        try:
+            call = Call(key="1.1", id="a", name=name, arguments=arguments)  # type: ignore[arg-type]
+            return await tools.use(call, lambda words: None)
+        finally:
+            await tools.close()
+
+    return asyncio.run(story())
+
+
+def text(outcome: Outcome) -> str:
+    return "".join(part.text for part in outcome.parts if isinstance(part, Text))
+
+
+def said(folder: Path, name: str, **arguments: object) -> str:
+    outcome = used(folder, name, **arguments)
+    assert not outcome.is_error, text(outcome)
+    return text(outcome)
+
+
+def refused(folder: Path, name: str, *, timeout: float = 60.0, **arguments: object) -> str:
+    outcome = used(folder, name, timeout=timeout, **arguments)
+    assert outcome.is_error, text(outcome)
+    return text(outcome)

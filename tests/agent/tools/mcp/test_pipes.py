@@ -1,0 +1,178 @@
+"""The hostile server's own deeds are told in test_connection.py; here is what concerns the process alone."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCRequest
+
+from sightline.agent.tools.mcp.bounds import Bounds
+from sightline.agent.tools.mcp.config import Command
+from sightline.agent.tools.mcp.link import Link
+from sightline.agent.tools.mcp.pipes import piped
+from sightline.errors import Code, Fault
+from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, text, used, using
+from tests.agent.tools.processes import is_gone
+
+BOUNDS = Bounds(close_s=1, message=10_000)
+QUESTION = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"))
+
+
+def python(script: str) -> Command:
+    return Command((sys.executable, "-c", script), {}, Path())
+
+
+def environment() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-1"}
+
+
+async def heard(link: Link) -> list[dict[str, Any]]:
+    return [item.message.model_dump() async for item in link.read if isinstance(item, SessionMessage)]
+
+
+def said_by(script: str) -> tuple[list[dict[str, Any]], Fault | None, str]:
+    async def story() -> tuple[list[dict[str, Any]], Fault | None, str]:
+        async with piped(python(script), BOUNDS, environment()) as link:
+            await link.write.send(QUESTION)
+            found = await heard(link)
+            await link.ended.wait()
+            return found, link.why(), link.words()
+
+    return asyncio.run(story())
+
+
+def test_a_line_is_a_message() -> None:
+    found, why, words = said_by("print(input().replace('ping', 'pong'))")
+    assert [message["method"] for message in found] == ["pong"]
+    assert (why and why.message, words) == ("ended with exit code 0", "")
+
+
+def test_what_is_no_message_is_remembered_and_not_handed_on() -> None:
+    found, why, words = said_by("input(); print('hello'); print('[1]'); exit(3)")
+    assert (found, words) == ([], "hello")
+    assert why
+    assert (why.code, why.message) == (Code.UPSTREAM_ERROR, "ended with exit code 3")
+
+
+def test_the_last_complaint_says_why() -> None:
+    _, why, words = said_by("import os, sys; input(); print('a\\nb\\n\\n', file=sys.stderr, flush=True); os.abort()")
+    assert (why and why.message, words) == ("ended with signal 6", "b")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        """'{"jsonrpc": "2.0", "id": 7, "result": {"a": "' + 'x' * 20_000 + '"}}'""",
+        """'{"result": {"a": "' + 'x' * 20_000 + '"}, "id": 7, "jsonrpc": "2.0"}'""",
+        """'{"jsonrpc": "2.0", "id": 7, "result": {"a": ' + '[' * 2_000 + ']' * 2_000 + '}}'""",
+    ],
+)
+def test_an_answer_that_cannot_be_taken_is_answered_in_its_place(line: str) -> None:
+    [message], *_ = said_by(f"input(); print({line})")
+    assert message["id"] == 7
+    assert "error" in message
+
+
+def test_a_message_of_nobody_knows_what_that_is_too_long_ends_the_server() -> None:
+    found, why, _ = said_by("input(); print('x' * 20_000, flush=True); input()")
+    assert found == []
+    assert why
+    assert "was ended, because it wrote a message of" in why.message
+
+
+def test_a_server_that_does_not_read_is_ended() -> None:
+    async def story() -> str:
+        async with piped(python("import signal; signal.pause()"), BOUNDS, environment()) as link:
+            long = JSONRPCRequest(jsonrpc="2.0", id=1, method="x" * 200_000)
+            await link.write.send(SessionMessage(long))
+            await link.ended.wait()
+            fault = link.why()
+            return fault.message if fault else ""
+
+    assert asyncio.run(story()) == "was ended, because it does not read what it is told"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (Command(("no-such-program-here",), {}, Path()), "has a `command` that is not found"),
+        (Command((sys.executable,), {}, Path("/no/such/folder")), "has a `cwd` that is no folder"),
+        (Command((str(Path(__file__)),), {}, Path()), "cannot be started: Permission denied"),
+    ],
+)
+def test_a_command_that_cannot_be_started_is_a_fault(command: Command, words: str) -> None:
+    async def story() -> None:
+        async with piped(command, BOUNDS, environment()):
+            pass
+
+    with pytest.raises(Fault) as raised:
+        asyncio.run(story())
+    assert raised.value.message == words
+    assert raised.value.hint
+
+
+def test_a_server_gets_what_its_configuration_names_and_what_any_program_needs() -> None:
+    async def story() -> dict[str, Any]:
+        servers = {"it": sdk(env={"MINE": "${OPENAI_API_KEY}"})}
+        secrets = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "LANG": "C.UTF-8"}
+        async with using(servers, environment=secrets) as tools:
+            return (await used(tools, "it__environment")).structured or {}
+
+    found = asyncio.run(story())
+    assert found["MINE"] == "sk-1"
+    assert found["LANG"] == "C.UTF-8"
+    assert not {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} & set(found)
+
+
+def test_servers_and_what_they_started_are_gone_when_closed() -> None:
+    async def story() -> list[int]:
+        async with using({"it": sdk(), "other": hostile("IsStubborn")}) as tools:
+            bred = text(await used(tools, "it__breed"))
+            stubborn = text(await used(tools, "other__go"))
+            pids = [int(word) for word in f"{bred} {stubborn}".split()]
+            assert not any(is_gone(pid) for pid in pids)
+        return pids
+
+    assert all(is_gone(pid) for pid in asyncio.run(story()))
+
+
+def test_a_server_is_gone_when_its_opening_is_cancelled(tmp_path: Path) -> None:
+    async def story() -> int:
+        async with listening() as ear:
+            script = (
+                "import os, socket, signal\n"
+                "line = socket.socket(socket.AF_UNIX)\n"
+                "line.connect(os.environ['TELL'])\n"
+                "line.sendall(f'{os.getpid()}\\n'.encode())\n"
+                "line.close()\n"
+                "signal.pause()\n"
+            )
+            server = {"command": sys.executable, "args": ["-c", script], "env": {"TELL": ear.path}}
+
+            async def open_it() -> None:
+                async with using({"it": server}):
+                    raise AssertionError("it says nothing, so it cannot be open")
+
+            task = asyncio.get_running_loop().create_task(open_it())
+            pid = int(await ear.word())
+            task.cancel()
+            await asyncio.wait({task})
+            assert task.cancelled()
+            return pid
+
+    assert is_gone(asyncio.run(story()))
+
+
+def test_a_folder_of_its_own(tmp_path: Path) -> None:
+    async def story() -> list[str]:
+        (tmp_path / "server.json").write_text(json.dumps({}))
+        server = hostile("Server")
+        async with using({"it": {**server, "cwd": str(tmp_path)}}) as tools:
+            return names(tools)
+
+    assert asyncio.run(story()) == ["it__go"]

@@ -1,0 +1,249 @@
+import asyncio
+import json
+import os
+from pathlib import Path
+from threading import Event as Flag
+
+import pytest
+
+from sightline.agent.core.output import said
+from sightline.agent.core.steps import Call
+from sightline.agent.tools import child
+from sightline.agent.tools.hook import Event, Hook
+from sightline.agent.tools.hooks import UNJUDGED, Hooks, Verdict
+from sightline.model.json import JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Text
+from sightline.model.reply import Choice, Reply
+from sightline.model.request import Request
+from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in
+
+CALL = Call(key="1.1", id="a", name="run_command", arguments={"command": "ls"})
+REPLY = Reply(choices=(Choice(parts=(Text("Done."),)),))
+REQUEST = Request("m", (Message("user", (Text("Hi"),)),))
+
+
+def hooks(*each: Hook, folder: Path = Path("/")) -> Hooks:
+    return Hooks(each, folder=folder, environment=environment())
+
+
+def before_tool(*does: object, timeout: float = 30.0) -> Verdict:
+    """What these hooks say of a call."""
+    return asyncio.run(hooks(*(Hook("before_tool", each, timeout=timeout) for each in does)).before_tool("r", 1, CALL))  # type: ignore[arg-type]
+
+
+# --- the rules of exit codes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        ("exit 0", Verdict()),
+        ("echo be careful", Verdict(context="be careful")),
+        ("""echo '{"decision":"allow"}'""", Verdict("allow")),
+        ("""echo '{"decision":"deny","reason":"no"}'""", Verdict("deny", "no")),
+        ("""echo '{"decision":"block","reason":"no"}'""", Verdict("deny", "no")),
+        ("""echo '{"arguments":{"command":"ls -l"},"context":"c"}'""", Verdict("", "", {"command": "ls -l"}, "c")),
+        ("""echo '{"stop":""}'""", Verdict(stop="")),
+        ("echo not there >&2; exit 2", Verdict("deny", "not there")),
+        ("echo also so; exit 2", Verdict("deny", "also so")),
+    ],
+)
+def test_what_an_exit_code_means(command: str, verdict: Verdict) -> None:
+    assert before_tool(command) == verdict
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("echo '{'", "what it printed is no JSON"),
+        ("""echo '{"decison":"deny"}'""", "its answer is not understood: Object contains unknown field `decison`"),
+        ("""echo '{"decision":"perhaps"}'""", "its answer is not understood"),
+        ("kill -9 $$", "ended by signal 9"),
+        ("sh -c 'kill -9 $$'; exit $?", "exit code 137"),
+        ("a\0b", "embedded null byte"),
+        ("echo sk-inside-the-hook >&2; exit 1", "exit code 1: sk-inside-the-hook"),
+        ("python3 -c 'raise SystemExit(3)'", "exit code 3"),
+        ("no-such-program-at-all", "exit code 127"),
+        ("/etc/passwd", "exit code 126"),
+    ],
+)
+def test_a_hook_that_could_not_judge_denies_and_a_person_is_told_why(command: str, words: str) -> None:
+    verdict = before_tool(command)
+    assert (verdict.decision, verdict.reason, verdict.has_failed) == ("deny", UNJUDGED, True)
+    assert words in verdict.warnings[0]
+
+
+def test_a_hook_that_takes_too_long_is_stopped_and_denies() -> None:
+    verdict = before_tool("exec sleep 600", timeout=0.05)
+    assert (verdict.decision, verdict.has_failed) == ("deny", True)
+    assert "stopped: it took too long" in verdict.warnings[0]
+
+
+@pytest.mark.parametrize("event", ["before_request", "after_reply"])
+def test_a_failing_hook_refuses_a_request_and_a_reply_too(tmp_path: Path, event: Event) -> None:
+    async def story() -> Verdict:
+        asked = hooks(Hook(event, "true"), folder=tmp_path / "gone")
+        if event == "after_reply":
+            return await asked.after_reply("r", 1, REPLY)
+        return await asked.before_request("r", 1, REQUEST)
+
+    warnings = (f"the {event} hook `true`: No such file or directory",)
+    assert asyncio.run(story()) == Verdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
+
+
+def test_a_failing_hook_at_the_end_neither_consents_nor_makes_the_model_go_on() -> None:
+    verdict = asyncio.run(hooks(Hook("stop", "exit 1")).stop("r", 1, REPLY, is_active=False))
+    assert (verdict.decision, verdict.has_failed) == ("", True)
+
+
+def test_a_failing_hook_after_a_tool_is_reported() -> None:
+    verdict = asyncio.run(hooks(Hook("after_tool", "exit 1")).after_tool("r", 1, CALL, said("x")))
+    assert (verdict.decision, len(verdict.warnings)) == ("", 1)
+
+
+# --- several --------------------------------------------------------------------------------------
+
+
+def test_the_strictest_holds_and_of_changes_the_last() -> None:
+    verdict = before_tool(
+        """echo '{"decision":"allow","arguments":{"command":"one"},"context":"first"}'""",
+        """echo '{"decision":"ask","arguments":{"command":"two"},"context":"second"}'""",
+    )
+    assert (verdict.decision, verdict.arguments, verdict.context) == ("ask", {"command": "two"}, "first\nsecond")
+    assert before_tool("echo no >&2; exit 2", "echo no >&2; exit 2", """echo '{"decision":"ask"}'""").reason == "no"
+
+
+def test_each_sees_what_those_before_it_have_changed() -> None:
+    changed = """echo '{"arguments":{"command":"changed"}}'"""
+    assert '"command":"changed"' in before_tool(changed, "cat | tr '{' '('").context
+
+
+def test_after_a_stop_nobody_else_is_asked() -> None:
+    assert before_tool("""echo '{"stop":"enough"}'""", "echo more").context == ""
+
+
+def test_only_those_for_this_event_and_this_tool_are_asked() -> None:
+    asked = hooks(
+        Hook("before_tool", "echo a", tools="read_*"),
+        Hook("before_tool", "echo b", tools="run_*"),
+        Hook("stop", "echo c"),
+    )
+    assert asyncio.run(asked.before_tool("r", 1, CALL)).context == "b"
+
+
+# --- the five moments -----------------------------------------------------------------------------
+
+
+def test_every_moment_is_told_in_json() -> None:
+    async def story() -> list[JsonObject]:
+        heard: list[JsonObject] = []
+        events = ("before_request", "after_reply", "before_tool", "after_tool", "stop")
+        asked = hooks(*(Hook(event, heard.append) for event in events))
+        await asked.before_request("r1", 1, REQUEST)
+        await asked.after_reply("r1", 1, REPLY)
+        await asked.before_tool("r1", 1, CALL)
+        await asked.after_tool("r1", 1, CALL, said("listed"))
+        await asked.stop("r1", 1, REPLY, is_active=True)
+        return heard
+
+    heard = asyncio.run(story())
+    assert [each["event"] for each in heard] == ["before_request", "after_reply", "before_tool", "after_tool", "stop"]
+    assert all((each["run"], each["round"]) == ("r1", 1) for each in heard)
+    request, reply, call, after, stop = heard
+    assert request["request"]["messages"][0]["parts"][0]["text"] == "Hi"  # type: ignore[index, call-overload]
+    assert reply["reply"] == stop["reply"]
+    assert stop["is_active"] is True
+    assert call["call"]["arguments"] == {"command": "ls"}  # type: ignore[index, call-overload]
+    assert after["outcome"]["parts"][0]["text"] == "listed"  # type: ignore[index, call-overload]
+
+
+def test_a_command_reads_the_same(tmp_path: Path) -> None:
+    asked = hooks(Hook("stop", "cat > seen.json"), folder=tmp_path)
+    asyncio.run(asked.stop("r1", 2, REPLY, is_active=False))
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert (seen["event"], seen["round"], seen["is_active"]) == ("stop", 2, False)
+
+
+def test_the_end_is_refused_with_a_reason_or_without() -> None:
+    async def story(command: str) -> Verdict:
+        return await hooks(Hook("stop", command)).stop("r", 1, REPLY, is_active=False)
+
+    assert asyncio.run(story("echo run the tests first >&2; exit 2")) == Verdict("deny", "run the tests first")
+    assert asyncio.run(story("exit 2")) == Verdict("deny")
+
+
+def test_to_refuse_after_a_tool_takes_a_reason() -> None:
+    without = asyncio.run(hooks(Hook("after_tool", "exit 2")).after_tool("r", 1, CALL, said("x")))
+    assert without.decision == ""
+    assert "gives no reason" in without.warnings[0]
+
+
+def test_arguments_are_for_calls() -> None:
+    verdict = asyncio.run(hooks(Hook("stop", """echo '{"arguments":{}}'""")).stop("r", 1, REPLY, is_active=False))
+    assert verdict.arguments is None
+    assert "has no effect here" in verdict.warnings[0]
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def test_functions_of_both_kinds_answer_like_commands() -> None:
+    async def deny(given: JsonObject) -> JsonObject:
+        given.clear()
+        return {"decision": "deny", "reason": "not today"}
+
+    def note(given: JsonObject) -> str:
+        return str(given["event"])
+
+    assert before_tool(deny, note) == Verdict("deny", "not today", context="before_tool")
+
+
+def test_a_function_that_raises_hangs_or_answers_nonsense_is_reported() -> None:
+    released = Flag()
+
+    def broken(given: JsonObject) -> None:
+        raise KeyError("x")
+
+    def stuck(given: JsonObject) -> None:
+        released.wait()
+
+    def odd(given: JsonObject) -> object:
+        return 7
+
+    warnings = ("the before_tool hook `broken`: KeyError: 'x'",)
+    assert before_tool(broken) == Verdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
+    assert before_tool(stuck, timeout=0.01).warnings == ("the before_tool hook `stuck`: it took too long",)
+    released.set()
+    assert "not understood" in before_tool(odd).warnings[0]
+
+
+# --- ends -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["cancelled", "closed"])
+def test_nothing_is_left_of_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    monkeypatch.setattr(child, "PATIENCE", 0.1)
+    pids, script = tmp_path / "pids", tmp_path / "hook.py"
+    fifo = tmp_path / "ready"
+    os.mkfifo(fifo)
+    script.write_text(
+        STUBBORN.format(file=str(pids), detached=True) + f"open({str(fifo)!r}, 'w').close()\ntime.sleep(600)"
+    )
+
+    async def story() -> None:
+        asked = hooks(Hook("before_tool", f"exec python3 {script}"))
+        asking = asyncio.ensure_future(asked.before_tool("r", 1, CALL))
+        await asyncio.to_thread(fifo.read_bytes)
+        if how == "cancelled":
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        else:
+            await asked.close()
+        assert all(map(is_gone, pids_in(pids)))
+        if how == "closed":
+            assert (await asking).decision == "deny"
+
+    asyncio.run(story())
+    assert len(pids_in(pids)) == 2

@@ -1,0 +1,437 @@
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from sightline.agent.core.output import NOTHING, Cap, Outcome, capped
+from sightline.agent.core.steps import Call
+from sightline.agent.tools import child, python_file
+from sightline.agent.tools.python_file import PythonFile
+from sightline.errors import Code, Fault
+from sightline.model.parts import Image, Text
+from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in
+
+
+def call(name: str, **arguments: object) -> Call:
+    return Call(key="1.1", id="a", name=name, arguments=arguments)  # type: ignore[arg-type]
+
+
+def ignored(words: str) -> None:
+    pass
+
+
+@asynccontextmanager
+async def loaded(folder: Path, source: str, **how: object) -> AsyncIterator[PythonFile]:
+    file = folder / "kit.py"
+    file.write_text(dedent(source))
+    tools = PythonFile(file, folder=folder, environment=environment(), **how)  # type: ignore[arg-type]
+    try:
+        await tools.load()
+        yield tools
+    finally:
+        await tools.close()
+
+
+def used(folder: Path, source: str, *calls: Call, **how: object) -> list[Outcome]:
+    """What comes of these calls, one after the other."""
+
+    async def story() -> list[Outcome]:
+        async with loaded(folder, source, **how) as tools:
+            return [await tools.use(each, ignored) for each in calls]
+
+    return asyncio.run(story())
+
+
+def text(outcome: Outcome) -> str:
+    return "".join(part.text for part in outcome.parts if isinstance(part, Text))
+
+
+def refused(folder: Path, source: str) -> Fault:
+    with pytest.raises(Fault) as caught:
+        used(folder, source)
+    assert caught.value.code is Code.CONFIG
+    assert caught.value.hint
+    return caught.value
+
+
+# --- what a file is -------------------------------------------------------------------------------
+
+
+def test_a_function_becomes_a_tool(tmp_path: Path) -> None:
+    source = '''
+        """No decorator is needed."""
+        from dataclasses import dataclass
+        from json import dumps
+
+        @dataclass
+        class Place:
+            city: str
+            days: int = 1
+
+        async def forecast(place: Place, unit: str = "C") -> dict:
+            """Tell the weather.
+
+            Args:
+                place: where, and for how long
+            """
+            return {"city": place.city, "days": [20 + n for n in range(place.days)], "unit": unit}
+
+        def _private(): ...
+    '''
+
+    async def story() -> None:
+        async with loaded(tmp_path, source) as tools:
+            (definition,) = tools.definitions
+            assert (definition.name, definition.description) == ("forecast", "Tell the weather.")
+            assert definition.schema is not None
+            assert definition.schema["required"] == ["place"]
+            assert not definition.is_parallel
+            outcome = await tools.use(call("forecast", place={"city": "Ulm", "days": 2}), ignored)
+            assert outcome.structured == {"city": "Ulm", "days": [20, 21], "unit": "C"}
+
+    asyncio.run(story())
+
+
+def test_a_file_may_list_its_tools_and_mark_those_that_run_beside_others(tmp_path: Path) -> None:
+    source = """
+        def one() -> str: return "1"
+        def two() -> str: return "2"
+        def three() -> str: return "3"
+        TOOLS = [two, one]
+        PARALLEL = [one]
+    """
+
+    async def story() -> None:
+        async with loaded(tmp_path, source) as tools:
+            assert [(each.name, each.is_parallel) for each in tools.definitions] == [("two", False), ("one", True)]
+
+    asyncio.run(story())
+
+
+def test_what_a_file_keeps_lasts_from_call_to_call_also_between_async_ones(tmp_path: Path) -> None:
+    source = """
+        import asyncio
+        seen = []
+        lock = None
+        async def add(n: int) -> list:
+            global lock
+            lock = lock or asyncio.Lock()
+            async with lock:
+                seen.append(n)
+            return seen
+    """
+    assert text(used(tmp_path, source, call("add", n=1), call("add", n=2))[1]) == "[1,2]"
+
+
+def test_it_imports_its_neighbours_and_a_neighbour_named_like_a_module_of_ours_does_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "neighbour.py").write_text("WORD = 'next door'")
+    (tmp_path / "msgspec.py").write_text("raise RuntimeError")
+    source = """
+        from neighbour import WORD
+        def word() -> str: return WORD
+    """
+    assert text(used(tmp_path, source, call("word"))[0]) == "next door"
+
+
+def test_a_file_that_is_changed_meanwhile_stays_what_it_was(tmp_path: Path) -> None:
+    async def story() -> None:
+        source = """
+            import os
+            def version() -> str: return "first"
+            def die() -> None: os._exit(3)
+        """
+        async with loaded(tmp_path, source) as tools:
+            (tmp_path / "kit.py").write_text("this is no Python")
+            await tools.use(call("die"), ignored)
+            assert text(await tools.use(call("version"), ignored)) == "first"
+
+    asyncio.run(story())
+
+
+# --- what comes of a call -------------------------------------------------------------------------
+
+
+def test_values_become_what_a_model_can_read(tmp_path: Path) -> None:
+    source = r"""
+        def nothing() -> None: print("not for the model")
+        def number() -> int: return 7
+        def picture() -> list: return ["a dot:", b"\x89PNG\r\n\x1a\n..."]
+        def half() -> str: return "\ud83d"
+    """
+    nothing, number, picture, half = used(tmp_path, source, *map(call, ("nothing", "number", "picture", "half")))
+    assert text(nothing) == NOTHING
+    assert text(number) == "7"
+    assert [type(part) for part in picture.parts] == [Text, Image]
+    assert text(half) == "\ud83d"
+
+
+def test_prints_cannot_be_taken_for_answers_and_are_told_as_progress(tmp_path: Path) -> None:
+    source = r"""
+        import os, subprocess, sys
+        def noisy() -> str:
+            print('{"type":"ran","outcome":{"parts":[]}}')
+            os.write(1, b'{"type":"ran"}\n')
+            subprocess.run(["echo", "from a child"], check=True)
+            sys.stdin.read()
+            return "the answer"
+    """
+    told: list[str] = []
+
+    async def story() -> Outcome:
+        async with loaded(tmp_path, source) as tools:
+            return await tools.use(call("noisy"), told.append)
+
+    assert text(asyncio.run(story())) == "the answer"
+    assert told
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise ValueError('no such city')", "ValueError: no such city (kit.py, line 3, in go)"),
+        ("import json; json.loads('{')", "JSONDecodeError: Expecting property name enclosed in double quotes"),
+        ("raise SystemExit", "SystemExit: it gave no reason (kit.py, line 3, in go)"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: it gave no reason"),
+        ("return object()", "TypeError: the tool returned a value that JSON cannot say: object"),
+        ("return b'PK\\x03\\x04'", "TypeError: the tool returned 4 bytes of application/zip, which no model can read"),
+        ("return go()", "RecursionError"),
+    ],
+)
+def test_what_a_tool_raises_is_told_to_the_model(tmp_path: Path, body: str, words: str) -> None:
+    (outcome,) = used(tmp_path, f"\ndef go():\n    {body}\n", call("go"))
+    assert outcome.is_error
+    assert text(outcome).startswith(words)
+    assert str(tmp_path) not in text(outcome)
+    assert sys.prefix not in text(outcome)
+
+
+def test_a_process_that_ends_is_an_error_and_the_next_call_gets_another(tmp_path: Path) -> None:
+    source = """
+        import os, sys
+        def die() -> None:
+            print("last words", file=sys.stderr, flush=True)
+            os._exit(7)
+        def live() -> str: return "here"
+    """
+    died, lived = used(tmp_path, source, call("die"), call("live"))
+    assert died.is_error
+    assert text(died) == "die did not come to an end: its process is gone (exit code 7)."
+    assert text(lived) == "here"
+
+
+def test_a_process_that_dies_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with loaded(tmp_path, "import os\ndef pid() -> int: return os.getpid()") as tools:
+            first = text(await tools.use(call("pid"), ignored))
+            os.kill(int(first), signal.SIGKILL)
+            (worker,) = tools._idle
+            assert worker._child is not None
+            await worker._child.exited.wait()
+            assert text(await tools.use(call("pid"), ignored)) != first
+
+    asyncio.run(story())
+
+
+def test_a_copy_of_the_process_has_nothing_to_say(tmp_path: Path) -> None:
+    source = """
+        import os
+        def fork() -> str:
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+            return "parent" if child else "child"
+    """
+    assert text(used(tmp_path, source, call("fork"))[0]) == "parent"
+
+
+def test_an_enormous_result_is_cut_before_it_is_sent(tmp_path: Path) -> None:
+    (outcome,) = used(tmp_path, "def big() -> str: return 'x' * 50_000_000", call("big"))
+    assert len(text(outcome)) <= Cap().characters
+    assert "of 50000000 characters are left out here" in text(capped(outcome, Cap()))
+
+
+def test_what_was_printed_reaches_no_model_when_the_process_dies(tmp_path: Path) -> None:
+    source = """
+        import os
+        def spoken() -> str:
+            print("my password", flush=True)
+            return "done"
+        def dies() -> None:
+            os.kill(os.getpid(), 9)
+    """
+    outcomes = used(tmp_path, source, call("spoken"), call("dies"))
+    assert text(outcomes[1]) == "dies did not come to an end: its process is gone (signal 9)."
+
+
+def test_a_tool_that_is_not_there_answers_with_those_that_are(tmp_path: Path) -> None:
+    (outcome,) = used(tmp_path, "def here() -> None: ...", call("hear"))
+    assert outcome.is_error
+    assert "here" in text(outcome)
+
+
+# --- ends -----------------------------------------------------------------------------------------
+
+
+def stubborn(file: Path, *, detached: bool = False) -> str:
+    body = STUBBORN.format(file=str(file), detached=detached).replace("\n", "\n    ")
+    return (
+        f"def hang() -> None:{body}\n    print('ready', flush=True)\n    time.sleep(600)\ndef live() -> str: return 'x'"
+    )
+
+
+async def _cancelled(tools: PythonFile) -> None:
+    ready = asyncio.Event()
+    using = asyncio.ensure_future(tools.use(call("hang"), lambda _: ready.set()))
+    await ready.wait()
+    using.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await using
+
+
+async def _closed(tools: PythonFile) -> None:
+    ready = asyncio.Event()
+    using = asyncio.ensure_future(tools.use(call("hang"), lambda _: ready.set()))
+    await ready.wait()
+    await tools.close()
+    assert (await using).is_error
+
+
+@pytest.mark.parametrize("detached", [False, True], ids=["in its group", "in a session of its own"])
+@pytest.mark.parametrize("ending", [_cancelled, _closed])
+def test_whoever_ends_it_nothing_is_left_of_a_tool_that_does_not_want_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: Callable[[PythonFile], Awaitable[None]], detached: bool
+) -> None:
+    monkeypatch.setattr(child, "PATIENCE", 0.1)
+    pids = tmp_path / "pids"
+
+    async def story() -> None:
+        async with loaded(tmp_path, stubborn(pids, detached=detached)) as tools:
+            await ending(tools)
+            assert all(map(is_gone, pids_in(pids)))
+            after = await tools.use(call("live"), ignored)
+            assert after.is_error is (ending is _closed)
+
+    asyncio.run(story())
+    assert len(pids_in(pids)) == 2
+
+
+def test_a_process_that_is_being_started_when_it_is_closed_ends_too(tmp_path: Path) -> None:
+    told = tmp_path / "pids"
+    source = f"import os\nopen({str(told)!r}, 'a').write(f'{{os.getpid()}} ')\ndef live() -> int: return os.getpid()"
+
+    async def story() -> None:
+        async with loaded(tmp_path, source) as tools:
+            tools._idle.clear()
+            using = asyncio.ensure_future(tools.use(call("live"), ignored))
+            await asyncio.sleep(0)
+            await tools.close()
+            assert all(map(is_gone, pids_in(told)))
+            assert (await using).is_error
+
+    asyncio.run(story())
+
+
+def test_a_tool_that_takes_too_long_is_ended_and_the_next_call_gets_another_process(tmp_path: Path) -> None:
+    source = """
+        import os, time
+        def hang() -> None: time.sleep(600)
+        def live() -> int: return os.getpid()
+    """
+
+    async def story() -> None:
+        async with loaded(tmp_path, source) as tools:
+            before = text(await tools.use(call("live"), ignored))
+            tools._timeout = 0.05
+            outcome = await tools.use(call("hang"), ignored)
+            assert outcome.is_error
+            assert text(outcome) == "hang was stopped: it took longer than 0.05 s."
+            tools._timeout = 60
+            assert is_gone(int(before))
+            assert text(await tools.use(call("live"), ignored)) != before
+
+    asyncio.run(story())
+
+
+def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> None:
+    source = """
+        from pathlib import Path
+        def meet(mine: str, other: str) -> str:
+            with open(mine, "w") as a:      # a named pipe opens when both ends are there
+                pass
+            with open(other) as b:
+                pass
+            return "met"
+        def meet_too(mine: str, other: str) -> str:
+            with open(other) as b:
+                pass
+            with open(mine, "w") as a:
+                pass
+            return "met"
+    """
+    here, there = str(tmp_path / "a"), str(tmp_path / "b")
+    os.mkfifo(here)
+    os.mkfifo(there)
+
+    async def story() -> list[Outcome]:
+        async with loaded(tmp_path, source) as tools:
+            return await asyncio.gather(
+                tools.use(call("meet", mine=here, other=there), ignored),
+                tools.use(call("meet_too", mine=there, other=here), ignored),
+            )
+
+    assert [text(each) for each in asyncio.run(story())] == ["met", "met"]
+
+
+# --- files that cannot be used --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def f(:\n  pass", "kit.py:1: SyntaxError: invalid syntax"),
+        ("\nimport no_such_module_at_all", "kit.py:2: ModuleNotFoundError: No module named 'no_such_module_at_all'"),
+        ("def f():\n  g()\n\nf()", "kit.py:2: NameError: name 'g' is not defined"),
+        ("raise SystemExit(3)", "kit.py:1: SystemExit: 3"),
+        ("x = 1", "kit.py: it has no public function"),
+        ("\ndef f(*names): ...", "kit.py:2: f cannot be a tool: its parameter 'names' cannot be given by name"),
+        ("def f(x: object()): ...", "kit.py:1: "),
+        ("TOOLS = ['f']\ndef f(): ...", "kit.py: TOOLS is no list of functions"),
+        ("def f(): ...\nTOOLS = [f, f]", "kit.py:1: two tools are named 'f'"),
+        ("import os; os._exit(4)", "kit.py: its process ended while the file was loaded (exit code 4)"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_where_and_what_to_do(tmp_path: Path, source: str, words: str) -> None:
+    assert refused(tmp_path, source).message.startswith(str(tmp_path / words))
+
+
+def test_a_file_that_loads_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python_file, "LOAD_TIMEOUT", 0.05)
+    assert "too long to load" in refused(tmp_path, "while True: pass").message
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "No such file"), (b"\xff\xfe", "not UTF-8"), (b"#" * 5_000_000, "too long")]
+)
+def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, words: str) -> None:
+    file = tmp_path / "kit.py"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(Fault, match=words):
+        asyncio.run(PythonFile(file, folder=tmp_path, environment={}).load())
+
+
+def test_a_function_for_free_text_is_given_the_text(tmp_path: Path) -> None:
+    source = """
+        def query(text: str) -> str:
+            return text.upper()
+
+        query.freeform = {"syntax": "regex", "definition": "[a-z]+"}
+    """
+    (outcome,) = used(tmp_path, source, Call(key="1", id="a", name="query", arguments="select"))
+    assert outcome.parts == (Text("SELECT"),)

@@ -1,0 +1,131 @@
+import base64
+import json
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from sightline.chat.core.exports import to_json
+from sightline.chat.core.history import History
+from sightline.chat.core.pair import Answer, MessagePair
+from sightline.model.message import Message
+from sightline.model.parts import Image, Inline, Text
+from tests.chat.api.http_stage import ChatDesk, chat_desk
+
+GIF = b"GIF89a rest"
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
+    with chat_desk(tmp_path_factory.mktemp("pairs")) as made:
+        yield made
+
+
+@pytest.fixture
+def pair(desk: ChatDesk) -> str:
+    made: str = desk.ask("one")["id"]
+    return made
+
+
+def test_a_pair_is_shown_as_it_stands_in_a_view(desk: ChatDesk, pair: str) -> None:
+    shown = desk.done("GET", f"pairs/{pair}?view=v")
+    assert (shown["standing"], shown["earlier_answers"]) == ("included", [])
+    assert shown["tokens"]["low"] <= shown["tokens"]["tokens"] <= shown["tokens"]["high"]
+    alone = desk.done("GET", f"pairs/{pair}")
+    assert (alone["standing"], alone["tokens"]["tokens"]) == ("hidden", 0)
+    desk.refused(404, "GET", f"pairs/{pair}?view=none")
+    desk.refused(404, "GET", "pairs/none")
+
+
+def test_words_are_changed(desk: ChatDesk, pair: str) -> None:
+    shown = desk.done("POST", f"pairs/{pair}/edit?view=v", {"user_text": "two", "assistant_text": "Changed."})
+    assert (shown["user_text"], shown["answer"]["text"]) == ("two", "Changed.")
+    shown = desk.done("POST", f"pairs/{pair}/edit", {"assistant_text": "Again."})
+    assert (shown["user_text"], shown["answer"]["text"]) == ("two", "Again.")
+    desk.refused(422, "POST", f"pairs/{pair}/edit", {})
+    desk.refused(404, "POST", "pairs/none/edit", {"user_text": "x"})
+
+
+def test_an_earlier_answer_that_is_not_there(desk: ChatDesk, pair: str) -> None:
+    desk.refused(400, "POST", f"pairs/{pair}/swap", {"index": -1})
+    desk.refused(422, "POST", f"pairs/{pair}/swap", {"index": "last"})
+    desk.refused(404, "POST", "pairs/none/swap", {})
+
+
+def test_marks_are_set_one_at_a_time(desk: ChatDesk, pair: str) -> None:
+    topic = desk.done("POST", "topics", {"name": f"for {pair}"})["id"]
+    for mark in ({"star": 2}, {"flag": "grey"}, {"topic": topic}, {"hand": "out"}):
+        told = desk.done("POST", "mark", {"ids": [pair], **mark})
+        assert told == {"version": desk.done("GET", "views/v")["version"]}
+    shown = desk.pair(pair)
+    assert (shown["star"], shown["flag"], shown["topic"], shown["hand"]) == (2, "grey", topic, "out")
+    assert (shown["standing"], shown["topic_path"]) == ("left_out", [f"for {pair}"])
+    desk.done("POST", "mark", {"ids": [pair], "hand": ""})
+    assert desk.pair(pair)["standing"] == "included"
+
+
+@pytest.mark.parametrize(
+    ("mark", "status"),
+    [
+        ({}, 422),
+        ({"star": 1, "flag": "blue"}, 422),
+        ({"star": 4}, 422),
+        ({"star": True}, 422),
+        ({"flag": "red"}, 422),
+        ({"topic": "none"}, 404),
+        ({"hand": "up"}, 422),
+    ],
+)
+def test_marks_that_there_are_not(desk: ChatDesk, pair: str, mark: dict[str, object], status: int) -> None:
+    desk.refused(status, "POST", "mark", {"ids": [pair], **mark})
+
+
+def test_pairs_go_and_come_back(desk: ChatDesk, pair: str) -> None:
+    desk.done("POST", "delete", {"ids": [pair]})
+    assert desk.pair(pair)["standing"] == "hidden"
+    desk.refused(400, "POST", "delete", {"ids": [pair]})
+    desk.done("POST", "restore", {"ids": [pair]})
+    assert desk.pair(pair)["standing"] == "included"
+    for path in ("delete", "restore", "mark"):
+        value = {"ids": [pair, "none"], **({"star": 1} if path == "mark" else {})}
+        assert "none" in desk.refused(404, "POST", path, value)["message"]
+    assert desk.pair(pair)["star"] == 0
+
+
+def test_files_are_found_by_their_number(desk: ChatDesk) -> None:
+    files = [{"name": "a.gif", "media_type": "image/gif", "data": base64.b64encode(GIF).decode()}]
+    pair = desk.ask("look", attachments=files)["id"]
+    shown = desk.raw("GET", f"pairs/{pair}/media/0")
+    assert (shown.body, shown.headers["content-type"]) == (GIF, "image/gif")
+    for path in ("1", "-1", "x", "²", "0?of=answer", "9999999999"):
+        desk.refused(404, "GET", f"pairs/{pair}/media/{quote(path, safe='?=')}")
+    desk.refused(400, "GET", f"pairs/{pair}/media/0?of=nothing")
+    desk.refused(404, "GET", "pairs/none/media/0")
+
+
+def test_each_answer_has_its_own_pictures(desk: ChatDesk) -> None:
+    def drawn(picture: bytes) -> Answer:
+        image = Image(Inline("image/gif", base64.b64encode(picture).decode()))
+        return Answer(messages=(Message("assistant", (Text("Look:"), image)),), finish="stop")
+
+    pair = MessagePair(id="drawn", user_text="draw", answer=drawn(GIF), earlier=(drawn(GIF + b"1"),), state="complete")
+    assert desk.raw("POST", "import?name=a.json", to_json(History(), [pair], now=1.0)).json()["pairs"] == 1
+    path = "pairs/drawn/media/0?of=answer"
+    assert desk.raw("GET", path).body == GIF
+    assert desk.raw("GET", f"{path}&earlier=0").body == GIF + b"1"
+    desk.refused(404, "GET", f"{path}&earlier=1")
+    desk.refused(400, "GET", f"{path}&earlier=x")
+
+
+def test_an_id_from_elsewhere_may_hold_anything(desk: ChatDesk) -> None:
+    exported = b'{"schema":"sightline-chat/1","topics":[],"pairs":[{"id":"a/b?c d","userText":"hi","timestamp":1}]}'
+    assert desk.raw("POST", "import", exported).json()["pairs"] == 1
+    assert desk.pair("a/b?c d")["user_text"] == "hi"
+
+
+def test_what_was_told_of_a_send_that_is_not_on_record_is_not_told(desk: ChatDesk) -> None:
+    kept = {"answer": {"messages": []}, "exchange": "x_gone"}
+    document = {"schema": "sightline-chat/1", "topics": [], "pairs": [{"id": "old", "timestamp": 1, "kept": kept}]}
+    assert desk.raw("POST", "import", json.dumps(document).encode()).json()["pairs"] == 1
+    shown = desk.pair("old")
+    assert (shown["exchange"], shown["telemetry"]) == ("x_gone", [])

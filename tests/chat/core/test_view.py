@@ -1,0 +1,228 @@
+from random import Random
+
+import pytest
+
+from sightline.catalog.facts import Facts
+from sightline.chat.core.facts import (
+    ChatFact,
+    ChatImported,
+    CompactionUndone,
+    PairAnswered,
+    PairAsked,
+    PairEdited,
+    PairsCompacted,
+    PairsDeleted,
+    PairsFlagged,
+    PairsHandled,
+    PairsMoved,
+    PairsRestored,
+    PairsStarred,
+    TopicAdded,
+    TopicChanged,
+    TopicRemoved,
+)
+from sightline.chat.core.history import History
+from sightline.chat.core.pair import MessagePair, text_answer
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.sizing import Sizer
+from sightline.chat.core.topics import ROOT, Parameters, Topic
+from sightline.chat.core.view import View
+from sightline.errors import Fault
+from sightline.filters.fields import Scope
+from sightline.filters.parsing import parse
+from sightline.model.tools import FunctionTool
+from tests.chat.core.stage import BY_LETTER, NOW, SMALL, answered, filtered, history_of, ids, view_of
+
+FIVE = tuple(map(answered, "abcde"))
+"""Each of 20 letters: with 100 tokens of which 10 are held back, four go along."""
+
+
+def told(view: View, fact: ChatFact) -> View:
+    view.heard(view.history.apply(fact))
+    return view
+
+
+def test_the_newest_go_along_and_the_rest_stay_on_screen() -> None:
+    view = view_of(history_of(*FIVE))
+    assert ids(view.visible) == "abcde"
+    assert view.start == 1
+    assert ids(view.included) == "bcde"
+    assert view.history_tokens == 80
+    assert [view.standing(pair) for pair in ("a", "b", "x")] == ["excluded", "included", "hidden"]
+
+
+def test_a_filter_shapes_what_goes_along() -> None:
+    view = view_of(history_of(*FIVE))
+    told(view, PairsStarred(("a", "c"), 2))
+    assert ids(filtered(view, "s>=2").included) == "ac"
+    assert view.standing("b") == "hidden"
+
+
+def test_what_goes_along_can_be_asked_for_itself() -> None:
+    view = view_of(history_of(*FIVE))
+    assert ids(filtered(view, "o").visible) == "bcde"
+    assert ids(filtered(view, "o1").visible) == "abcde"
+    assert ids(filtered(view, "!o").visible) == "a"
+    assert ids(filtered(view_of(history_of(*FIVE), limit=10), "o").visible) == ""
+
+
+def test_the_topic_and_the_model_at_hand_can_be_asked_for() -> None:
+    view = view_of(history_of(*FIVE, topics=[Topic(id="t", name="T")]))
+    told(view, PairsMoved(("a", "b"), "t"))
+    view.enter("t")
+    assert ids(filtered(view, "t").visible) == "ab"
+    assert ids(filtered(view, "t1").visible) == "b"
+    view.enter(ROOT)
+    assert ids(filtered(view, "t").visible) == "cde"
+    assert ids(filtered(view, "m").visible) == "abcde"
+    view.choose("other", view.sizer, 100)
+    assert ids(view.visible) == ""
+    assert ids(filtered(view, "r2").visible) == "de"
+
+
+def test_a_person_takes_in_and_leaves_out_by_hand() -> None:
+    view = filtered(view_of(history_of(*FIVE)), "s>=1")
+    told(view, PairsStarred(("a", "b", "c"), 1))
+    assert ids(view.visible) == "abc"
+    told(view, PairsHandled(("b",), "out"))
+    told(view, PairsHandled(("e",), "in"))
+    assert ids(view.visible) == "ace"
+    assert ids(view.left_out) == "b"
+    assert view.standing("b") == "left_out"
+    again = filtered(view, "s>=1")
+    assert (ids(again.visible), ids(again.left_out)) == ("ace", "b")
+    told(view, PairsHandled(("b", "e"), ""))
+    assert (ids(view.visible), ids(view.left_out)) == ("abc", "")
+
+
+def test_what_is_left_out_by_hand_takes_no_room() -> None:
+    view = view_of(history_of(*FIVE))
+    told(view, PairsHandled(("e",), "out"))
+    assert ids(view.included) == "abcd"
+    assert ids(filtered(view, "o").visible) == "abcd"
+
+
+def test_the_system_prompt_takes_room() -> None:
+    view = view_of(history_of(*FIVE, topics=[Topic(id="t", name="T", system_prompt="x" * 30)]))
+    assert view.room.system == 0
+    view.enter("t")
+    assert (view.prelude, view.room.system) == ("x" * 30, 30)
+    assert ids(view.included) == "cde"
+
+
+def test_tools_and_the_reply_take_room() -> None:
+    settings = ChatSettings(estimation="characters", chars_per_token=1, assistant_response_allowance=800)
+    tool = FunctionTool("look_up", None, {"type": "object"})
+    view = view_of(history_of(), settings=settings, limit=1000, tools=(tool,))
+    assert view.room.tools > 0
+    assert view.room.reply == 250
+    told(view, TopicAdded(Topic(id="t", name="T", parameters=Parameters(max_tokens=77))))
+    view.enter("t")
+    assert view.room.reply == 77
+
+
+def test_a_change_of_the_topic_at_hand_is_heard() -> None:
+    view = view_of(history_of(*FIVE, topics=[Topic(id="t", name="T")]))
+    view.enter("t")
+    assert ids(view.included) == "bcde"
+    told(view, TopicChanged(Topic(id="t", name="T", system_prompt="x" * 60)))
+    assert ids(view.included) == "e"
+    told(view, TopicRemoved("t"))
+    assert (view.topic, ids(view.included)) == (ROOT, "bcde")
+    with pytest.raises(Fault):
+        view.enter("t")
+
+
+def test_another_model_has_another_limit() -> None:
+    view = view_of(history_of(*FIVE))
+    assert ids(view.included) == "bcde"
+    view.choose("large", Sizer(Facts(), dialect="openai-chat", settings=BY_LETTER), 1000)
+    assert ids(view.included) == "abcde"
+    assert view.selections == 1, "what is visible is the same"
+
+
+def test_other_settings_are_other_counts() -> None:
+    view = view_of(history_of(*FIVE))
+    settings = ChatSettings(estimation="characters", chars_per_token=2, assistant_response_allowance=0)
+    view.adjust(settings, Sizer(SMALL, dialect="openai-chat", settings=settings))
+    assert view.room.user == 100
+    assert ids(view.included) == ""
+    assert view.settings is settings
+
+
+def test_one_more_pair_among_a_hundred_thousand_is_no_second_look_at_them(monkeypatch) -> None:
+    pairs = tuple(answered(str(number), at=float(number)) for number in range(100_000))
+    view = view_of(History([ChatImported((), pairs)]), limit=10_010)
+    assert len(view.included) == 500
+    counted: list[str] = []
+    original = Sizer.messages
+    monkeypatch.setattr(Sizer, "messages", lambda self, pair: (counted.append(pair.id), original(self, pair))[1])
+    told(view, PairAsked(answered("new", at=1e6)))
+    told(view, PairAnswered("new", text_answer("!" * 10)))
+    assert len(view.included) == 500
+    assert view.selections == 1
+    assert set(counted) == {"new"}
+
+
+def test_a_view_that_nobody_has_looked_at_hears_in_silence() -> None:
+    view = view_of(history_of(*FIVE))
+    told(view, PairsDeleted(("a",)))
+    assert view.selections == 0
+    assert ids(view.visible) == "bcde"
+
+
+FILTERS = ("", "s>=1", "b & !s0", "r4", "t", "o", "!o1 | s3", "!e", "m'acme'", "c'b'", "t'T...'")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_happens_the_view_is_what_a_new_one_would_be(seed: int) -> None:
+    random = Random(seed)
+    history = history_of(*map(answered, "abcdefg"), topics=[Topic(id="t", name="T"), Topic(id="u", name="U")])
+    view = filtered(view_of(history), random.choice(FILTERS))
+    for number in range(25):
+        live = [pair.id for pair in history if pair.state != "sending"]
+        some = tuple(random.sample(live, min(len(live), random.randint(1, 3))))
+        acts: list[ChatFact] = [
+            PairsStarred(some, random.randrange(4)),
+            PairsFlagged(some, random.choice(("blue", "grey"))),
+            PairsHandled(some, random.choice(("", "in", "out"))),
+            PairsMoved(some, random.choice((ROOT, "t", "u"))),
+            PairsDeleted(some),
+            PairsRestored(tuple("abcdefg")),
+            PairsCompacted(MessagePair(id=f"s{number}", user_text="in short", summary_of=some)),
+            PairAsked(answered(f"n{number}", random.randrange(60))),
+            TopicChanged(Topic(id="u", name=f"U{number}", parent=random.choice((ROOT, "t")))),
+            ChatImported((), (answered(f"i{number}", at=NOW - number),)),
+        ]
+        if live:
+            acts.append(PairEdited(some[0], user_text="b" * random.randrange(50)))
+        if history.sending:
+            acts.append(PairAnswered(history.sending, text_answer("!" * random.randrange(40))))
+        acts += [CompactionUndone(each) for each in live if history.get(each).summary_of]
+        try:
+            change = history.apply(random.choice(acts))
+        except Fault:
+            continue
+        view.heard(change)
+        if random.random() < 0.2:
+            view.enter(random.choice((ROOT, "t")))
+        if random.random() < 0.2:
+            view.choose("acme", view.sizer, random.choice((60, 100, 300)))
+        if random.random() < 0.5:
+            fresh = View(history, view.sizer, view.room.limit, view.settings, now=NOW)
+            fresh.choose("acme", view.sizer, view.room.limit)
+            fresh.enter(view.topic)
+            fresh.execute(view.expression, NOW)
+            assert [*view.visible] == [*fresh.visible]
+            assert (view.start, view.history_tokens) == (fresh.start, fresh.history_tokens)
+            assert view.left_out == fresh.left_out
+
+
+def test_what_another_filter_takes_is_told_without_a_hand_and_leaves_the_view_as_it_is() -> None:
+    view = filtered(view_of(history_of(*FIVE)), "r2")
+    told(view, PairsStarred(("a", "c"), 2))
+    told(view, PairsHandled(("b",), "in"))
+    told(view, PairsHandled(("c",), "out"))
+    assert ids(view.taken(parse("s2", scope=Scope.CHAT), NOW)) == "ac"
+    assert ids(view.taken(parse("o & !s2", scope=Scope.CHAT), NOW)) == "bde"
+    assert ids(view.visible) == "bde"

@@ -1,0 +1,230 @@
+"""A living chat on loopback: a scripted upstream, a logbook that is a list, and somebody who watches."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from sightline.app.machine import is_alive, process_name
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.facts import Model
+from sightline.chat.core.facts import ChatFact
+from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.service.answering import Answering
+from sightline.chat.service.service import ChatService, chat_service
+from sightline.exchange.counting import Counter
+from sightline.exchange.engine import Engine
+from sightline.exchange.hub import Announced, Watch
+from sightline.model.exchange import Budgeted
+from sightline.model.json import JsonObject
+from sightline.store.logbook import Line, Log, overtaken
+from tests.chat.core.stage import BY_LETTER, told
+from tests.relay_stage import Stage
+from tests.upstream import LAST, Play, Upstream, answer, chunk, head, pieces, streams
+
+EVENT_STREAM = [("Content-Type", "text/event-stream")]
+LIMIT = 100
+
+
+class Lines:
+    """A logbook in memory. `before_append` is called with each log's name before anything is added to it."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, list[Line]] = {}
+        self.before_append: Callable[[str], object] = lambda _log: None
+
+    async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
+        await asyncio.sleep(0)
+        self.before_append(log)
+        lines = self.kept.setdefault(log, [])
+        if len(lines) != after:
+            raise overtaken(log)
+        lines += [Line(after + number, at, each) for number, each in enumerate(data, 1)]
+
+    async def lines(self, log: str, after: int = 0) -> list[Line]:
+        await asyncio.sleep(0)
+        return self.kept.get(log, [])[after:]
+
+    async def logs(self, prefix: str = "") -> list[Log]:
+        found = [(name, lines) for name, lines in self.kept.items() if name.startswith(prefix) and lines]
+        logs = [Log(name, len(lines), lines[0].at, lines[-1].at) for name, lines in found]
+        return sorted(logs, key=lambda log: log.latest, reverse=True)
+
+    async def forget(self, log: str) -> None:
+        self.kept.pop(log, None)
+
+    @property
+    def bytes(self) -> bytes:
+        """All that is kept."""
+        return b"\n".join(line.data for lines in self.kept.values() for line in lines)
+
+    def kinds(self) -> list[str]:
+        """The kinds of the chat's facts."""
+        return [json.loads(line.data)["kind"] for line in self.kept.get("chat", [])]
+
+
+class ChatStage:
+    """The provider `acme` has the models `m` (100 tokens, one a letter) `large` (1,000) and `huge`. The view is `v`."""
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        folder: Path,
+        *,
+        settings: ChatSettings = BY_LETTER,
+        answering: Callable[[Engine], Answering] | None = None,
+        default_model: str = "acme/m",
+        **more: Any,
+    ) -> None:
+        self.upstream = upstream
+        self.settings = settings
+        self.default_model = default_model
+        self.relays = Stage(upstream, folder, more.pop("spoken", "openai-chat"), **more)
+        self.clock = self.relays.clock
+        self.hub = self.relays.hub
+        self.logbook = Lines()
+        relay, memory = self.relays.relay, self.relays.memory
+        self.engine = Engine(relay, relay, Counter(memory), memory, self.clock)
+        self.answering = None if answering is None else answering(self.engine)
+        self._ids = count(1)
+        self.service = self.another("here")
+        self._watch: Watch | None = None
+
+    def another(self, host: str = "elsewhere") -> ChatService:
+        """One more process on the same log."""
+        models = {
+            "m": Model(providers=("acme",), context_window=LIMIT),
+            "large": Model(providers=("acme",), context_window=1000),
+            "poor": Model(providers=("acme",), context_window=1000, tpd=2),
+            "huge": Model(providers=("acme",), context_window=100_000),
+        }
+        return chat_service(
+            self.engine,
+            self.hub,
+            self.logbook,
+            catalog=Catalog(providers=self.relays.providers, models=models),
+            has_key=lambda _provider: True,
+            settings=self.settings,
+            make_id=lambda: f"p_{next(self._ids)}",
+            default_model=self.default_model,
+            answering=self.answering,
+            process=process_name() if host == "" else f"{host}:1:0",
+            is_alive=is_alive if host == "" else lambda _process: True,
+        )
+
+    async def begin(self, *pairs: MessagePair, filter_text: str = "", model: str = "m") -> None:
+        """The chat with these pairs, and somebody looking at it."""
+        for fact in told(pairs):
+            await self.service.chat.happen(fact)
+        await self.service.views.put("v", filter=filter_text, model=model)
+
+    async def ask(self, text: str = "hello", **more: Any) -> MessagePair:
+        """The pair of a question when it has ended."""
+        pair = await self.service.sends.send("v", text, **more)
+        await self.service.sends.ended()
+        return self.pair(pair)
+
+    async def happen(self, *facts: ChatFact) -> None:
+        for fact in facts:
+            await self.service.chat.happen(fact)
+
+    def pair(self, name: str) -> MessagePair:
+        return self.service.chat.history.get(name)
+
+    @property
+    def ids(self) -> list[str]:
+        """The pairs of the history, oldest first."""
+        return [pair.id for pair in self.service.chat.history]
+
+    def sent(self, number: int = -1) -> list[str]:
+        """What the upstream was told, message by message."""
+        return [message["content"] for message in self.upstream.seen[number].json()["messages"]]
+
+    def stages(self, exchange: str) -> list[str]:
+        """What the record knows of how this exchange was planned."""
+        facts = [fact for fact in self.relays.facts(exchange) if isinstance(fact, Budgeted)]
+        return [str(fact.telemetry["stage"]) for fact in facts]
+
+    def watch(self) -> None:
+        """Listen from now on."""
+        self._watch = self.hub.watch()
+
+    async def news(self, kind: str) -> JsonObject:
+        """The next news of this kind."""
+        assert self._watch is not None
+        async with asyncio.timeout(60):
+            async for told in self._watch:
+                if isinstance(told, Announced) and told.value["kind"] == kind:
+                    return told.value
+        raise AssertionError("no more news")
+
+    async def rest(self, kind: str) -> list[JsonObject]:
+        """All news of this kind that are there."""
+        assert self._watch is not None
+        self._watch.close()
+        return [t.value async for t in self._watch if isinstance(t, Announced) and t.value["kind"] == kind]
+
+    async def close(self) -> None:
+        await self.service.close(5)
+        await self.relays.client.close()
+        await self.relays.embedded.close()
+
+
+Story = Callable[[ChatStage], Coroutine[Any, Any, None]]
+
+
+def play(story: Story, folder: Path, **more: Any) -> None:
+    """Play a story."""
+
+    async def played() -> None:
+        async with Upstream() as upstream:
+            stage = ChatStage(upstream, folder, **more)
+            try:
+                async with asyncio.timeout(60):
+                    await story(stage)
+            finally:
+                await stage.close()
+
+    asyncio.run(played())
+
+
+def word(text: str) -> bytes:
+    """An event with some words."""
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
+    return b"data: " + json.dumps({"id": "r", "model": "m", "choices": [choice]}).encode() + b"\n\n"
+
+
+def last(tokens: int = 9) -> bytes:
+    """The events at the end."""
+    choice = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 2}
+    ended = json.dumps({"id": "r", "model": "m", "choices": [choice], "usage": usage}).encode()
+    return b"data: " + ended + b"\n\ndata: [DONE]\n\n"
+
+
+def says(*words: str) -> Play:
+    """An answer of these words, streamed."""
+    return streams(*map(word, words), last())
+
+
+def says_until(gate: asyncio.Event, *words: str, then: Sequence[str] = ()) -> Play:
+    """An answer whose rest waits."""
+    after = [chunk(word(each)) for each in then]
+    return pieces(head(200, EVENT_STREAM), *(chunk(word(each)) for each in words), gate, *after, chunk(last()), LAST)
+
+
+def refuses(status: int, code: str, message: str, headers: Sequence[tuple[str, str]] = ()) -> Play:
+    """An error of the provider."""
+    body = json.dumps({"error": {"code": code, "message": message, "type": "invalid_request_error"}}).encode()
+    return answer(status, body, [("Content-Type", "application/json"), *headers])
+
+
+def overflows(limit: int | None = None, requested: int | None = None) -> Play:
+    """The provider finds it too large, and perhaps says by how much."""
+    message = "This model's maximum context length is exceeded"
+    if limit is not None:
+        message = f"This model's maximum context length is {limit} tokens. However, you requested {requested} tokens."
+    return refuses(400, "context_length_exceeded", message)

@@ -1,0 +1,77 @@
+"""An answer in blocks."""
+
+from sightline.chat.core.pair import Answer
+from sightline.chat.service.blocks import (
+    CallBlock,
+    MediaBlock,
+    RefusalBlock,
+    ResultShown,
+    TextBlock,
+    ThinkingBlock,
+    blocks_of,
+    is_shown,
+    media_of,
+)
+from sightline.model.message import Message
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Image,
+    Inline,
+    Link,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+PICTURE = Image(Inline("image/png", "aGk="))
+SOUND = Audio(Inline("audio/wav", "aG8="))
+LINKED = Image(Link("https://example.org/x.png"))
+
+
+def said(*parts: Part) -> Message:
+    return Message("assistant", parts)
+
+
+def results(*parts: ToolResult) -> Message:
+    return Message("tool", parts)
+
+
+def test_each_part_that_can_be_seen_is_a_block() -> None:
+    parts = (Thinking("hm"), Text("yes"), Opaque("gemini", 1), CacheBreakpoint(), Refusal("no"), PICTURE, LINKED)
+    assert blocks_of(Answer(messages=(said(*parts),))) == (
+        ThinkingBlock("hm"),
+        TextBlock("yes"),
+        RefusalBlock("no"),
+        MediaBlock(0, "image/png"),
+        MediaBlock(1, "application/octet-stream"),
+    )
+    assert [is_shown(part) for part in parts] == [True, True, False, False, True, True, True]
+
+
+def test_what_a_tool_said_stands_with_its_call_also_where_ids_are_used_again() -> None:
+    answer = Answer(
+        messages=(
+            said(Text("let me see"), ToolCall("1", "look", "{}"), ToolCall("2", "hear", "{}")),
+            results(ToolResult("1", (Text("a "), Text("cat"), PICTURE)), ToolResult("2", (SOUND,), is_error=True)),
+            said(ToolCall("1", "count", "{}"), ToolCall("3", "never", "{}")),
+            results(ToolResult("1", structured={"n": 1})),
+            said(ToolCall("4", "cut", "{}")),
+            results(ToolResult("4", structured={"half": "\ud83d"})),
+            said(Text("one cat")),
+        )
+    )
+    assert blocks_of(answer) == (
+        TextBlock("let me see"),
+        CallBlock("1", "look", "{}", ResultShown("a cat", media=1, first=0)),
+        CallBlock("2", "hear", "{}", ResultShown("", is_error=True, media=1, first=1)),
+        CallBlock("1", "count", "{}", ResultShown('{"n":1}')),
+        CallBlock("3", "never", "{}"),
+        CallBlock("4", "cut", "{}", ResultShown('{"half":"\\ud83d"}')),
+        TextBlock("one cat"),
+    )
+    assert media_of(answer) == (PICTURE, SOUND)

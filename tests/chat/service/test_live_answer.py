@@ -1,0 +1,148 @@
+"""An answer while it comes: its blocks have the numbers that they will have when it is whole."""
+
+import asyncio
+
+import pytest
+
+from sightline.chat.core.pair import Answer, answer_of
+from sightline.chat.service.blocks import CallBlock, MediaBlock, TextBlock, blocks_of
+from sightline.chat.service.deltas import Deltas
+from sightline.chat.service.live_answer import LiveAnswer, partial_of
+from sightline.dialects.hearing import Hearing
+from sightline.dialects.registry import dialect
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Finished,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+)
+from sightline.model.fold import fold
+from sightline.model.json import JsonObject
+from sightline.model.message import Message
+from sightline.model.parts import Citation, Image, Inline, Opaque, Text, ToolCall, ToolResult
+from tests.contract.cases import Case, cases
+from tests.reply_samples import CALLS, SAYS
+
+
+def told_of(*replies: list[StreamEvent]) -> tuple[LiveAnswer, list[JsonObject]]:
+    """What was told of these replies, and the answer at the end."""
+
+    async def story() -> tuple[LiveAnswer, list[JsonObject]]:
+        told: list[JsonObject] = []
+        deltas = Deltas("p", told.append, lambda: True)
+        live = LiveAnswer("openai-chat", deltas)
+        for events in replies:
+            for event in events:
+                live.heard(event)
+        deltas.close()
+        return live, told
+
+    return asyncio.run(story())
+
+
+def grown(told: list[JsonObject]) -> dict[int, tuple[str, str]]:
+    """The blocks as a page has them that puts the pieces together."""
+    blocks: dict[int, tuple[str, str]] = {}
+    for each in told:
+        number, text = int(str(each["block"])), str(each["text"])
+        before = blocks.get(number, (str(each["type"]), ""))[1]
+        assert len(before.encode("utf-16-le")) // 2 == each["offset"]
+        blocks[number] = str(each["type"]), before + text
+    return blocks
+
+
+def shown(answer: Answer) -> dict[int, tuple[str, str]]:
+    """The blocks of the whole answer in the same form; those without words are left out."""
+    blocks: dict[int, tuple[str, str]] = {}
+    for number, block in enumerate(blocks_of(answer)):
+        if isinstance(block, CallBlock):
+            blocks[number] = "call", block.arguments
+        elif not isinstance(block, MediaBlock) and block.text:
+            kind = str(type(block).__struct_config__.tag)
+            blocks[number] = kind, block.text
+    return blocks
+
+
+@pytest.mark.parametrize("case", [case for case in cases("stream.sse") if case.dialect != "raw"], ids=str)
+def test_what_a_page_puts_together_is_what_the_whole_answer_shows(case: Case) -> None:
+    hearing = Hearing(dialect(case.dialect))
+    events = [*hearing.feed(case.file("stream.sse")), *hearing.close()]
+    live, told = told_of(events)
+    assert live.answer == answer_of(fold(events))
+    page = {number: block for number, block in grown(told).items() if block[1] or block[0] == "call"}
+    assert page == shown(live.answer)
+
+
+def test_replies_of_a_run_come_one_behind_the_other() -> None:
+    live, told = told_of(CALLS, SAYS)
+    assert grown(told) == {0: ("text", "Let me look."), 1: ("call", '{"city":"Rome"}'), 2: ("text", "Hello there.")}
+    assert live.answer.text == "Let me look.\n\nHello there."
+    assert next(each.get("name") for each in told if each["type"] == "call") == "weather"
+
+
+def test_only_the_first_of_several_answers_is_the_chats() -> None:
+    live, told = told_of([TextReceived(0, "a"), TextReceived(0, "b", choice=1), Finished("stop"), Ended()])
+    assert grown(told) == {0: ("text", "a")}
+    assert live.answer.text == "a"
+
+
+def test_pieces_of_a_reasoning_are_apart_and_parts_without_words_have_their_place() -> None:
+    live, told = told_of(
+        [
+            SignatureReceived(0, "sealed", "openai-responses"),
+            ThinkingReceived(1, "first", piece=0, summary=True),
+            ThinkingReceived(1, " step", piece=0, summary=True),
+            ThinkingReceived(1, "second", piece=1, summary=True),
+            PartReceived(2, Opaque("gemini", {})),
+            PartReceived(3, Image(Inline("image/png", "aGk="))),
+            CitationReceived(4, Citation(url="https://example.org")),
+            RefusalReceived(5, "no"),
+            ToolCallBegun(6, "c", "look"),
+            ArgumentsReceived(6, "{}"),
+            ToolCallCompleted(6),
+        ]
+    )
+    assert grown(told) == {1: ("thinking", "first step\n\nsecond"), 4: ("refusal", "no"), 5: ("call", "{}")}
+    assert len(blocks_of(live.answer)) == 6
+    assert not live.is_empty
+
+
+def test_nothing_is_no_partial_answer() -> None:
+    live, _ = told_of([])
+    assert live.is_empty
+    assert partial_of(live.answer, "cancelled", "x", 1.0) is None
+    some, _ = told_of([TextReceived(0, "a")])
+    partial = partial_of(some.answer, "cancelled", "x", 1.0)
+    assert partial is not None
+    assert (partial.text, partial.finish, partial.exchange, partial.at) == ("a", "cancelled", "x", 1.0)
+
+
+def test_what_tools_said_stands_in_its_place_and_the_next_reply_goes_on_behind_it() -> None:
+    async def story() -> tuple[LiveAnswer, list[JsonObject]]:
+        told: list[JsonObject] = []
+        deltas = Deltas("p", told.append, lambda: True)
+        live = LiveAnswer("openai-chat", deltas)
+        for event in (TextReceived(0, "Look: "), ToolCallBegun(1, "c1", "count"), ArgumentsReceived(1, "{}"), Ended()):
+            live.heard(event)
+        asked = Message("assistant", (Text("Look: "), ToolCall("c1", "count", '{"n":9}')))
+        live.went((asked, Message("tool", (ToolResult("c1", (Text("nine"),)),))))
+        live.heard(TextReceived(0, "Nine."))
+        deltas.close()
+        return live, told
+
+    live, told = asyncio.run(story())
+    words, call, last = blocks_of(live.answer)
+    assert isinstance(call, CallBlock)
+    assert call.result is not None
+    assert (call.arguments, call.result.text) == ('{"n":9}', "nine")
+    assert (words, last) == (TextBlock("Look: "), TextBlock("Nine."))
+    assert grown(told)[2] == ("text", "Nine.")
+    assert not live.is_empty

@@ -1,0 +1,73 @@
+"""A chat whose topic has tools: where they are opened, and who drives their runs."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import count as counting
+
+from sightline.agent.core.approval import Rule
+from sightline.agent.core.output import Outcome
+from sightline.agent.core.steps import Call
+from sightline.agent.service.kept_rules import KeptRules
+from sightline.agent.service.runner import Runner, Surroundings
+from sightline.agent.tools.hooks import Hooks
+from sightline.catalog.catalog import Catalog
+from sightline.chat.core.facts import TopicAdded
+from sightline.chat.core.settings import ChatSettings
+from sightline.chat.core.topics import Topic
+from sightline.chat.service.answering import Answering
+from sightline.chat.service.with_tools import Equipment, WithTools
+from sightline.errors import Code, Fault
+from sightline.exchange.engine import Engine
+from sightline.exchange.hub import Hub
+from tests.chat.service.chat_stage import ChatStage, Lines
+from tests.running_stage import FakeTools
+
+
+class Hands(FakeTools):
+    """Tools that need no asking, with nobody looking at them."""
+
+    rules: tuple[Rule, ...] = (Rule("*", "allow"),)
+    hooks: Hooks | None = None
+    places: Mapping[str, str] = {"count": "here"}
+
+
+class Workshop:
+    """Where toolsets are opened; there is one, `hands`."""
+
+    def __init__(self, act: Callable[[Call], Awaitable[Outcome]] | None = None) -> None:
+        self.tools = Hands(act)
+        self.opened: list[tuple[str, ...]] = []
+        self.runs = Lines()
+        self.hub = Hub(lambda _entries: None)
+        self.kept: KeptRules | None = None
+        self.trouble: Fault | None = None
+
+    async def equip(self, toolsets: tuple[str, ...]) -> Equipment:
+        self.opened.append(toolsets)
+        if self.trouble is not None:
+            raise self.trouble
+        if toolsets != ("hands",):
+            raise Fault(Code.CONFIG, f"there is no toolset {toolsets[0]!r}")
+        return self.tools
+
+    def answering(self, engine: Engine) -> Answering:
+        ids = counting(1)
+        surroundings = Surroundings(engine.relay._catalog, lambda: f"x_r{next(ids)}", hub=self.hub)
+        assert isinstance(surroundings.catalog, Catalog)
+        return WithTools(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
+
+
+async def begin(stage: ChatStage) -> None:
+    """A topic with tools, and somebody looking at it."""
+    await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
+    await stage.service.views.put("v", model="huge", topic="t")
+
+
+def stories(workshop: Workshop) -> dict[str, object]:
+    """How a story of this workshop is played."""
+    return {"answering": workshop.answering, "settings": ChatSettings()}
+
+
+def runner_of(stage: ChatStage) -> Runner:
+    """What drives the runs of the stage."""
+    assert isinstance(stage.answering, WithTools)
+    return stage.answering.runner

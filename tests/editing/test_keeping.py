@@ -1,0 +1,175 @@
+import json
+
+import pytest
+
+from sightline.editing.draft import Draft
+from sightline.editing.keeping import Keeper, check_counts, check_repeats, is_same, keeper_beside, unkeepable
+from sightline.editing.masks import Mask, masked
+from sightline.editing.operations import Batch, Delete, Duplicate, Edit, Insert, Restore, Set, SetRole, SetText
+from sightline.errors import Fault
+from tests.editing.conversations import chat, claude, drafted, ids, part_of
+
+
+def edited(draft: Draft, *operations: Edit) -> Draft:
+    for operation in operations:
+        draft = draft.applied(operation)
+    return draft
+
+
+def between(start: Draft, now: Draft) -> list[Mask]:
+    return [mask for _, mask in Keeper(now.first, "session", "work").between(start, now)]
+
+
+def repeated(now: Draft, masks: list[Mask]) -> Draft:
+    check_repeats(now, masks, session="work", project="")
+    return masked(now.first, masks, session="work", project="")[0]
+
+
+def test_all_that_was_changed_is_kept_and_comes_out_the_same() -> None:
+    draft = drafted(chat(), "openai-chat")
+    system, user, result = ids(draft, "system")[0], ids(draft, "user")[0], ids(draft, "tool_result")[0]
+    option = next(part.id for part in draft.section(ids(draft, "options")[0]).parts if part.name == "temperature")
+    now = edited(
+        draft,
+        SetText(section=system, text="Be terse."),
+        SetText(section=user, text="What is 1+2?"),
+        Delete(section=result),
+        SetText(section=ids(draft, "options")[0], part=option, text="0"),
+    )
+    masks = between(draft, now)
+    assert sorted(mask.kind for mask in masks) == ["delete", "delete", "patch", "patch", "set_text"]
+    assert repeated(now, masks).data == now.data
+
+
+def test_what_nobody_touched_is_not_kept() -> None:
+    draft = drafted(chat(), "openai-chat")
+    start = draft.applied(SetText(section=ids(draft, "system")[0], text="By another mask."))
+    now = start.applied(SetText(section=ids(draft, "user")[0], text="Mine."))
+    (mask,) = between(start, now)
+    assert mask.anchor.kind == "user"
+    assert between(start, start) == []
+
+
+def test_parts_are_kept_as_parts() -> None:
+    draft = drafted(claude())
+    tool, thinking = part_of(draft, "tool", 1), part_of(draft, "thinking")
+    words = next(part.id for part in draft.section(thinking[0]).parts if part.type == "text")
+    now = edited(
+        draft,
+        Delete(section=tool[0], part=tool[1]),
+        Delete(section=thinking[0], part=thinking[1]),
+        SetText(section=thinking[0], part=words, text="Let me look."),
+    )
+    masks = between(draft, now)
+    assert [(mask.kind, mask.part is not None) for mask in masks] == [
+        ("delete", True),
+        ("patch", True),
+        ("delete", True),
+    ]
+    assert repeated(now, masks).data == now.data
+
+
+def test_a_part_that_is_no_words_is_kept_beside_words_that_are() -> None:
+    draft = drafted(claude())
+    section = ids(draft, "assistant")[0]
+    call = next(part.id for part in draft.section(section).parts if part.type == "tool_call")
+    now = edited(
+        draft, SetText(section=section, text="Let me look."), SetText(section=section, part=call, text='{"a": 3}')
+    )
+    masks = between(draft, now)
+    assert [mask.part is None for mask in masks] == [True, False]
+    assert json.loads(repeated(now, masks).data) == json.loads(now.data)
+
+
+def test_the_arguments_of_a_call_that_is_alone_are_the_text_of_their_section() -> None:
+    draft = drafted(chat(), "openai-chat")
+    now = draft.applied(SetText(section=ids(draft, "tool_call")[0], text='{"a": 2}'))
+    (mask,) = between(draft, now)
+    assert (mask.kind, mask.part) == ("patch", None)
+    assert repeated(now, [mask]).data == now.data
+
+
+def test_what_a_mask_had_deleted_can_be_restored_for_later_requests() -> None:
+    draft = drafted(chat(), "openai-chat")
+    system = ids(draft, "system")[0]
+    start = draft.applied(Delete(section=system))
+    (deletion,) = between(draft, start)
+    now = start.applied(Restore(section=system))
+    (mask,) = between(start, now)
+    assert (mask.id, mask.hunks) == (deletion.id, ())
+    assert repeated(now, [mask]).data == draft.data
+
+
+def test_a_section_that_had_no_words_gets_them_as_a_whole() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    draft = drafted(chat(messages=[{"role": "user", "content": [picture]}]), "openai-chat")
+    now = draft.applied(SetText(section=ids(draft, "user")[0], text="What is this?"))
+    with pytest.raises(Fault, match="a part was added"):
+        between(draft, now.applied(Insert(pointer="/messages/0/content/-", value=picture)))
+    (mask,) = between(draft, now)
+    assert (mask.kind, mask.text) == ("set_text", "What is this?")
+    assert repeated(now, [mask]).data == now.data
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Insert(pointer="/messages/-", value={"role": "user", "content": "Mine."}),
+        Duplicate(section="s2"),
+    ],
+)
+def test_what_was_added_cannot_be_kept(operation: Edit) -> None:
+    draft = drafted(chat(), "openai-chat")
+    with pytest.raises(Fault, match="a section was added") as caught:
+        between(draft, draft.applied(operation))
+    assert caught.value.status == 422
+    assert caught.value.hint == unkeepable("").hint
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        SetRole(section="s2", role="assistant"),
+        Batch(operations=(Set(pointer="/model", value="other"), Insert(pointer="/user", value="me"))),
+    ],
+)
+def test_what_masks_cannot_repeat_is_told_and_not_lost(operation: Edit) -> None:
+    draft = drafted(chat(messages=chat()["messages"][:2]), "openai-chat")
+    now = draft.applied(operation)
+    with pytest.raises(Fault, match=r"not all of the edits|was added"):
+        check_repeats(now, between(draft, now), session="work", project="")
+
+
+def test_sections_are_the_same_by_what_they_say() -> None:
+    draft = drafted(claude())
+    tool = part_of(draft, "tool")
+    other = draft.applied(Delete(section=tool[0], part=tool[1]))
+    assert is_same(draft.section(tool[0]), draft.section(tool[0]))
+    assert not is_same(draft.section(tool[0]), other.section(tool[0]))
+    user = ids(draft, "user")[0]
+    assert not is_same(draft.section(user), draft.applied(SetText(section=user, text="x")).section(user))
+
+
+def test_a_mask_repeats_only_what_the_others_do_not() -> None:
+    first = drafted(chat(), "openai-chat")
+    system = ids(first, "system")[0]
+    came = first.section(system).text
+    around = {"session": "work@shop", "project": "shop"}
+
+    def kept(scope: str, masks: list[Mask], text: str) -> Mask:
+        keeper = keeper_beside(first, masks, scope, **around)
+        start, _ = masked(first, masks, **around)
+        operation = SetText(section=system, text=text)
+        return keeper.of_edit(start, operation, start.applied(operation))[1]
+
+    session = kept("session", [], f"Mine.\n{came}")
+    everywhere = kept("all", [session], f"Mine.\n{came}\nAll.")
+    project = kept("project", [session], f"Mine.\n{came}\nOurs.")
+    assert [hunk.new for hunk in everywhere.hunks] == ["\nAll."]
+    assert [(project.name, hunk.new) for hunk in project.hunks] == [("shop", "\nOurs.")]
+    again = kept("session", [session], f"Mine.\nToo.\n{came}")
+    assert (again.id, [hunk.new for hunk in again.hunks]) == (session.id, ["Mine.\nToo.\n"])
+    check_counts(first, everywhere, [session, everywhere], **around)
+    same_words = kept("all", [session], f"Yours.\n{came}")
+    with pytest.raises(Fault, match="narrower scope"):
+        check_counts(first, same_words, [session, same_words], **around)

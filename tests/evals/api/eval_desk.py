@@ -1,0 +1,81 @@
+"""The calls about suites on a stage: a folder of suites, a model that knows some capitals, and a real record."""
+
+import json
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from sightline.errors import Fault
+from sightline.evals.api.calls import EvalParts, Evals, eval_calls
+from sightline.evals.core.options import Options
+from sightline.evals.core.standing import Standing
+from sightline.evals.core.statistics.bootstrap import Draw
+from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.suite_reading import sound, suite_in
+from sightline.web import replies
+from sightline.web.asgi import Answer
+from sightline.web.routes import Call, Routes
+from tests.eval_stage import ACME, CAPITALS, EvalStage, play
+from tests.upstream import Upstream
+
+SUITE = "evals/capitals.yaml"
+FIXED = TargetSpec(name="fixed", mock="Paris, Rome, Madrid.")
+
+
+def drawing() -> Draw:
+    source = random.Random(1)
+    return lambda below, count: source.choices(range(below), k=count)
+
+
+class EvalDesk:
+    """The API of a stage."""
+
+    def __init__(self, stage: EvalStage) -> None:
+        self.stage = stage
+        self.root = stage.root
+        store = stage.stage.store
+        now = stage.stage.engine.clock.now
+        parts = EvalParts(stage.evaluation, store, "evals", drawing, now, {"PLACE": "France"}, ("sk-planted-123456",))
+        self.evals = Evals(parts)
+        self._routes = Routes(eval_calls(self.evals))
+        (stage.root / "evals").mkdir()
+        self.file = stage.root / SUITE
+        self.file.write_text(CAPITALS)
+
+    async def call(self, path: str, body: Any = None) -> Any:
+        """What the API answers, as JSON; a refusal is its status and message."""
+        path, _, query = path.partition("?")
+        methods, names = self._routes.find(path)  # type: ignore[misc]
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
+
+        try:
+            handler = methods["GET" if body is None else "POST"]
+            value = await handler(Call(names, query, receive))  # type: ignore[arg-type]
+            answer = value if isinstance(value, Answer) else replies.json(value)
+        except Fault as fault:
+            answer = replies.failure(fault)
+        told = json.loads(answer.body)
+        return told if answer.status == 200 else (answer.status, told["error"]["message"])
+
+    async def run(self, run: str, *targets: TargetSpec, **options: Any) -> Standing:
+        """A run of the suite as its file has it."""
+        files = self.stage.evaluation.files
+        suite = sound(suite_in(files, SUITE, {}), SUITE)
+        wanted = Options(**options)
+        return await self.stage.evaluation.run(suite, targets or (ACME,), wanted, self.stage.told.append, run=run)
+
+
+def told(story: Callable[[EvalDesk, Upstream], Awaitable[None]], folder: Path, **more: Any) -> None:
+    """Tell a story at such a desk."""
+
+    async def staged(stage: EvalStage, upstream: Upstream) -> None:
+        desk = EvalDesk(stage)
+        try:
+            await story(desk, upstream)
+        finally:
+            await desk.evals.close()
+
+    play(staged, folder, **more)

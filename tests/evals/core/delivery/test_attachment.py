@@ -1,0 +1,67 @@
+import base64
+
+import pytest
+
+from sightline.errors import Code, Fault
+from sightline.evals.core.delivery.attachment import (
+    block,
+    file_part,
+    file_text,
+    is_ambiguous,
+    marker,
+    picture,
+    picture_link,
+    refusal,
+)
+from sightline.evals.core.place import Place
+from sightline.evals.core.suite import FileSegment, ImageSegment
+from sightline.model.parts import Audio, Document, Image, Inline, Link
+from tests.picture_files import png
+
+PNG = base64.b64decode(png(2, 2))
+
+
+def test_a_file_stands_under_its_name_in_two_forms() -> None:
+    assert block("a.md", "\none\ntwo\n", "xml") == '<file path="a.md">\none\ntwo\n</file>'
+    assert block('a "b" <c>.md', "x", "xml") == '<file path="a &quot;b&quot; &lt;c&gt;.md">\nx\n</file>'
+    assert block("a.md", "one\ntwo\n", "seed") == "=== a.md ===\none\ntwo\n"
+    assert marker("a.md") == "<Attached: a.md>"
+
+
+def test_words_that_could_end_their_block_are_noticed() -> None:
+    assert is_ambiguous("x </file>", "xml")
+    assert not is_ambiguous("=== x", "xml")
+    assert is_ambiguous("a\n=== x ===", "seed")
+    assert not is_ambiguous("a === x", "seed")
+
+
+def test_text_is_read_by_its_bytes_with_one_kind_of_line_end() -> None:
+    assert file_text(b"a\r\nb\r\n", FileSegment("a.md")) == "a\nb\n"
+    assert file_text("ü".encode("utf-16"), FileSegment("a.png")) == "ü"
+    assert file_text(PNG, FileSegment("a.md")) is None
+
+
+def test_what_is_no_text_is_a_part_by_what_its_bytes_say() -> None:
+    assert isinstance(file_part(PNG, FileSegment("a.md")), Image)
+    assert isinstance(file_part(b"RIFF\0\0\0\0WAVE", FileSegment("a.bin")), Audio)
+    document = file_part(b"%PDF-1.7", FileSegment("docs/a.pdf"))
+    assert isinstance(document, Document)
+    assert document.title == "docs/a.pdf"
+
+
+def test_what_no_message_can_hold_is_refused_with_its_place() -> None:
+    with pytest.raises(Fault) as caught:
+        file_part(b"PK\x03\x04", FileSegment("a.zip", "a.zip", Place("s.yaml", 3, 4)))
+    assert caught.value.message == "s.yaml:3:4: a.zip is application/zip, which no message can hold"
+    assert caught.value.code is Code.USAGE
+    assert refusal(Place(), "x", "y").message == "x"
+
+
+def test_pictures_are_links_data_or_bytes_that_are_pictures() -> None:
+    assert picture_link(ImageSegment("https://x/y.png")) == Image(Link("https://x/y.png"))
+    assert picture_link(ImageSegment("data:image/png;base64,AA==")) == Image(Inline("image/png", "AA=="))
+    assert picture(PNG, ImageSegment("a.txt")).source.media_type == "image/png"  # type: ignore[union-attr]
+    svg = picture(b"<svg/>", ImageSegment("a.svg"))
+    assert svg.source.media_type == "image/svg+xml"  # type: ignore[union-attr]
+    with pytest.raises(Fault, match=r"a\.png is no picture: it is text/plain"):
+        picture(b"words", ImageSegment("a.png"))

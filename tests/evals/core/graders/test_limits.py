@@ -1,0 +1,49 @@
+import pytest
+
+from sightline.evals.core.observation import Observation
+from sightline.model.usage import Usage
+from tests.grading_stage import seen, spec, told
+
+TOOK = Observation(seconds=1.5, cost=0.02, usage=Usage(input_tokens=100, output_tokens=20, cached_tokens=80))
+
+
+@pytest.mark.parametrize(
+    ("grader", "score"),
+    [
+        (spec("latency", threshold=1500), 1.0),
+        (spec("latency", threshold=1499), 0.0),
+        (spec("cost", budget=0.02), 1.0),
+        (spec("cost", budget=0.01), 0.0),
+        (spec("token-usage", max_total=120), 1.0),
+        (spec("token-usage", max_total=119), 0.0),
+        (spec("token_usage", max_input=100, max_output=20), 1.0),
+        (spec("token-usage", max_input=99, max_output=20), 0.0),
+    ],
+)
+def test_what_an_answer_took_is_held_to_its_limit(grader: object, score: float) -> None:
+    assert seen(grader, TOOK).score.score == score
+
+
+@pytest.mark.parametrize(
+    ("grader", "observation", "reason"),
+    [
+        (spec("latency", threshold=1), Observation(), "how long the answer took is not known"),
+        (spec("cost", budget=1), Observation(), "what the answer cost is not known"),
+        (spec("token-usage", max_total=5), Observation(), "not known: total"),
+        (spec("token-usage", max_total=9, max_output=9), Observation(usage=Usage(output_tokens=1)), "not known: total"),
+    ],
+)
+def test_what_is_not_known_is_not_graded(grader: object, observation: Observation, reason: str) -> None:
+    score = seen(grader, observation).score
+    assert (score.verdict, score.score, score.reason) == ("not_graded", None, reason)
+
+
+def test_what_is_over_its_limit_fails_whatever_else_is_not_known() -> None:
+    score = seen(spec("token-usage", max_total=9, max_output=9), Observation(usage=Usage(output_tokens=10))).score
+    assert (score.verdict, score.score) == ("fail", 0.0)
+
+
+def test_a_limit_has_to_be_given() -> None:
+    assert told(spec("latency")) == [("threshold", "threshold is missing")]
+    assert told(spec("cost", budget=-1)) == [("budget", "-1 is not at least 0")]
+    assert told(spec("token-usage")) == [("", "no limit is given")]

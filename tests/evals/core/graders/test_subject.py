@@ -1,0 +1,10 @@
+from sightline.evals.core.graders.subject import DEFAULT_THRESHOLD, Grading, Subject
+from sightline.evals.core.observation import Observation
+
+
+def test_what_is_graded_are_the_words_of_the_answer() -> None:
+    assert Subject(Observation(text="four"), Grading()).text == "four"
+
+
+def test_a_case_that_says_nothing_passes_from_four_fifths_on() -> None:
+    assert Grading().threshold == DEFAULT_THRESHOLD == 0.8

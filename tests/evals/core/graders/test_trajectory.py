@@ -1,0 +1,158 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.evals.core.graders.trajectory import Expected, matched
+from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.score import Score
+from sightline.model.json import Json
+from tests.grading_stage import seen, spec, told
+
+
+def uses(*names: str) -> tuple[ToolUse, ...]:
+    """Calls such as `search:1`, whose number is their argument."""
+    made = []
+    for name in names:
+        tool, _, number = name.partition(":")
+        made.append(ToolUse(name=tool, arguments={"n": int(number)} if number else {}))
+    return tuple(made)
+
+
+def wanted(*names: str) -> list[Json]:
+    found: list[Json] = []
+    for name in names:
+        tool, _, number = name.partition(":")
+        found.append({"tool": tool, "args": {"n": int(number)}} if number else {"tool": tool})
+    return found
+
+
+def judged(mode: str, expected: list[Json], calls: tuple[ToolUse, ...], **config: Json) -> Score:
+    grader = spec("tool-trajectory", mode=mode, expected=expected, **config)
+    return seen(grader, Observation(tools=calls)).score
+
+
+def test_any_order_counts_calls() -> None:
+    grader = spec("tool_trajectory", mode="any_order", minimums={"search": 2, "read": 1})
+    assert seen(grader, Observation(tools=uses("read", "search", "search"))).score.score == 1.0
+    half = seen(grader, Observation(tools=uses("search", "read"))).score
+    assert (half.score, half.checks[0].evidence) == (0.5, "1 times")
+    assert seen(grader, Observation()).score.score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected", "calls", "score"),
+    [
+        ("in_order", ["a", "b"], ["a", "x", "b"], 1.0),
+        ("in_order", ["a", "b"], ["b", "a"], 0.5),
+        ("in_order", ["a", "b"], [], 0.0),
+        ("in_order", ["a:2", "b"], ["a:1", "a:2", "b"], 0.5),
+        ("exact", ["a", "b"], ["a", "b"], 1.0),
+        ("exact", ["a", "b"], ["a", "x"], 0.5),
+        ("exact", ["a:1"], ["a:2"], 0.0),
+        ("exact", ["a", "b"], ["a"], 0.5),
+        ("exact", ["a"], ["a", "b"], 0.5),
+        ("exact", [], [], 1.0),
+        ("exact", [], ["a"], 0.0),
+        ("superset", ["b", "a"], ["a", "x", "b"], 1.0),
+        ("superset", ["a", "a"], ["a", "b"], 0.5),
+        ("superset", ["a", "a:1"], ["a:1", "a:2"], 1.0),
+        ("subset", ["a", "b"], ["a", "a"], 1.0),
+        ("subset", ["a"], ["a", "b"], 0.5),
+        ("subset", ["a"], [], 1.0),
+        ("subset", [], ["a"], 0.0),
+        ("subset", [], [], 1.0),
+    ],
+)
+def test_calls_are_as_expected_in_the_sense_of_the_mode(
+    mode: str, expected: list[str], calls: list[str], score: float
+) -> None:
+    assert judged(mode, wanted(*expected), uses(*calls)).score == score
+
+
+def test_arguments_are_looked_at_as_the_grader_or_the_call_says() -> None:
+    calls = (ToolUse(name="a", arguments={"n": 1, "m": 2}),)
+    expected = wanted("a:1")
+    assert judged("exact", expected, calls).score == 0.0
+    assert judged("exact", expected, calls, args_match="superset").score == 1.0
+    assert judged("exact", expected, calls, args_match=["n"]).score == 1.0
+    assert judged("exact", [{**expected[0], "args_match": "ignore"}], calls, args_match="exact").score == 1.0
+    assert judged("exact", [{"tool": "a", "args": "any"}], calls).score == 1.0
+
+
+@pytest.mark.parametrize("mode", ["in_order", "exact", "superset"])
+def test_calls_are_held_to_their_time(mode: str) -> None:
+    expected: list[Json] = [{"tool": "a", "max_duration_ms": 100}]
+    assert judged(mode, expected, (ToolUse(name="a", seconds=0.1),)).score == 1.0
+    slow = judged(mode, expected, (ToolUse(name="a", seconds=0.2),))
+    assert (slow.score, slow.checks[1].evidence) == (0.5, "200 ms")
+    assert judged(mode, expected, ()).score == 0.0
+
+
+def test_a_time_that_is_not_known_is_not_graded_unless_it_fails_anyway() -> None:
+    expected: list[Json] = [{"tool": "a", "maxDurationMs": 100}, {"tool": "b"}]
+    score = judged("superset", expected, uses("a", "b"))
+    assert (score.verdict, score.reason) == ("not_graded", "how long it took is not known of: a")
+    assert judged("superset", expected, uses("a")).verdict == "fail"
+
+
+def test_as_many_of_the_expected_get_a_call_as_can() -> None:
+    expected = [Expected("a"), Expected("a", {"n": 1}), Expected("b")]
+    assert matched(expected, uses("a:1", "a:2", "c")) == {0: 1, 1: 0}
+
+
+NAMES = st.lists(st.sampled_from(["a", "b", "a:1", "a:2"]), max_size=5)
+
+
+@given(NAMES, NAMES)
+def test_how_the_modes_relate(expected: list[str], calls: list[str]) -> None:
+    passed = {
+        mode: judged(mode, wanted(*expected), uses(*calls)).score == 1.0
+        for mode in ("exact", "in_order", "superset", "subset")
+    }
+    assert not passed["exact"] or (passed["in_order"] and passed["subset"])
+    assert not passed["in_order"] or passed["superset"]
+
+
+@given(NAMES, NAMES, st.sampled_from(["exact", "in_order", "superset", "subset"]))
+def test_a_score_is_from_0_to_1_and_1_only_if_every_check_held(
+    expected: list[str], calls: list[str], mode: str
+) -> None:
+    score = judged(mode, wanted(*expected), uses(*calls))
+    assert score.score is not None
+    assert 0 <= score.score <= 1
+    assert (score.score == 1.0) is all(check.passed for check in score.checks)
+
+
+def test_what_is_wrong_is_told_with_its_path() -> None:
+    assert told(spec("tool-trajectory", mode="in-order", expected=[])) == [("mode", "'in-order' is not known here")]
+    assert told(spec("tool-trajectory", mode="any_order", expected=[{"tool": "a"}])) == [
+        ("minimums", "minimums is missing"),
+        ("expected", "any_order looks at minimums only"),
+    ]
+    assert told(spec("tool-trajectory", mode="exact", minimums={"a": 1.5, "b": 1})) == [
+        ("minimums.a", "a whole number is expected, not 1.5"),
+        ("minimums", "minimums are for any_order only"),
+        ("expected", "expected is missing"),
+    ]
+    assert told(spec("tool-trajectory", mode="superset", expected=[5, {"args": 5, "args_match": "exat", "n": 1}])) == [
+        ("expected[0]", "an object is expected, not 5"),
+        ("expected[1].tool", "tool is missing"),
+        ("expected[1].args", "an object is expected, not 5"),
+        ("expected[1].args_match", "'exat' is not known here"),
+        ("expected[1].n", "there is no field 'n' here"),
+    ]
+    assert told(spec("tool-trajectory", mode="exact", expected=[{"tool": "a", "input": {}}])) == [
+        ("expected[0].input", "it is not looked at")
+    ]
+    assert told(spec("tool-trajectory", mode="superset", expected=[])) == [
+        ("expected", "superset expects nothing and always passes")
+    ]
+    assert told(spec("tool-trajectory", mode="subset", expected=[{"tool": "a", "max_duration_ms": 1}])) == [
+        ("expected", "subset does not look at max_duration_ms")
+    ]
+
+
+def test_calls_that_are_not_known_are_not_none() -> None:
+    expected = spec("tool-trajectory", mode="subset", expected=[{"tool": "search"}])
+    assert seen(expected, Observation()).score.verdict == "pass"
+    assert seen(expected, Observation(is_traced=False)).score.verdict == "not_graded"

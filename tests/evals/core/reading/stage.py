@@ -1,0 +1,70 @@
+"""A folder in memory, and a reader that is answered from it."""
+
+from collections.abc import Mapping
+
+from sightline.evals.core.place import Problem
+from sightline.evals.core.reading.need import Need, Reading
+from sightline.evals.core.reading.suites import read_suite
+from sightline.evals.core.suite import Case
+
+FILE = "suites/a.eval.yaml"
+
+
+def answer(need: Need, files: Mapping[str, bytes]) -> bytes | None:
+    """What a driver would answer."""
+    if need.wanted != "listing":
+        return files.get(need.path)
+    prefix = f"{need.path}/" if need.path else ""
+    below = [path.removeprefix(prefix) for path in files if path.startswith(prefix)]
+    return "\n".join(below).encode() if below else None
+
+
+def read(
+    text: str | bytes,
+    files: Mapping[str, bytes] | None = None,
+    file: str = FILE,
+    environment: Mapping[str, str] | None = None,
+) -> Reading:
+    """The suite in a text, with these files around it."""
+    data = text.encode() if isinstance(text, str) else text
+    reading = read_suite(data, file, environment)
+    try:
+        need = next(reading)
+        while True:
+            need = reading.send(answer(need, files or {}))
+    except StopIteration as stopped:
+        result: Reading = stopped.value
+        return result
+
+
+def case(body: str, files: Mapping[str, bytes] | None = None, **more: object) -> Case:
+    """The one case of a suite that has these lines in it."""
+    reading = read(one(body), files, **more)  # type: ignore[arg-type]
+    assert reading.suite is not None, [told(each) for each in reading.problems]
+    (only,) = reading.suite.cases
+    return only
+
+
+def one(body: str) -> str:
+    """A suite of one case, graded by one word, with these lines in it."""
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    return f"tests:\n  - id: one\n    assertions: [{{type: contains, value: x}}]\n{lines}"
+
+
+def problem(text: str | bytes, files: Mapping[str, bytes] | None = None, **more: object) -> Problem:
+    """The one problem of a suite."""
+    reading = read(text, files, **more)  # type: ignore[arg-type]
+    assert len(reading.problems) == 1, [told(each) for each in reading.problems]
+    if reading.problems[0].severity == "error":
+        assert (reading.suite is None) is not bool(reading.problems[0].case)
+    return reading.problems[0]
+
+
+def told(problem: Problem) -> str:
+    """A problem in one line."""
+    return f"{problem.severity} {problem.place} {problem.path}: {problem.message} | {problem.suggestion}"
+
+
+def messages_of(reading: Reading) -> list[str]:
+    """What was found, in words."""
+    return [each.message for each in reading.problems]

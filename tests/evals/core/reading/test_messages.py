@@ -1,0 +1,134 @@
+import pytest
+
+from sightline.evals.core.place import Place
+from sightline.evals.core.suite import CallSegment, FileSegment, ImageSegment, TextSegment
+from tests.evals.core.reading.stage import FILE, case, one, problem, read, told
+
+FILES = {"suites/a.md": b"A", "suites/p.png": b"P"}
+
+
+def words(body: str) -> list[tuple[str, list[str]]]:
+    """Roles and what they say."""
+    return [
+        (message.role, [segment.text for segment in message.segments if isinstance(segment, TextSegment)])
+        for message in case(body).messages
+    ]
+
+
+def test_a_text_is_what_the_user_says() -> None:
+    (message,) = case("input: hello").messages
+    assert message.role == "user"
+    assert message.segments == (TextSegment("hello", Place(FILE, 4, 12)),)
+
+
+def test_an_object_is_told_as_json() -> None:
+    assert words("input: {city: Bern, days: [1, 2]}") == [
+        ("user", ['{\n  "city": "Bern",\n  "days": [\n    1,\n    2\n  ]\n}'])
+    ]
+
+
+def test_one_message_may_stand_alone() -> None:
+    assert words("input: {role: system, content: be kind}") == [("system", ["be kind"])]
+
+
+def test_every_role_is_carried() -> None:
+    roles = ["system", "developer", "user", "assistant", "tool"]
+    body = "input:\n" + "".join(f"  - {{role: {role}, content: {role} says}}\n" for role in roles)
+    assert words(body) == [(role, [f"{role} says"]) for role in roles]
+
+
+def test_parts_are_texts_files_images_and_calls() -> None:
+    body = """input:
+  - role: assistant
+    name: ada
+    content:
+      - bare
+      - {type: text, value: full}
+      - {type: text, text: with the key of another interface}
+      - {type: file, value: ./a.md}
+      - {type: image, value: p.png}
+      - {type: image, value: 'https://x/y.png'}
+      - {type: image_url, image_url: {url: 'data:image/png;base64,AA'}}
+      - {type: image_url, image_url: 'https://x/z.png'}
+      - {type: tool_call, name: look, arguments: {at: 1}, id: c1}
+  - {role: tool, tool_call_id: c1, content: seen}
+"""
+    message, result = case(body, FILES).messages
+    assert message.name == "ada"
+    assert [(type(each), getattr(each, "text", getattr(each, "path", ""))) for each in message.segments] == [
+        (TextSegment, "bare"),
+        (TextSegment, "full"),
+        (TextSegment, "with the key of another interface"),
+        (FileSegment, "a.md"),
+        (ImageSegment, "p.png"),
+        (ImageSegment, "https://x/y.png"),
+        (ImageSegment, "data:image/png;base64,AA"),
+        (ImageSegment, "https://x/z.png"),
+        (CallSegment, ""),
+    ]
+    assert result.call_id == "c1"
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "hint"),
+    [
+        ("input: 3", "text or a list of messages", "role: user"),
+        ("input: ''", "the text is empty", ""),
+        ("input: [hello]", "a message has to be a mapping", "role: user"),
+        ("input: [{content: x}]", "no role", "role: user"),
+        ("input: [{role: function, content: x}]", 'no role "function"', '"tool"'),
+        ("input: [{role: usr, content: x}]", 'no role "usr"', '"user"'),
+        ("input: [{role: 3, content: x}]", 'no role "3"', "Known: system"),
+        ("input: [{role: user, text: x, content: y}]", 'no key "text"', '"content"'),
+        ("input: [{role: user, content: 3}]", "content has to be text or parts", "quotes"),
+        ("input: [{role: user, content: {type: text, value: x}}]", "a part stands where", "dash"),
+        ("input: [{role: user, content: [3]}]", "a part has to be a mapping", "type: text"),
+        ("input: [{role: user, content: [x, {value: y}]}]", "the part has no type", "Known: text"),
+        ("input: [{role: user, content: [x, {type: input_text, text: y}]}]", '"input_text"', '"text"'),
+        ("input: [{role: user, content: [x, {type: txt, value: y}]}]", '"txt"', '"text"'),
+        ("input: [{role: user, content: [x, {type: file, path: y}]}]", 'no key "path"', '"value"'),
+        ("input: [{role: user, content: [x, {type: text, value: y, text: z}]}]", "both value and text", "one of"),
+        ("input: [{role: user, content: [x, {type: text, value: 3}]}]", "needs text as its value", "value"),
+        ("input: [{role: user, content: [x, {type: image_url}]}]", "no URL", "type: image"),
+        ("input: [{role: user, content: [x, {type: image_url, image_url: {url: 3}}]}]", "no URL", "type: image"),
+        ("input: [{role: user, content: [x, {type: image_url, image_url: {url: 'https://x', detail: low}}]}]",
+         'no key "detail"', "url"),
+        ("input: [{role: user, content: [x, {type: file, value: ~/x}]}]", "absolute", "relative"),
+        ("input: [{role: user, content: [x, {type: image, value: 'C:/x'}]}]", "absolute", "relative"),
+        ("input: [{role: user, content: [x, {type: file, value: /etc/x}]}]", "no file", "for suites/etc/x, etc/x."),
+        ("input: [{role: user, content: x, tool_call_id: c}]", "tool_call_id stands in a user", "tool message"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_message_is_refused(body: str, words: str, hint: str) -> None:
+    found = [each for each in read(one(body)).problems if words in each.message]
+    assert found, [told(each) for each in read(one(body)).problems]
+    assert found[0].severity == "error"
+    assert hint in found[0].suggestion
+    assert found[0].place.line == 4
+    assert found[0].path.startswith("tests[0]")
+
+
+def test_calls_of_anybody_but_the_assistant_are_refused() -> None:
+    body = "input:\n  - {role: user, content: x, tool_calls: [{name: f, output: y}]}"
+    assert "tool_calls stand in a user message" in problem(one(body)).message
+
+
+def test_an_empty_message_is_told_and_kept_out() -> None:
+    found = problem(one("input:\n  - {role: system, content: ' '}\n  - {role: user, content: x}"))
+    assert found.severity == "warning"
+    assert found.message == "the system message is empty: it is not sent"
+
+
+def test_a_list_of_files_holds_paths() -> None:
+    body = "input: read them\ninput_files: [a.md, 3, ~/x]"
+    assert [each.message for each in read(one(body), FILES).problems] == [
+        "a path has to stand here, and this is a number",
+        'the path "~/x" is absolute: it would be another on every machine',
+    ]
+
+
+def test_a_path_that_begins_with_a_slash_starts_at_the_repository_as_in_agentv() -> None:
+    found = case("input: [{role: user, content: [{type: file, value: /docs/rules.md}]}]", {"docs/rules.md": b"R"})
+    (segment,) = found.messages[0].segments
+    assert isinstance(segment, FileSegment)
+    assert (segment.path, segment.resolved) == ("docs/rules.md", "docs/rules.md")

@@ -1,0 +1,12 @@
+import msgspec
+
+from sightline.evals.core.reading.need import Need, Reading
+
+
+def test_a_need_names_a_file_and_what_is_wanted_of_it() -> None:
+    assert Need("a.md").wanted == "content"
+    assert msgspec.json.encode(Need("cases", "listing")) == b'{"path":"cases","wanted":"listing"}'
+
+
+def test_a_reading_may_have_no_suite() -> None:
+    assert Reading().suite is None

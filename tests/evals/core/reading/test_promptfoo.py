@@ -1,0 +1,257 @@
+import pytest
+
+from sightline.evals.core.target import SuiteTarget
+from tests.evals.core.reading.stage import messages_of, problem, read
+
+SUITE = """description: Greetings
+tags: {team: blue}
+providers: [openai:gpt, {id: other, label: mine}]
+prompts:
+  - 'Greet {{ who }}.'
+  - {raw: '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Greet {{ who }}."}]'}
+defaultTest:
+  vars: {who: nobody}
+  assert: [{type: not-contains, value: sorry}]
+  metadata: {owner: ada}
+evaluateOptions: {maxConcurrency: 80, repeat: 3, cache: true}
+tests:
+  - description: by name
+    vars: {who: Ada}
+    threshold: 0.5
+    assert:
+      - {type: contains-any, value: [Ada, ADA]}
+      - {type: llm-rubric, value: is polite, weight: 2, metric: polite}
+      - {type: latency, threshold: 900}
+      - {type: cost, threshold: 0.1}
+      - {type: is-json, value: {type: object}}
+      - {type: is-json}
+      - {type: equals, value: hi}
+  - vars: {}
+"""
+
+
+def test_prompts_and_tests_become_cases() -> None:
+    reading = read(SUITE)
+    assert reading.suite is not None, messages_of(reading)
+    suite = reading.suite
+    assert [case.id for case in suite.cases] == [
+        "by name / prompt 1",
+        "by name / prompt 2",
+        "test-2 / prompt 1",
+        "test-2 / prompt 2",
+    ]
+    assert suite.execution.targets == ("openai/gpt", "mine")
+    assert suite.targets == (SuiteTarget(name="mine", model="other"),)
+    assert suite.tags == ("team:blue",)
+    assert suite.execution.workers == 50
+    assert suite.execution.trials is not None
+    assert suite.execution.trials.count == 3
+    assert suite.execution.cache is True
+    first, second, third, _ = suite.cases
+    assert first.messages[0].segments[0].text == "Greet Ada."  # type: ignore[union-attr]
+    assert [message.role for message in second.messages] == ["system", "user"]
+    assert third.messages[0].segments[0].text == "Greet nobody."  # type: ignore[union-attr]
+    assert first.group == second.group == "by name"
+    assert first.execution.threshold == 0.5
+    assert first.metadata["owner"] == "ada"
+
+
+def test_assertions_become_graders() -> None:
+    reading = read(SUITE)
+    assert reading.suite is not None
+    graders = reading.suite.cases[0].graders
+    assert [(spec.type, spec.config) for spec in graders] == [
+        ("contains", {"value": "sorry"}),
+        ("contains-any", {"value": ["Ada", "ADA"]}),
+        ("rubrics", {"criteria": [{"id": "rubric-1", "outcome": "is polite"}]}),
+        ("latency", {"threshold": 900}),
+        ("cost", {"budget": 0.1}),
+        ("is-json", {"schema": {"type": "object"}}),
+        ("is-json", {}),
+        ("equals", {"value": "hi"}),
+    ]
+    assert graders[0].negate
+    assert (graders[2].name, graders[2].weight) == ("polite", 2)
+
+
+MANY = list(range(400))
+TEST = "tests: [{vars: {a: 1}, assert: [{type: contains, value: x}]}]\n"
+
+
+def test_one_prompt_and_one_provider_are_enough() -> None:
+    reading = read("providers: one\nprompts: '[not json {{ a }}'\n" + TEST)
+    assert reading.suite is not None
+    assert [case.id for case in reading.suite.cases] == ["test-1"]
+    assert reading.suite.execution.targets == ("one",)
+    assert reading.suite.cases[0].messages[0].segments[0].text == "[not json 1"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "severity"),
+    [
+        ("prompts: [x]\nscenarios: []\n" + TEST, 'no key "scenarios"', "error"),
+        ("prompts: [x]\noutputPath: x.html\n" + TEST, "outputPath is not used", "warning"),
+        ("prompts: [x]\nevaluateOptions: {delay: 3}\n" + TEST, "delay is not used", "warning"),
+        ("prompts: [x]\nevaluateOptions: 3\n" + TEST, "evaluateOptions has to be a mapping", "error"),
+        ("prompts: [x]\n", "the list of tests is empty", "error"),
+        ("prompts: [x]\ntests: 3\n", "tests has to be a list", "error"),
+        ("prompts: [x]\ntests: [file://t.csv]\n", "a test has to be a mapping", "error"),
+        ("prompts: [x]\ntests: file://t.csv\n", "a test has to be a mapping", "error"),
+        ("prompts: [x]\ndefaultTest: 3\n" + TEST, "defaultTest has to be a mapping", "error"),
+        ("prompts: [x]\ntests: [{vars: [1], assert: [{type: is-json}]}]\n", "vars has to be a mapping", "error"),
+        (
+            "prompts: [x]\ntests: [{assert: [{type: javascript, value: y}]}]\n",
+            'no counterpart to "javascript"',
+            "error",
+        ),
+        ("prompts: [x]\ntests: [{assert: [is polite]}]\n", "an assertion has to be a mapping", "error"),
+        ("prompts: [x]\ntests: [{assert: [{type: llm-rubric}]}]\n", "the value of llm-rubric has to be text", "error"),
+        (
+            "prompts: [x]\ntests: [{assert: [{type: llm-rubric, value: x, threshold: 0.5}]}]\n",
+            "threshold of llm-rubric is not used",
+            "warning",
+        ),
+        (
+            "prompts: [x]\ntests: [{assert: [{type: contains, value: x, threshold: 0.5}]}]\n",
+            "threshold of contains is not used",
+            "warning",
+        ),
+        (
+            "prompts: [x]\ntests: [{assert: [{type: contains, value: x, transform: y}]}]\n",
+            'an assertion has no key "transform"',
+            "error",
+        ),
+        (
+            "prompts: [x]\ntests: [{assert: [{type: contains, value: 'file://a.py'}]}]\n",
+            "would have to be run",
+            "error",
+        ),
+        (
+            "prompts: [x]\ntests: [{options: {transform: y}, assert: [{type: is-json}]}]\n",
+            'no counterpart to the option "transform"',
+            "error",
+        ),
+        ("prompts: [x]\ntests: [{options: 3, assert: [{type: is-json}]}]\n", "options has to be a mapping", "error"),
+        (
+            'prompts: [\'[{"role": "user", "content": "x"}]\']\n'
+            "tests: [{options: {prefix: a}, assert: [{type: is-json}]}]\n",
+            "prefix and suffix go with a prompt that is text",
+            "error",
+        ),
+        (
+            "prompts: [x]\ntests: [{options: {prefix: 3}, assert: [{type: is-json}]}]\n",
+            "prefix and suffix go with a prompt that is text",
+            "error",
+        ),
+        (
+            f"prompts: [x]\ntests: [{{vars: {{a: {MANY}, b: {MANY}}}, assert: [{{type: is-json}}]}}]\n",
+            "the lists of values make 160000 tests",
+            "error",
+        ),
+    ],
+)
+def test_what_has_no_counterpart_is_said(text: str, words: str, severity: str) -> None:
+    found = [each for each in read(text).problems if words in each.message]
+    assert found, messages_of(read(text))
+    assert found[0].severity == severity
+
+
+def test_an_assertion_that_is_nearly_one_suggests_it() -> None:
+    reading = read("prompts: [x]\ntests: [{assert: [{type: contians, value: y}]}]\n")
+    assert 'Did you mean "contains"?' in [each.suggestion for each in reading.problems]
+
+
+def test_a_mistake_stands_where_it_was_written() -> None:
+    found = problem("prompts: [x]\ntests:\n  - {asert: [], assert: [{type: is-json}]}\n")
+    assert (found.place.line, found.place.column) == (3, 6)
+
+
+def test_options_may_say_little() -> None:
+    reading = read("prompts: [x]\nevaluateOptions: {}\n" + TEST)
+    assert reading.suite is not None
+    assert reading.suite.execution.workers is None
+
+
+def graders(written: str, more: str = "") -> list[dict[str, object]]:
+    reading = read(f"prompts: [x]\ntests: [{{assert: [{written}]{more}}}]\n")
+    assert reading.suite is not None, messages_of(reading)
+    (case,) = reading.suite.cases
+    assert case.execution.threshold == (0.5 if more else 0)
+    return [
+        {"type": each.type, "required": each.required, "min": each.min_score, **each.config} for each in case.graders
+    ]
+
+
+def test_without_a_threshold_every_assertion_has_to_pass_for_itself() -> None:
+    plain = "{type: contains, value: y}"
+    assert graders(plain) == [{"type": "contains", "required": True, "min": 1, "value": "y"}]
+    assert graders("{type: contains, value: y, weight: 0}")[0]["required"] is None
+    assert graders(plain, ", threshold: 0.5") == [{"type": "contains", "required": None, "min": None, "value": "y"}]
+
+
+def test_a_set_is_a_composite() -> None:
+    whole = "{type: assert-set, assert: [{type: is-json}]}"
+    member = {"type": "is-json", "required": True, "min_score": 1}
+    assert graders(whole) == [{"type": "composite", "required": True, "min": 1, "assertions": [member]}]
+    partly = "{type: assert-set, threshold: 0.4, assert: [{type: is-json}]}"
+    assert graders(partly) == [{"type": "composite", "required": True, "min": 0.4, "assertions": [{"type": "is-json"}]}]
+
+
+def test_who_judges_is_said_once_for_all_tests_or_by_an_assertion() -> None:
+    text = (
+        "prompts: [x]\ndefaultTest: {options: {provider: 'openai:gpt-x'}}\ntests: [{assert: "
+        "[{type: llm-rubric, value: a}, {type: g-eval, value: b, provider: {id: 'openai:gpt-y', label: y}}]}]\n"
+    )
+    reading = read(text)
+    assert reading.suite is not None, messages_of(reading)
+    assert [each.config["target"] for each in reading.suite.cases[0].graders] == ["openai/gpt-x", "y"]
+    assert [each.name for each in reading.suite.targets] == ["y"]
+
+
+def values(text: str, files: dict[str, bytes] | None = None) -> list[tuple[str, str]]:
+    reading = read(text, files)
+    assert reading.suite is not None, messages_of(reading)
+    return [(case.id, case.messages[0].segments[0].text) for case in reading.suite.cases]  # type: ignore[union-attr]
+
+
+def test_lists_of_values_make_a_test_for_every_combination() -> None:
+    text = (
+        "prompts: ['{{ a }}-{{ b }}-{{ c }}']\ndefaultTest: {vars: {a: [1, 2]}}\n"
+        "tests: [{description: t, vars: {b: [x, y], c: z}, assert: [{type: is-json}]}]\n"
+    )
+    assert values(text) == [("t #1", "1-x-z"), ("t #2", "1-y-z"), ("t #3", "2-x-z"), ("t #4", "2-y-z")]
+    kept = text.replace("vars: {b", "options: {disableVarExpansion: true}, vars: {b")
+    assert values(kept) == [("t", '[1,2]-["x","y"]-z')]
+
+
+def test_values_and_tests_may_be_in_files() -> None:
+    files = {
+        "suites/a.txt": b"Ada\r\n",
+        "suites/b.txt": b"Bob",
+        "suites/tests.yaml": b"- {description: one, vars: {who: 'file://a.txt'}}\n"
+        b"- {vars: {who: ['file://b.txt', me]}}\n",
+        "suites/default.yaml": b"assert: [{type: equals, value: 'file://b.txt'}]\n",
+    }
+    text = "prompts: ['{{ who }}']\ntests: file://tests.yaml\ndefaultTest: file://default.yaml\n"
+    assert values(text, files) == [("one", "Ada\n"), ("test-2 #1", "Bob"), ("test-2 #2", "me")]
+    reading = read(text, files)
+    assert reading.suite is not None
+    assert reading.suite.cases[0].graders[0].config == {"value": "Bob"}
+
+
+def test_words_around_prompts_and_metadata_are_merged() -> None:
+    text = (
+        "prompts: [x]\ndefaultTest: {options: {prefix: '<', suffix: '>'}, metadata: {a: 1}}\n"
+        "tests: [{options: {suffix: '!'}, metadata: {b: 2}, assert: [{type: is-json}]}]\n"
+    )
+    assert values(text) == [("test-1", "<x!")]
+    reading = read(text)
+    assert reading.suite is not None
+    assert reading.suite.cases[0].metadata == {"a": 1, "b": 2}
+
+
+def test_tags_may_be_words_and_values_numbers() -> None:
+    reading = read("tags: [a, b]\nprompts: ['{{ n }}']\ntests: [{vars: {n: 3}, assert: [{type: is-json}]}]\n")
+    assert reading.suite is not None, messages_of(reading)
+    assert reading.suite.tags == ("a", "b")
+    assert reading.suite.cases[0].messages[0].segments[0].text == "3"  # type: ignore[union-attr]

@@ -1,0 +1,42 @@
+"""Results to compute with, made of what a test cares about."""
+
+from sightline.evals.core.observation import Observation
+from sightline.evals.core.result import Result, Status
+from sightline.evals.core.score import CaseScore, Score, Verdict
+
+
+def row(
+    case: str,
+    score: float | None,
+    *,
+    target: str = "a",
+    trial: int = 0,
+    group: str = "",
+    verdict: Verdict | None = None,
+    status: Status | None = None,
+    scores: tuple[Score, ...] = (),
+    seen: Observation | None = None,
+    reason: str = "",
+    cached: bool = False,
+) -> Result:
+    """A result with this score; from 0.5 on it passes, and without one it was not graded."""
+    told: Verdict = verdict or ("not_graded" if score is None else "pass" if score >= 0.5 else "fail")
+    return Result(
+        case=case,
+        target=target,
+        trial=trial,
+        suite="demo",
+        group=group,
+        status=status or ("ok" if told == "pass" else "quality_failure"),
+        score=CaseScore(verdict=told, score=score, scores=scores, reason=reason),
+        observation=seen or Observation(text=f"answer of {case}"),
+        cached=cached,
+        at=1_700_000_000.0,
+        seconds=0.25,
+    )
+
+
+def failed(case: str, message: str = "connection reset", *, target: str = "a", trial: int = 0) -> Result:
+    """A result without an answer."""
+    seen = Observation(error=message, error_code="network")
+    return row(case, None, target=target, trial=trial, status="execution_error", seen=seen)

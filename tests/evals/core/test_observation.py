@@ -1,0 +1,12 @@
+"""What a target did."""
+
+from sightline.evals.core.observation import Observation, ToolUse
+
+
+def test_what_is_not_known_is_none_and_not_nothing() -> None:
+    seen = Observation()
+    assert (seen.usage, seen.cost, seen.seconds) == (None, None, None)
+
+
+def test_a_call_keeps_a_string_that_holds_no_value() -> None:
+    assert ToolUse(name="run", arguments="{broken").arguments == "{broken"

@@ -1,0 +1,21 @@
+"""Rows of a run."""
+
+import msgspec
+
+from sightline.evals.core.observation import Observation
+from sightline.evals.core.result import Result
+from sightline.evals.core.score import CaseScore
+
+
+def test_case_target_and_trial_make_a_row_one_of_a_kind() -> None:
+    result = Result(
+        case="a", target="t", trial=2, status="ok", score=CaseScore(verdict="pass"), observation=Observation()
+    )
+    assert result.key == ("a", "t", 2)
+
+
+def test_a_row_is_read_back_as_it_was_written() -> None:
+    result = Result(
+        case="a", target="t", status="ok", score=CaseScore(verdict="pass", score=1.0), observation=Observation(text="x")
+    )
+    assert msgspec.json.decode(msgspec.json.encode(result), type=Result) == result

@@ -1,0 +1,176 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sightline.errors import Fault
+from sightline.evals.core.target import CommandSpec, TargetSpec
+from sightline.evals.service.command_target import program_of
+from tests.eval_stage import EvalStage, play, verdicts
+from tests.upstream import Upstream, answer
+
+AGENT = """#!/bin/sh
+for word in "$@"; do echo "word: $word"; done
+"""
+
+
+def cli(command: str | tuple[str, ...] = "", **more: object) -> TargetSpec:
+    return TargetSpec(name="agent", cli=CommandSpec(command=command, **more))  # type: ignore[arg-type]
+
+
+def program(folder: Path, text: str, name: str = "agent.sh") -> Path:
+    path = folder / name
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_a_program_gets_the_question_and_its_output_is_the_answer(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        program(stage.root, AGENT)
+        standing = await stage.run(targets=(cli("./agent.sh {PROMPT} Paris Rome {EVAL_ID} {ATTEMPT}"),))
+        assert verdicts(standing) == {"france": "pass", "italy": "pass", "spain": "fail"}
+        said = standing.results[0].observation
+        assert said.text.splitlines() == [
+            "word: What is the capital of France?", "word: Paris", "word: Rome", "word: france", "word: 1",
+        ]  # fmt: skip
+        assert (said.usage, said.cost, upstream.seen) == (None, None, [])
+        assert said.seconds is not None
+
+    play(story, tmp_path)
+
+
+def test_prompt_and_output_go_by_files_that_are_gone_afterwards(tmp_path: Path) -> None:
+    text = """
+tests:
+  - id: a
+    input: [{role: user, content: [{type: file, value: notes.md}, {type: text, value: Hi}]}]
+    assertions:
+      - {type: contains, value: "7 notes.md"}
+      - {type: tool-trajectory, mode: exact, expected: [{tool: look}]}
+      - {type: cost, budget: 1}
+"""
+    agent = """#!/bin/sh
+test -s "$1" || exit 9
+echo "$1" > seen
+printf '{"text": "7 %s", "cost_usd": 0.5, "output": [{"role": "assistant", "content": "",
+  "tool_calls": [{"tool": "look", "input": {}}]}]}' "$(basename "$3")" > "$2"
+"""
+
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        program(stage.root, agent)
+        (stage.root / "notes.md").write_text("x")
+        (result,) = (await stage.run(text, (cli(("./agent.sh", "{PROMPT_FILE}", "{OUTPUT_FILE}", "{FILES}")),))).results
+        assert (result.status, result.score.verdict) == ("ok", "pass"), result
+        assert stage.told[-1].cost == 0.5
+        assert not os.path.exists((stage.root / "seen").read_text().strip())  # noqa: ASYNC240, PTH110
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("echo it broke >&2; exit 4", "the command ended with 4: it broke"),
+        ("true {OUTPUT_FILE}", "has not written {OUTPUT_FILE}"),
+        ("no-such-program", "127"),
+        (("no-such-program",), "cannot be run"),
+    ],
+)
+def test_a_program_that_fails_is_an_error_of_the_case(command: str, words: str, tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        (result, *_) = (await stage.run(targets=(cli(command),), cases=("france",))).results
+        assert (result.status, result.score.verdict) == ("execution_error", "not_graded")
+        assert words in result.observation.error
+
+    play(story, tmp_path)
+
+
+def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        (result, *_) = (await stage.run(targets=(cli("sleep 600", timeout_s=0.3),), cases=("france",))).results
+        assert (result.status, result.observation.error_code) == ("execution_error", "timeout_idle")
+
+    play(story, tmp_path)
+
+
+def test_no_program_gets_a_key_unless_it_is_named(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        command = "echo ${ACME_KEY:-none} ${OTHER:-none}"
+        for number, (env, words) in enumerate([((), "none word"), (("ACME_KEY", "NOT_SET"), "the-key word")]):
+            (result, *_) = (
+                await stage.run(targets=(cli(command, env=env),), cases=("france",), run=f"e_{number}")
+            ).results
+            assert result.observation.text == words
+
+    environment = {"PATH": "/usr/bin:/bin", "ACME_KEY": "the-key", "OTHER": "word"}
+    play(story, tmp_path, environment=environment, secrets=frozenset({"ACME_KEY"}))
+
+
+def test_the_ready_commands_ask_nobody_anything() -> None:
+    codex = program_of(CommandSpec(template="codex", model="gpt-5.5"))
+    assert codex.command == ("codex", "exec", "--json", "--skip-git-repo-check", "--model", "gpt-5.5", "-")
+    claude = program_of(CommandSpec(template="claude"))
+    assert claude.command == ("claude", "-p", "--output-format", "stream-json", "--verbose")
+    assert codex.reads_input
+    assert claude.reads_input
+
+
+def test_a_ready_command_reads_the_question_and_is_read(tmp_path: Path) -> None:
+    end = {"type": "result", "is_error": False, "result": "Paris", "total_cost_usd": 0.25}
+    fake = f"#!/bin/sh\ncat > question\nif test -f broken; then exit 7; fi\necho '{json.dumps(end)}'\n"
+
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        spec = TargetSpec(name="claude", cli=CommandSpec(template="claude"))
+        (result, *_) = (await stage.run(targets=(spec,), cases=("france",))).results
+        assert (result.status, result.observation.text, result.observation.cost) == ("ok", "Paris", 0.25)
+        assert (stage.root / "question").read_text() == "What is the capital of France?"
+        (stage.root / "broken").touch()
+        (result, *_) = (await stage.run(targets=(spec,), cases=("france",), run="e_2")).results
+        assert "it ended with 7" in result.observation.error
+
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    program(bin_folder, fake, "claude")
+    play(story, tmp_path, environment={"PATH": f"{bin_folder}:/usr/bin:/bin"})
+
+
+def test_a_healthcheck_may_run_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        (stage.root / "checks").mkdir()
+        (stage.root / "checks" / "here").touch()
+        for run, (folder, status) in enumerate([("checks", "ok"), (None, "")]):
+            target = cli("echo Paris", healthcheck_command="test -e here", healthcheck_cwd=folder)
+            if status:
+                assert (await stage.run(targets=(target,), run=f"e_{run}")).results[0].status == status
+            else:
+                with pytest.raises(Fault, match="its healthcheck ended with 1"):
+                    await stage.run(targets=(target,), run=f"e_{run}")
+
+    play(story, tmp_path)
+
+
+def test_a_target_whose_healthcheck_fails_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, upstream: Upstream) -> None:
+        upstream.script = [answer(503, b""), answer(200, b"ok")]
+        for spec, words in (
+            (cli("true", healthcheck_command="echo down >&2; exit 1"), "its healthcheck ended with 1: down"),
+            (cli("true", healthcheck_url=f"{upstream.url}/health"), "answered with status 503"),
+            (cli("true", cwd="nowhere"), "which is no folder"),
+            (cli("true", cwd=".."), "which is no folder"),
+            (cli("sh -c {PROMPT}"), "cannot be run safely"),
+        ):
+            with pytest.raises(Fault, match=words):
+                await stage.run(targets=(spec,))
+        assert await stage.stage.store.logbook.logs("eval:") == []
+        well = cli("echo Paris", healthcheck_command="true", healthcheck_url=f"{upstream.url}/health")
+        assert len((await stage.run(targets=(well,))).results) == 3
+
+    async def with_client(stage: EvalStage, upstream: Upstream) -> None:
+        again = EvalStage(stage.stage, stage.root, client=stage.stage.client)
+        await story(again, upstream)
+        with pytest.raises(Fault, match="nothing to fetch it with"):
+            await stage.run(targets=(cli("true", healthcheck_url="http://127.0.0.1:1/"),), run="e_9")
+
+    play(with_client, tmp_path)

@@ -1,0 +1,47 @@
+import asyncio
+from pathlib import Path
+
+from sightline.evals.core.facts import EvalBegan, Key
+from sightline.evals.core.observation import Observation
+from sightline.evals.core.result import Result
+from sightline.evals.core.score import CaseScore
+from sightline.evals.core.standing import Standing
+from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.drive import Drive
+from sightline.evals.service.eval_log import EvalLog
+from sightline.evals.service.purse import Purse
+from sightline.evals.service.workers import Worker
+from tests.eval_stage import EvalStage, play
+from tests.upstream import Upstream
+
+
+class Elsewhere:
+    """Runs cases on another machine, as it were."""
+
+    def __init__(self) -> None:
+        self.ran: list[Key] = []
+
+    async def run(self, key: Key) -> Result:
+        self.ran.append(key)
+        await asyncio.sleep(0)
+        case, target, trial = key
+        score = CaseScore(verdict="pass", score=1.0)
+        return Result(case=case, target=target, trial=trial, status="ok", score=score, observation=Observation())
+
+    async def close(self) -> None:
+        pass
+
+
+def test_whoever_runs_cases_is_driven_the_same(tmp_path: Path) -> None:
+    async def story(stage: EvalStage, _upstream: Upstream) -> None:
+        began = EvalBegan(suite=stage.suite(), targets=(TargetSpec(name="t", mock=""),))
+        log = EvalLog(stage.stage.store.logbook, "e_1", Standing(began), now=lambda: 1.0)
+        log.note(began)
+        worker = Elsewhere()
+        elsewhere: Worker = worker
+        assert await Drive(log, elsewhere, {"t": 2}, Purse(), stage.stage.clock).through() == "finished"
+        await log.flushed()
+        assert sorted(worker.ran) == [("france", "t", 0), ("italy", "t", 0), ("spain", "t", 0)]
+        assert (await stage.evaluation.shown("e_1")).standing.done == 3
+
+    play(story, tmp_path)

@@ -1,0 +1,107 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.errors import Fault
+from sightline.exchange.recording.records import Records
+from sightline.model.exchange import FrameArrived
+from sightline.store.entries import Noted
+from sightline.store.sqlite import open_store
+from sightline.store.store import Store
+from tests.store.traffic import NOON, answered, chat_body, chat_stream, prices, received
+
+FIRST = chat_body("hi")
+SECOND = chat_body("hi", "Hello", "and now?")
+
+
+def recorded(folder: Path, story: Callable[[Store], Awaitable[Any]]) -> Any:
+    async def told() -> Any:
+        store = await open_store(folder, prices=prices, now=lambda: NOON)
+        try:
+            store.record([*received("x_1", FIRST), *answered("x_1", FIRST, chat_stream("Hello"))])
+            store.record(received("x_2", SECOND))
+            store.record([*received("x_3", FIRST, origin="x_1"), *answered("x_3", FIRST, chat_stream("Hello"))])
+            return await story(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(told())
+
+
+def over(store: Store, unwritten: Callable[[str], list[Noted]] | None = None) -> Records:
+    return Records(store, lambda: NOON, prices, unwritten)
+
+
+def test_an_exchange_has_its_facts_and_what_the_record_has_read_in_it(tmp_path: Path) -> None:
+    async def story(store: Store) -> None:
+        records = over(store)
+        facts = await records.facts("x_2")
+        summary = await records.summary("x_2", facts)
+        assert (summary.title, summary.previous) == ("and now?", "x_1")
+        assert (await records.read("x_1")).sent == FIRST
+
+    recorded(tmp_path, story)
+
+
+def test_facts_that_are_not_written_yet_stand_behind_those_that_are(tmp_path: Path) -> None:
+    async def story(store: Store) -> None:
+        frame = Noted("x_2", 1, NOON, FrameArrived(b"data: {}\n\n", 0.1))
+        records = over(store, lambda exchange: [frame] if exchange == "x_2" else [])
+        assert [noted.n for noted in await records.facts("x_2")] == [0, 1]
+        store.record([frame])
+        assert [noted.n for noted in await records.facts("x_2")] == [0, 1], "what was written meanwhile is there once"
+
+    recorded(tmp_path, story)
+
+
+def test_an_exchange_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
+    async def story(store: Store) -> None:
+        with pytest.raises(Fault) as caught:
+            await over(store).facts("x_")
+        assert caught.value.status == 404
+
+    recorded(tmp_path, story)
+
+
+def test_the_one_before_is_found_also_for_one_that_has_not_been_sent(tmp_path: Path) -> None:
+    async def story(store: Store) -> None:
+        records = over(store)
+        before = await records.previous("x_2")
+        assert before is not None
+        assert (before.id, before.sent) == ("x_1", FIRST)
+        assert await records.previous("x_1") is None
+        assert await records.previous("x_nothing") is None
+
+    recorded(tmp_path, story)
+
+
+def test_one_whose_bodies_are_gone_is_not_there(tmp_path: Path) -> None:
+    class Forgetful:
+        """A record of which retention has taken the bodies."""
+
+        def __init__(self, store: Store) -> None:
+            self._store = store
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._store, name)
+
+        async def body(self, _sha256: str) -> None:
+            return None
+
+    async def story(store: Store) -> None:
+        await store.settle()
+        assert await over(Forgetful(store)).previous("x_2") is None  # type: ignore[arg-type]
+
+    recorded(tmp_path, story)
+
+
+def test_replays_name_the_one_that_they_repeat(tmp_path: Path) -> None:
+    async def story(store: Store) -> None:
+        await store.settle()
+        assert await over(store).replays("x_1") == ("x_3",)
+        assert await over(store).replays("x_2") == ()
+
+    recorded(tmp_path, story)

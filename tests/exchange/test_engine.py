@@ -1,0 +1,453 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.app.configured import configuration
+from sightline.catalog.choose import Choice
+from sightline.catalog.provider import Provider, Quirks
+from sightline.errors import Code, Fault
+from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
+from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Received
+from sightline.store.entries import Noted
+from sightline.tokens.ledger import Wait
+from sightline.transport.embedded.process import EmbeddedModel, Turn
+from tests.engine_stage import EngineStage
+from tests.local_model import needs_model
+from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
+
+EVENT_STREAM = [("Content-Type", "text/event-stream")]
+
+
+def event(delta: dict[str, object], finish: str | None = None, **more: object) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({"id": "r", "model": "m", "choices": [choice], **more}).encode() + b"\n\n"
+
+
+HELLO = (
+    event({"role": "assistant", "content": "Hello"}),
+    event({}, "stop", usage={"prompt_tokens": 9, "completion_tokens": 2}),
+    b"data: [DONE]\n\n",
+)
+
+
+Stage = EngineStage
+Story = Callable[[Stage, Upstream], Coroutine[Any, Any, None]]
+
+
+def play(story: Story, folder: Path, **provider: Any) -> None:
+    async def played() -> None:
+        async with Upstream() as upstream:
+            stage = Stage(folder, Provider(base_url=upstream.url, key_env="ACME_KEY", **provider))
+            try:
+                await story(stage, upstream)
+            finally:
+                await stage.close()
+
+    asyncio.run(played())
+
+
+def test_events_are_heard_as_they_come(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        was_heard = asyncio.Event()
+        upstream.script = [
+            lambda talk: pieces_until(talk, was_heard),
+        ]
+
+        def heard(told: StreamEvent) -> None:
+            stage.heard.append(told)
+            if isinstance(told, TextReceived):
+                was_heard.set()
+
+        reply = await stage.engine.ask(stage.ready(), heard=heard, tried=stage.tried.append, paused=stage.paused.append)
+        assert reply.choice.finish == "stop"
+        assert isinstance(stage.heard[-1], Ended)
+
+    async def pieces_until(talk: Any, was_heard: asyncio.Event) -> None:
+        await talk.say(head(200, EVENT_STREAM) + chunk(HELLO[0]))
+        await was_heard.wait()  # the rest is not even sent before the first word was heard
+        await talk.say(chunk(HELLO[1]) + chunk(HELLO[2]) + LAST)
+
+    play(story, tmp_path)
+
+
+def test_each_attempt_is_told_and_has_the_body_that_was_prepared(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({}, 503), streams(*HELLO)]
+        ready = stage.ready()
+        await stage.ask(ready)
+        assert [(each.number, each.reason, each.sha256) for each in stage.tried] == [
+            (1, "", ready.sha256),
+            (2, "overloaded", ready.sha256),
+        ]
+        assert [seen.body for seen in upstream.seen] == [ready.body, ready.body]
+        assert stage.clock.waits == [stage.tried[1].waited]
+
+    play(story, tmp_path)
+
+
+def test_what_is_asked_is_on_record_as_a_clients_request_is(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({}, 503), streams(*HELLO)]
+        ready = stage.ready()
+        await stage.ask(ready)
+        assert stage.kinds() == ["received", "attempt", "attempt", "finished"]
+        received, _, attempt, finished = stage.facts()
+        assert isinstance(received, Received)
+        assert (received.session, received.client, received.model) == ("ask", "sightline", "m")
+        assert (received.dialect, received.sha256, received.is_stream) == ("openai-chat", ready.sha256, True)
+        assert isinstance(attempt, AttemptStarted)
+        assert (attempt.provider, attempt.sha256, attempt.reason) == ("acme", ready.sha256, "overloaded")
+        assert isinstance(finished, ExchangeFinished)
+        assert finished.usage is not None
+        assert (finished.finish, finished.usage.input_tokens) == ("stop", 9)
+        assert stage.bodies() == {ready.sha256: ready.body}
+        assert "the-secret" not in repr(stage.entries)
+        assert stage.aside == []
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize("spoken", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_call_that_is_shown_is_the_one_that_is_made(tmp_path: Path, spoken: str, stream: bool) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({"error": {"message": "no"}}, 400)]
+        stage.environment["TRACE"] = "t1"
+        ready = stage.ready(stream=stream)
+        with pytest.raises(Fault, match="no"):
+            await stage.ask(ready)
+        (seen,) = upstream.seen
+        shown = ready.call.filled(stage.environment)
+        assert (seen.method, upstream.url + seen.target, seen.body) == (shown.method, shown.url, shown.body)
+        sent = {name.lower(): value for name, value in seen.headers}
+        assert len(sent) == len(seen.headers)
+        for name in ("host", "content-length", "accept-encoding", "connection"):
+            sent.pop(name, None)
+        assert sent == {"user-agent": "sightline", **dict(shown.headers)}
+
+    settings = {
+        "headers": {"x-team": "blue", "accept": "*/*"},
+        "env_headers": {"x-trace": "TRACE"},
+        "query": {"v": "1"},
+    }
+
+    async def with_trace(stage: Stage, upstream: Upstream) -> None:
+        stage.environment["TRACE"] = "t1"
+        await story(stage, upstream)
+
+    play(with_trace, tmp_path, dialect=spoken, **settings)
+
+
+def test_the_label_is_the_callers(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO)]
+        nobody = stage.heard.append
+        await stage.engine.ask(
+            stage.ready(), heard=nobody, tried=stage.tried.append, paused=stage.paused.append, session="chat"
+        )
+        (received, *_) = stage.facts()
+        assert isinstance(received, Received)
+        assert received.session == "chat"
+
+    play(story, tmp_path)
+
+
+def test_a_caller_that_needs_the_name_of_the_exchange_beforehand_makes_it(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO)]
+        told = {"heard": stage.heard.append, "tried": stage.tried.append, "paused": stage.paused.append}
+        await stage.engine.ask(stage.ready(), exchange="x_mine", **told)
+        assert stage.kinds("x_mine")[0] == "received"
+        await stage.ask()
+        assert stage.kinds("x_1")[0] == "received"
+
+    play(story, tmp_path)
+
+
+def test_no_retries_means_none(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({}, 503), streams(*HELLO)]
+        with pytest.raises(Fault) as caught:
+            await stage.ask()
+        assert caught.value.code is Code.OVERLOADED
+        assert len(upstream.seen) == 1
+        failed = stage.facts()[-1]
+        assert isinstance(failed, ExchangeFailed)
+        assert (failed.code, failed.message, failed.hint) == ("overloaded", caught.value.message, caught.value.hint)
+
+    play(story, tmp_path, stream_max_retries=0)
+
+
+def test_an_answer_that_breaks_off_keeps_what_came_and_its_fault(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
+        reply = await stage.ask()
+        assert reply.fault is not None
+        assert reply.fault.code is Code.NETWORK
+        assert reply.choice.parts[0].text == "Hello"
+        assert stage.heard[-2] == Failed(reply.fault)
+        assert len(upstream.seen) == 1
+        assert stage.kinds() == ["received", "attempt", "failed"]
+
+    play(story, tmp_path)
+
+
+def test_silence_in_a_stream_ends_it(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
+        reply = await stage.ask()
+        assert reply.fault is not None
+        assert reply.fault.code is Code.TIMEOUT_IDLE
+        assert stage.kinds()[-1] == "failed"
+        await upstream.gone()
+
+    play(story, tmp_path, stream_idle_timeout_ms=50)
+
+
+def test_what_is_waited_for_is_told(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO, headers=[("x-ratelimit-limit-requests", "1")]), streams(*HELLO)]
+        ready = stage.ready(rpm=1)
+        await stage.ask(ready)
+        assert stage.paused == []
+        stage.clock.time += 55
+        await stage.ask(ready)
+        (wait,) = stage.paused
+        assert wait.limit == "rpm"
+        assert stage.clock.waits == [wait.seconds]
+
+    play(story, tmp_path)
+
+
+def test_who_keeps_the_ledger_elsewhere_is_asked_there(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        asked: list[tuple[str, str]] = []
+
+        async def limits(choice: Choice, _tokens: int) -> Wait:
+            asked.append((choice.provider_name, choice.model))
+            return Wait(3.0, "used_up", "rpm")
+
+        stage.engine = replace(stage.engine, limits=limits)
+        upstream.script = [streams(*HELLO)]
+        await stage.ask()
+        assert len(asked) == 1
+        assert (stage.paused, stage.clock.waits) == ([Wait(3.0, "used_up", "rpm")], [3.0])
+
+    play(story, tmp_path)
+
+
+def test_a_limit_that_is_far_off_is_left_to_the_provider(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO)]
+        ready = stage.ready(rpd=1)
+        await stage.ask(ready)
+        await stage.ask(ready)
+        assert (stage.paused, stage.clock.waits) == ([], [])
+
+    play(story, tmp_path)
+
+
+def test_the_providers_count_teaches_the_estimate_and_settles_the_ledger(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(*HELLO)]
+        ready = stage.ready("some words " * 3)
+        await stage.ask(ready)
+        counted = stage.engine.estimate(ready)
+        assert (counted.tokens, counted.is_exact, counted.how) == (9, True, "counted by the provider")
+        longer = stage.engine.estimate(stage.ready("some words " * 4))
+        assert longer.how.endswith("learned")
+        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 11
+
+    play(story, tmp_path)
+
+
+def test_a_reply_without_usage_teaches_nothing(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [streams(HELLO[0], event({}, "stop"), HELLO[2])]
+        ready = stage.ready()
+        before = stage.engine.estimate(ready)
+        await stage.ask(ready)
+        assert stage.engine.estimate(ready) == before
+
+    play(story, tmp_path)
+
+
+def test_a_provider_that_counts_is_believed(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({"input_tokens": 42})]
+        estimate = await stage.engine.measured(stage.ready(), asks_provider=True, tried=stage.tried.append)
+        assert (estimate.tokens, estimate.is_exact, estimate.how) == (42, True, "counted by acme")
+        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 0
+        assert stage.kinds() == ["received", "attempt", "finished"]
+        upstream.script.append(says({"error": {"message": "no such page"}}, 404))
+        with pytest.raises(Fault, match="no such page"):
+            await stage.engine.counted(stage.ready(), tried=stage.tried.append)
+
+    play(story, tmp_path, quirks=Quirks(counts_tokens=True))
+
+
+@pytest.mark.parametrize("status", [404, 200])
+def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(tmp_path: Path, status: int) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says({"error": {"message": "no such page"}}, status)]
+        stage.embedded = EmbeddedModel(environment={}, make_key=lambda: "k", url=upstream.url)
+        stage.engine.aside._embedded = stage.embedded
+        stage.providers["acme"] = Provider(
+            base_url="${SIGHTLINE_LOCAL_URL}",
+            key_env="SIGHTLINE_LOCAL_KEY",
+            embedded=True,
+            quirks=Quirks(counts_tokens=True),
+        )
+        measured = stage.engine.measured(stage.ready(), asks_provider=False, tried=stage.tried.append)
+        if status == 404:
+            assert not (await measured).is_exact
+        else:
+            with pytest.raises(Fault, match="holds no"):
+                await measured
+        assert stage.entries == []
+
+    play(story, tmp_path)
+
+
+def test_nobody_is_asked_unasked(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        assert not (await stage.engine.measured(stage.ready(), asks_provider=False, tried=stage.tried.append)).is_exact
+        with pytest.raises(Fault, match="acme does not count tokens"):
+            await stage.engine.measured(stage.ready(), asks_provider=True, tried=stage.tried.append)
+        assert upstream.connections == []
+
+    play(story, tmp_path)
+
+
+def test_a_missing_key_is_named_and_nothing_is_sent(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        stage.environment.clear()
+        with pytest.raises(Fault, match="ACME_KEY is not set"):
+            await stage.ask()
+        assert upstream.connections == []
+        assert stage.kinds() == ["received", "failed"]
+
+    play(story, tmp_path)
+
+
+def test_cancelling_closes_the_upstream_at_once(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
+        asking = asyncio.ensure_future(stage.ask())
+        await upstream.arrived(1)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await upstream.gone()
+        assert stage.facts()[-1] == ExchangeCancelled("interrupted")
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize(("used", "finish"), [(16, "length"), (15, "stop")])
+def test_a_reply_that_was_cut_is_not_called_whole(tmp_path: Path, used: int, finish: str) -> None:
+    item = {"type": "message", "id": "i", "role": "assistant", "content": [{"type": "output_text", "text": "so"}]}
+    usage = {"input_tokens": 3, "output_tokens": used, "total_tokens": 3 + used}
+    body = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [item], "usage": usage}
+
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [says(body)]
+        ready = stage.ready(max_tokens=16)
+        assert (await stage.ask(ready)).choice.finish == finish
+
+    play(story, tmp_path, dialect="openai-responses", quirks=Quirks(reports_length=False))
+
+
+@needs_model
+def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        stage.providers["acme"] = Provider(
+            base_url="${SIGHTLINE_LOCAL_URL}/v1",
+            key_env="SIGHTLINE_LOCAL_KEY",
+            embedded=True,
+            quirks=Quirks(counts_tokens=True),
+        )
+        ready = stage.ready("Say hello.", max_tokens=16)
+        estimate = await stage.engine.measured(ready, asks_provider=False, tried=stage.tried.append)
+        reply = await stage.ask(ready)
+        assert reply.fault is None
+        assert reply.choice.parts[0].text
+        assert reply.usage.input_tokens == estimate.tokens
+        assert upstream.connections == []
+        assert {entry.exchange for entry in stage.entries if isinstance(entry, Noted)} == {"x_1"}
+        assert stage.aside != []
+
+    play(story, tmp_path)
+
+
+@needs_model
+def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        stage.providers["acme"] = Provider(
+            base_url="${SIGHTLINE_LOCAL_URL}/v1", key_env="SIGHTLINE_LOCAL_KEY", embedded=True, stream_max_retries=1
+        )
+
+        def heard(told: StreamEvent) -> None:
+            if isinstance(told, TextReceived) and stage.embedded._child is not None:
+                stage.embedded._child.kill()
+
+        ready = stage.ready("Count from one to one hundred.", max_tokens=400)
+        cut_off = await stage.engine.ask(ready, heard=heard, tried=stage.tried.append, paused=stage.paused.append)
+        assert cut_off.fault is not None
+        assert cut_off.fault.code is Code.NETWORK
+        assert stage.embedded._child is not None
+        assert stage.embedded._child.ended.is_set()
+        reply = await stage.ask(stage.ready("Say hello.", max_tokens=8))
+        assert reply.fault is None
+        assert [attempt.number for attempt in stage.tried] == [1, 1]
+
+    play(story, tmp_path)
+
+
+def test_an_answer_that_breaks_off_is_told_to_whoever_gave_the_turn(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
+        told: list[Fault] = []
+        stage.providers["acme"] = Provider(
+            base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True
+        )
+        turns = EmbeddedModel(environment={}, make_key=lambda: "k", url=upstream.url)
+
+        @asynccontextmanager
+        async def watched() -> AsyncIterator[Turn]:
+            async with turns.turn() as turn:
+                try:
+                    yield turn
+                except Fault as fault:
+                    told.append(fault)
+                    raise
+
+        stage.embedded.turn = watched  # type: ignore[method-assign]
+        reply = await stage.ask()
+        assert told == [reply.fault]
+
+    play(story, tmp_path)
+
+
+def test_a_count_that_nobody_can_mean_breaks_nothing(tmp_path: Path) -> None:
+    async def story(stage: Stage, upstream: Upstream) -> None:
+        usage = {"prompt_tokens": 10**400, "completion_tokens": 2}
+        upstream.script = [streams(HELLO[0], event({}, "stop", usage=usage), HELLO[2])]
+        ready = stage.ready()
+        before = stage.engine.estimate(ready)
+        await stage.ask(ready)
+        assert stage.engine.estimate(ready) == before
+        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == before.tokens
+
+    play(story, tmp_path)
+
+
+def test_the_embedded_model_is_not_asked_again_and_again_where_it_died() -> None:
+    local = configuration(None).catalog.providers["local"]
+    assert [local.retries(is_stream=each, is_own=True) for each in (False, True)] == [1, 1]

@@ -1,0 +1,206 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from sightline.exchange.hub import MOST_OWED, MOST_WAITING, Announced, Hub
+from sightline.model.exchange import Dropped, FrameArrived, Held
+from sightline.store.entries import Entry, Kept, Noted
+
+FACT = Noted("x_1", 0, 1.0, Dropped("no"))
+
+
+def test_facts_are_recorded_first_and_then_told_and_frames_are_not_told_twice() -> None:
+    async def story() -> None:
+        kept: list[Entry] = []
+        hub = Hub(kept.extend)
+        assert not hub.is_watched
+        hub.record([FACT])
+        with hub.watch() as watch:
+            assert hub.is_watched
+            frame = Noted("x_1", 1, 2.0, FrameArrived(b"a"))
+            hub.show(frame)
+            hub.record([Kept("h", b""), frame, FACT])
+        hub.record([FACT])
+        assert [noted async for noted in watch] == [frame, FACT]
+        assert [noted async for noted in watch] == [], "it stays over"
+        assert len(kept) == 5
+
+    asyncio.run(story())
+
+
+def test_a_watcher_that_falls_far_behind_is_let_go() -> None:
+    async def story() -> None:
+        hub = Hub(lambda _: None)
+        watch = hub.watch()
+        for _ in range(MOST_WAITING + 1):
+            hub.show(FACT)
+        assert not hub.is_watched
+        assert len([noted async for noted in watch]) == MOST_WAITING
+
+    asyncio.run(story())
+
+
+def test_closing_lets_everybody_go() -> None:
+    async def story() -> None:
+        hub = Hub(lambda _: None)
+        watch = hub.watch()
+        hub.close()
+        assert [noted async for noted in watch] == []
+        assert [noted async for noted in hub.watch()] == []
+        await watch.aclose()
+
+    asyncio.run(story())
+
+
+class Waits:
+    """Somebody with facts that are not written down."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.commits = 0
+        self.has_written = asyncio.Event()
+
+    def commit(self) -> None:
+        self.commits += 1
+        self.hub.written(self)
+        self.has_written.set()
+
+
+def test_who_does_not_write_down_its_facts_is_made_to_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.exchange.hub.SOON", 0.0)
+
+    async def story() -> None:
+        hub = Hub(lambda _: None)
+        slow, quick = Waits(hub), Waits(hub)
+        hub.expect(slow)
+        hub.expect(quick)
+        quick.commit()
+        await slow.has_written.wait()
+        assert (slow.commits, quick.commits) == (1, 1)
+        quick.has_written.clear()
+        hub.expect(quick)
+        await quick.has_written.wait()
+
+    asyncio.run(story())
+
+
+def test_where_somebody_watches_it_is_written_down_at_once() -> None:
+    async def story() -> None:
+        hub = Hub(lambda _: None)
+        waits = Waits(hub)
+        with hub.watch():
+            hub.expect(waits)
+        assert waits.commits == 1
+
+    asyncio.run(story())
+
+
+def test_what_is_announced_comes_between_the_facts_and_is_on_no_record() -> None:
+    async def story() -> None:
+        kept: list[Entry] = []
+        hub = Hub(kept.extend)
+        hub.announce("chat", {"kind": "missed"})
+        with hub.watch() as watch:
+            hub.announce("chat", {"kind": "topics"})
+            hub.record([FACT])
+        assert [news async for news in watch] == [Announced("chat", {"kind": "topics"}), FACT]
+        assert kept == [FACT]
+
+    asyncio.run(story())
+
+
+class Disk:
+    """A store that may be full."""
+
+    def __init__(self) -> None:
+        self.kept: list[Entry] = []
+        self.is_full = False
+        self.was_written = asyncio.Event()
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        self.kept += entries
+        if len(self.kept) == 2:
+            self.was_written.set()
+
+
+def fact(exchange: str, n: int, size: int = 0) -> Noted:
+    return Noted(exchange, n, 1.0, FrameArrived(b"x" * size) if size else Held())
+
+
+def test_what_is_owed_is_written_before_anything_else() -> None:
+    disk = Disk()
+    hub = Hub(disk.record)
+    disk.is_full = True
+    with pytest.raises(OSError, match="No space"):
+        hub.record([fact("x_1", 0)])
+    assert hub.owe([fact("x_1", 0)])
+    assert hub.is_missing("x_1")
+    with pytest.raises(OSError, match="No space"):
+        hub.record([fact("x_1", 1)])
+    disk.is_full = False
+    hub.record([fact("x_1", 1)])
+    assert disk.kept == [fact("x_1", 0), fact("x_1", 1)]
+    assert not hub.is_missing("x_1")
+
+
+def test_what_is_owed_is_written_when_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.exchange.hub.TRY_AGAIN", 0.01)
+    disk = Disk()
+
+    async def story() -> None:
+        hub = Hub(disk.record)
+        disk.is_full = True
+        hub.owe([fact("x_1", 0)])
+        hub.owe([fact("x_2", 0)])
+        await asyncio.sleep(0.05)
+        assert not disk.kept
+        disk.is_full = False
+        await asyncio.wait_for(disk.was_written.wait(), 10)
+        assert disk.kept == [fact("x_1", 0), fact("x_2", 0)]
+
+    asyncio.run(story())
+
+
+def test_what_is_owed_is_tried_once_more_at_the_end() -> None:
+    disk = Disk()
+    hub = Hub(disk.record)
+    hub.owe([fact("x_1", 0)])
+    hub.close()
+    assert disk.kept == [fact("x_1", 0)]
+
+
+def test_not_everything_can_be_owed_but_an_end_can() -> None:
+    hub = Hub(Disk().record)
+    assert hub.owe([Kept("aa", b"x" * (MOST_OWED - 2000))])
+    assert not hub.owe([fact("x_1", 0, size=9000)])
+    assert hub.owe([fact("x_2", 5)])
+
+
+def test_nothing_more_is_written_of_an_exchange_that_misses_a_part() -> None:
+    disk = Disk()
+    hub = Hub(disk.record)
+    hub.lose("x_1")
+    assert hub.is_missing("x_1")
+    hub.record([fact("x_1", 3), fact("x_2", 0)])
+    assert disk.kept == [fact("x_2", 0)]
+    for number in range(10_000):
+        hub.lose(f"y_{number}")
+    assert not hub.is_missing("x_1")
+
+
+def test_what_no_store_takes_holds_up_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    kept: list[Entry] = []
+
+    def record(entries: Sequence[Entry]) -> None:
+        if entries and entries[0] == fact("x_1", 0):
+            raise OverflowError("too large")
+        kept.extend(entries)
+
+    hub = Hub(record)
+    hub.owe([fact("x_1", 0)])
+    hub.record([fact("x_2", 0)])
+    assert kept == [fact("x_2", 0)]
+    assert "is lost" in caplog.text

@@ -1,0 +1,94 @@
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from sightline.catalog.choose import Choice
+from sightline.catalog.facts import Facts, Family
+from sightline.catalog.provider import Provider
+from sightline.exchange import learning as learning_module
+from sightline.exchange.learning import LARGEST_BODY, MOST_WAITING, Learning
+from sightline.exchange.memory import Memory
+from sightline.model.usage import Usage
+
+CHOICE = Choice("acme", Provider(dialect="openai-chat"), "m", Facts(context_window=1000), Family())
+OTHER = Choice("acme", Provider(dialect="openai-chat"), "other", Facts(), Family())
+USAGE = Usage(input_tokens=12, output_tokens=3)
+
+
+def body(text: str = "some words of a prompt", **more: object) -> bytes:
+    return json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], **more}).encode()
+
+
+def taught(memory: Memory, *noted: tuple[bytes, Usage | None]) -> int:
+    """How many counts of the model are believed or set aside after these."""
+
+    async def story() -> None:
+        learning = Learning(memory)
+        for data, usage in noted:
+            learning.note(CHOICE, data, usage)
+        await learning.settled()
+
+    asyncio.run(story())
+    return sum(lesson.seen + lesson.set_aside for lesson in memory.lessons())
+
+
+def test_what_a_provider_counted_for_a_client_is_learned(tmp_path: Path) -> None:
+    memory = Memory(tmp_path, lambda: 0.0)
+    assert taught(memory, (body(), USAGE), (body("and others"), USAGE)) == 2
+    assert memory.ratio("acme", "m", tools=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("data", "usage"),
+    [
+        (body(), None),
+        (body(), Usage(output_tokens=3)),
+        (body(), Usage(input_tokens=0)),
+        (body(), Usage(input_tokens=1001)),
+        (b"no json", USAGE),
+        (b"[]", USAGE),
+        (b'{"messages": 5}', USAGE),
+        (body("x" * LARGEST_BODY), USAGE),
+    ],
+)
+def test_what_cannot_be_read_or_meant_teaches_nothing(tmp_path: Path, data: bytes, usage: Usage | None) -> None:
+    assert taught(Memory(tmp_path, lambda: 0.0), (data, usage)) == 0
+
+
+def test_where_more_come_than_can_be_looked_at_the_oldest_are_left_out(tmp_path: Path) -> None:
+    noted = [(body(f"words {number}"), USAGE) for number in range(MOST_WAITING * 3)]
+    assert taught(Memory(tmp_path, lambda: 0.0), *noted) == MOST_WAITING
+
+
+def test_of_many_requests_at_once_the_first_are_looked_at_and_then_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learning_module, "MOST_WAITING", 1000)
+    monkeypatch.setattr(learning_module, "_MODELS", 1)
+    memory = Memory(tmp_path, lambda: 0.0)
+
+    async def story() -> int:
+        loop, learning = asyncio.get_running_loop(), Learning(memory)
+        times = iter([0.0] * 100 + [1.5] * 100)
+        with monkeypatch.context() as patch:
+            patch.setattr(loop, "time", lambda: next(times))
+            taken = [learning._is_due(CHOICE) for _ in range(200)]
+        learning.note(OTHER, body(), USAGE)
+        await learning.settled()
+        return sum(taken)
+
+    assert asyncio.run(story()) == learning_module.FIRST_LESSONS + 1
+    assert [lesson.model for lesson in memory.lessons()] == ["acme/other"]
+
+
+def test_whoever_closes_it_waits_for_one_at_most(tmp_path: Path) -> None:
+    async def story() -> None:
+        learning = Learning(Memory(tmp_path, lambda: 0.0))
+        await learning.close()
+        for _ in range(5):
+            learning.note(CHOICE, body(), USAGE)
+        await learning.close()
+
+    asyncio.run(story())

@@ -1,0 +1,279 @@
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from sightline.errors import Code, Fault
+from sightline.exchange.asked import Asked
+from sightline.exchange.hub import Hub
+from sightline.exchange.live import Live
+from sightline.exchange.overheard import Overheard
+from sightline.model.exchange import (
+    Answered,
+    AttemptStarted,
+    Dropped,
+    Edited,
+    ExchangeCancelled,
+    ExchangeFailed,
+    ExchangeFinished,
+    FrameArrived,
+    Held,
+    Received,
+    Released,
+    Translated,
+)
+from sightline.model.parts import Text
+from sightline.model.reply import Choice, Reply
+from sightline.model.report import Report
+from sightline.model.usage import Usage
+from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.said import Said
+from tests.fake_clock import FakeClock
+
+HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
+
+
+def lived(kept: list[Entry], clock: FakeClock | None = None) -> Live:
+    clock = clock or FakeClock(100.0)
+    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
+    return Live(asked, "x_1", Overheard(Hub(kept.extend), lambda _: None), clock, ("configured-key",))
+
+
+def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    assert not kept
+    live.attempted(AttemptStarted(1, "acme", live.sha256, detail="configured-key is bad"))
+    body, received, attempt = kept
+    assert body == Kept(live.sha256, b"{}", "s-7")
+    assert isinstance(received, Noted)
+    assert isinstance(received.fact, Received)
+    assert (received.fact.client, received.fact.path) == ("claude-cli/2.1", "/v1/messages?beta=true")
+    assert received.fact.headers[1] == ("X-Api-Key", "***")
+    assert isinstance(attempt, Noted)
+    assert attempt.fact == AttemptStarted(1, "acme", live.sha256, detail="*** is bad")
+
+
+def test_only_the_first_end_counts() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.cancelled("client_gone")
+    live.finished(Reply())
+    live.failed(Fault(Code.NETWORK, "x"))
+    assert [type(each.fact) for each in kept if isinstance(each, Noted)] == [Received, ExchangeCancelled]
+
+
+def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
+    kept: list[Entry] = []
+    clock = FakeClock(100.0)
+    live = lived(kept, clock)
+    clock.time = 102.0
+    live.answered(200, ((b"X-A", b"configured-key"),))
+    live.came(b"one")
+    clock.time = 103.0
+    live.came(b"two conf")
+    assert not kept
+    live.failed(Fault(Code.NETWORK, "lost configured-key"))
+    frames = [each.fact for each in kept if isinstance(each, Noted) and isinstance(each.fact, FrameArrived)]
+    assert frames == [FrameArrived(b"one", 2.0), FrameArrived(b"two ", 3.0), FrameArrived(b"conf", 3.0)]
+    last = kept[-1]
+    assert isinstance(last, Noted)
+    assert isinstance(last.fact, ExchangeFailed)
+    assert (last.fact.first_byte, last.fact.elapsed, last.fact.status) == (3.0, 4.0, 200)
+    assert (last.fact.message, last.fact.headers) == ("lost ***", (("X-A", "***"),))
+
+
+def test_what_bodies_resemble() -> None:
+    def near(*headers: tuple[str, str], session: str = "") -> str:
+        kept: list[Entry] = []
+        live = Live(
+            Asked("anthropic", b"", headers, "/", model="m", session=session), "x_1", Hub(kept.extend), FakeClock(), ()
+        )
+        live.commit()
+        assert isinstance(kept[0], Kept)
+        return kept[0].near
+
+    assert near() == "m"
+    assert near(("User-Agent", "tool/1 x")) == "tool/1 m"
+    assert near(("thread-id", "t"), ("User-Agent", "tool/1")) == "t"
+    assert near(("thread-id", "t"), session="named") == "named"
+
+
+def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.attempted(AttemptStarted(1, "acme", live.sha256))
+    live.answered(200, ())
+    for piece in (b"data: conf\n\n", b"data: igured\n\n", b"data: -key\n\n"):
+        live.came(piece)
+    live.translated("openai-chat", "aa", Report())
+    reply = Reply(choices=(Choice(parts=(Text("it is configured-key"),), finish="stop"),))
+    live.finished(reply)
+    facts = [each for each in kept if isinstance(each, Noted)]
+    assert [each.n for each in facts] == list(range(len(facts)))
+    assert [type(each.fact) for each in facts[2:]] == [FrameArrived, Translated, ExchangeFinished]
+    assert b"igured" not in msgspec.json.encode(kept, enc_hook=repr)
+    assert isinstance(facts[2].fact, FrameArrived)
+    assert b"it is ***" in facts[2].fact.data
+
+
+def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(_entries: object) -> None:
+        raise OverflowError("too large")
+
+    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    live = Live(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
+    live.finished(Reply(usage=Usage(input_tokens=10**30)))
+    assert "x_1 could not be recorded" in caplog.text
+
+
+def facts_in(kept: list[Entry]) -> list[object]:
+    return [each.fact for each in kept if isinstance(each, Noted)]
+
+
+def test_what_a_person_does_is_on_record_at_once() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.held(Held())
+    assert facts_in(kept)[1:] == [Held()]
+    live.edited("set", live.sha256, "aa", b"{1}")
+    assert kept[-2:] == [Kept("aa", b"{1}", "s-7"), Noted("x_1", 2, 100.0, Edited("set", live.sha256, "aa"))]
+    live.released("aa")
+    assert facts_in(kept)[-1] == Released("aa")
+    live.replied(Reply(choices=(Choice(parts=(Text("the configured-key"),), finish="stop"),)))
+    body, answered = kept[-2:]
+    assert isinstance(body, Kept)
+    assert isinstance(answered, Noted)
+    assert answered.fact == Answered(body.sha256)
+    assert body.data == b'{"role":"assistant","parts":[{"type":"text","text":"the ***"}],"finish":"stop"}'
+    live.dropped("no")
+    live.cancelled("client_gone")
+    assert facts_in(kept)[-1] == Dropped("no")
+
+
+def test_an_end_that_was_postponed_is_made_up_for() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.postpone()
+    live.came(b"a reply")
+    live.finished(Reply(choices=(Choice(parts=(Text("hi"),), finish="stop"),)))
+    assert live.is_over
+    assert not kept
+    live.reopen()
+    live.held(Held("tool_calls"))
+    live.conclude()
+    assert [type(fact) for fact in facts_in(kept)] == [Received, FrameArrived, Held, ExchangeFinished]
+
+
+def test_another_end_may_come_in_the_place_of_the_postponed_one() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.postpone()
+    live.finished(Reply())
+    live.reopen()
+    live.dropped("no")
+    live.conclude()
+    assert [type(fact) for fact in facts_in(kept)] == [Received, Dropped]
+
+
+def test_where_nothing_has_ended_there_is_nothing_to_conclude() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.postpone()
+    live.conclude()
+    assert not kept
+    live.cancelled("client_gone")
+    assert [type(fact) for fact in facts_in(kept)] == [Received, ExchangeCancelled]
+
+
+def test_a_secret_that_came_in_pieces_is_hidden_before_a_hold_is_written_down() -> None:
+    kept: list[Entry] = []
+    live = lived(kept)
+    live.postpone()
+    for piece in (b"data: configu", b"data: red-key"):
+        live.came(piece)
+    live.finished(Reply(choices=(Choice(parts=(Text("configured-key"),), finish="tool_calls"),)))
+    live.reopen()
+    live.held(Held("tool_calls"))
+    live.conclude()
+    frames = [fact.data for fact in facts_in(kept) if isinstance(fact, FrameArrived)]
+    assert len(frames) == 1
+    assert b"***" in frames[0]
+    assert [each.n for each in kept if isinstance(each, Noted)] == [0, 1, 2, 3]
+
+
+def said(*told: str) -> Reply:
+    return Reply(choices=(Choice(parts=tuple(Text(text=text) for text in told)),), id="r_1")
+
+
+def test_what_a_reply_says_is_told_without_secrets_before_its_end_is_recorded() -> None:
+    heard: list[Said | Entry] = []
+    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    live = Live(asked, "x_1", Hub(heard.extend, heard.append), FakeClock(100.0), ("configured-key",))
+    live.came(b"any bytes")
+    live.finished(said("a configured-key", "b"))
+    assert heard[0] == Said("x_1", "a ***\nb", "r_1")
+    assert len(heard) == 5
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_of_a_reply_that_was_not_read_nothing_is_told(counts: bool) -> None:
+    heard: list[Said] = []
+    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m", counts=counts)
+    live = Live(asked, "x_1", Hub(lambda _entries: None, heard.append), FakeClock(100.0), ())
+    live.came(b"any bytes")
+    live.finished(Reply(), warning="" if counts else "it cannot be read")
+    assert heard == []
+
+
+def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all() -> None:
+    kept: list[Entry] = []
+    is_full = True
+
+    def record(entries: Sequence[Entry]) -> None:
+        if is_full:
+            raise OSError(28, "No space left on device")
+        kept.extend(entries)
+
+    hub = Hub(record)
+    live = Live(Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ())
+    assert not live.ensure_recorded()
+    live.came(b"data: 1\n\n")
+    is_full = False
+    live.finished(Reply())
+    assert live.is_recorded
+    assert [each.n for each in kept if isinstance(each, Noted)] == [0, 1, 2]
+
+
+def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Entry] = []
+    monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 0)
+    hub = Hub(kept.extend)
+    live = Live(Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ())
+    monkeypatch.setattr(hub, "_record", no_room)
+    live.commit()
+    monkeypatch.setattr(hub, "_record", kept.extend)
+    live.finished(Reply())
+    hub.record([Noted("x_1", 9, 1.0, Held())])
+    assert not [each for each in kept if isinstance(each, Noted)]
+
+
+def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Entry] = []
+    hub = Hub(kept.extend)
+    live = Live(Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ())
+    assert live.ensure_recorded()
+    monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 3000)
+    monkeypatch.setattr(hub, "_record", no_room)
+    live.came(b"x" * 9000)
+    live.finished(Reply())
+    monkeypatch.setattr(hub, "_record", kept.extend)
+    hub.record([Noted("x_2", 0, 1.0, Held())])
+    facts = [each for each in kept if isinstance(each, Noted) and each.exchange == "x_1"]
+    assert [each.n for each in facts] == [0, 1]
+    assert isinstance(facts[1].fact, ExchangeFailed)
+    assert facts[1].fact.code == "interrupted"
+
+
+def no_room(_: object) -> None:
+    raise OSError(28, "No space left on device")

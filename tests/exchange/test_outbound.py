@@ -1,0 +1,381 @@
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pytest
+
+from sightline.catalog.facts import Model
+from sightline.catalog.provider import Provider
+from sightline.catalog.route import Route
+from sightline.exchange.outbound import configured_secrets, dialect_key, end_to_end
+from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, play
+from tests.reply_samples import whole
+from tests.upstream import Seen, answer
+
+OWN = "sk-client-abcdefghij"
+PLACES = {
+    "openai-chat": ("authorization", "Bearer "),
+    "openai-responses": ("authorization", "Bearer "),
+    "anthropic": ("x-api-key", ""),
+    "gemini": ("x-goog-api-key", ""),
+}
+CREDENTIALS: dict[str, dict[str, Any]] = {
+    "bearer": {"headers": (("Authorization", f"Bearer {OWN}"),)},
+    "x-api-key": {"headers": (("X-Api-Key", OWN),)},
+    "x-goog-api-key": {"headers": (("x-goog-api-key", OWN),)},
+    "query": {"headers": (), "query": f"alt=json&key={OWN}"},
+    "api-key": {"headers": (("api-key", OWN),)},
+    "x-auth-token": {"headers": (("X-Auth-Token", OWN),)},
+    "query of another name": {"headers": (), "query": f"alt=json&api_key={OWN}"},
+    "coded query": {"headers": (), "query": f"alt=json&%6bey={OWN}"},
+}
+
+
+def sent(folder: Path, spoken: str, asked: Any, **settings: Any) -> tuple[Seen | None, Got]:
+    """What the provider saw, and what the client got."""
+    result: list[Any] = []
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole(spoken))]
+        got = await stage.ask(asked)
+        result.extend([next(iter(stage.upstream.seen), None), got])
+
+    play(story, folder, spoken, **settings)
+    return result[0], result[1]
+
+
+def names(seen: Seen | None) -> list[str]:
+    assert seen is not None
+    return [name.lower() for name, _ in seen.headers]
+
+
+# --- credentials ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", CREDENTIALS)
+@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_a_configured_key_stands_in_place_of_every_credential(
+    tmp_path: Path, client: str, provider: str, how: str
+) -> None:
+    seen, got = sent(tmp_path, provider, asks(client, **CREDENTIALS[how]))
+    assert seen is not None
+    name, prefix = PLACES[provider]
+    assert seen.header(name) == f"{prefix}{KEY}"
+    assert OWN not in repr(seen)
+    assert got.status == 200
+
+
+@pytest.mark.parametrize("how", CREDENTIALS)
+@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_without_a_key_the_client_s_own_credential_goes_along(
+    tmp_path: Path, client: str, provider: str, how: str
+) -> None:
+    seen, _ = sent(tmp_path, provider, asks(client, provider="open", **CREDENTIALS[how]))
+    assert seen is not None
+    if client == provider:
+        assert [pair for pair in seen.headers if OWN in pair[1]] == list(CREDENTIALS[how]["headers"])
+        assert (OWN in seen.target) == ("query" in how)
+    else:
+        name, prefix = PLACES[provider]
+        assert seen.header(name) == f"{prefix}{OWN}"
+        assert OWN not in seen.target
+
+
+@pytest.mark.parametrize("client", ["openai-chat", "anthropic"])
+def test_a_key_that_is_not_set_is_a_401_and_nothing_is_sent(tmp_path: Path, client: str) -> None:
+    asked = asks(client, headers=(("Authorization", f"Bearer {OWN}"),))
+    seen, got = sent(tmp_path, "openai-chat", asked, environment={})
+    assert seen is None
+    assert got.status == 401
+    assert "ACME_KEY" in got.body.decode()
+
+
+def test_configured_headers_stand_in_place_of_the_client_s(tmp_path: Path) -> None:
+    asked = asks("openai-chat", headers=(("X-Team", "red"), ("X-Trace", "mine"), ("X-Org", "mine")))
+    seen, _ = sent(
+        tmp_path,
+        "openai-chat",
+        asked,
+        headers={"x-team": "blue"},
+        env_headers={"x-trace": "TRACE_ID", "x-org": "UNSET"},
+        environment={"ACME_KEY": KEY, "TRACE_ID": "t-12345"},
+    )
+    assert seen is not None
+    told = [(name, value) for name, value in seen.headers if name.lower().startswith("x-")]
+    assert told == [("X-Org", "mine"), ("x-team", "blue"), ("x-trace", "t-12345")]
+
+
+def test_a_key_header_of_the_provider_s_own(tmp_path: Path) -> None:
+    seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat"), key_header="api-key")
+    assert seen is not None
+    assert (seen.header("api-key"), seen.header("authorization")) == (KEY, "")
+
+
+def test_what_a_provider_s_settings_hide() -> None:
+    provider = Provider(
+        key_env="K", env_headers={"x": "E", "y": "UNSET"}, headers={"x-api-key": "inline", "x-team": "blue"}
+    )
+    assert configured_secrets(provider, {"K": " k1 ", "E": "e1"}) == ("k1", "e1", "inline")
+    assert dialect_key("raw") == ""
+
+
+# --- headers ----------------------------------------------------------------------------------------
+
+
+def test_headers_pass_in_their_order_and_spelling_but_those_of_the_connection(tmp_path: Path) -> None:
+    headers = (
+        ("Host", "127.0.0.1:7700"),
+        ("X-Custom", "1"),
+        ("anthropic-BETA", "a,b"),
+        ("Connection", "keep-alive, X-Gone"),
+        ("X-Gone", "1"),
+        ("Keep-Alive", "5"),
+        ("TE", "trailers"),
+        ("Expect", "100-continue"),
+        ("Cookie", "session=1"),
+        ("Proxy-Authorization", "Basic abc"),
+        ("X-Sightline-Strict", "0"),
+        ("Content-Length", "12"),
+        ("x-custom", "2"),
+        ("User-Agent", "claude-cli/2.1 (external)"),
+        ("Accept-Encoding", "gzip, zstd;q=0.5"),
+    )
+    seen, _ = sent(tmp_path, "anthropic", asks("anthropic", headers=headers))
+    assert seen is not None
+    passed = [pair for pair in seen.headers if pair[0] not in ("Host", "Content-Length", "x-api-key")]
+    assert passed == [headers[1], headers[2], *headers[12:]]
+    assert end_to_end(headers) == passed
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "passed"),
+    [("gzip, deflate, br, zstd", "gzip, deflate, zstd"), ("br", "identity"), ("*", "identity"), ("gzip", "gzip")],
+)
+def test_no_coding_is_asked_for_that_cannot_be_read_along(tmp_path: Path, asked_for: str, passed: str) -> None:
+    seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat", headers=(("Accept-Encoding", asked_for),)))
+    assert seen is not None
+    assert seen.header("accept-encoding") == passed
+
+
+def test_no_coding_is_asked_for_that_the_client_did_not_ask_for(tmp_path: Path) -> None:
+    seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat", headers=()))
+    assert seen is not None
+    assert seen.header("accept-encoding") == "identity"
+
+
+def test_a_client_without_a_user_agent_gets_none(tmp_path: Path) -> None:
+    seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat", headers=()))
+    assert "user-agent" not in names(seen)
+
+
+def test_across_dialects_only_what_the_target_needs_goes_along(tmp_path: Path) -> None:
+    headers = (("User-Agent", "codex/1"), ("X-Custom", "1"), ("originator", "codex"), ("Accept-Encoding", "br"))
+    seen, _ = sent(tmp_path, "anthropic", asks("openai-responses", headers=headers))
+    assert sorted(names(seen)) == [
+        "accept",
+        "accept-encoding",
+        "anthropic-version",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+        "x-api-key",
+    ]
+    assert seen is not None
+    assert seen.header("user-agent") == "codex/1"
+
+
+# --- addresses --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spoken", "path", "query", "expected"),
+    [
+        ("openai-chat", "/v1/chat/completions", "", "/base/chat/completions"),
+        ("openai-chat", "//v1//v1/chat/completions/", "a=1&b=%20", "/base/chat/completions?a=1&b=%20"),
+        ("openai-chat", "/chat/completions", "", "/base/chat/completions"),
+        ("anthropic", "/v1/messages", "beta=true", "/base/v1/messages?beta=true"),
+        ("anthropic", "/messages", "", "/base/v1/messages"),
+        ("gemini", "/v1beta/models/m:generateContent", "alt=json", "/base/v1beta/models/m:generateContent?alt=json"),
+        ("gemini", "/v1/models/m:generateContent", "", "/base/v1/models/m:generateContent"),
+        ("gemini", "/models/m:generateContent", "", "/base/v1beta/models/m:generateContent"),
+    ],
+)
+def test_the_client_s_own_path_stands_behind_the_base_url(
+    tmp_path: Path, spoken: str, path: str, query: str, expected: str
+) -> None:
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole(spoken))]
+        provider = Provider(dialect=spoken, base_url=f"{stage.upstream.url}/base")  # type: ignore[arg-type]
+        stage.providers["based"] = provider
+        await stage.ask(asks(spoken, path=path, query=query, provider="based"))
+        assert stage.upstream.seen[0].target == expected
+
+    play(story, tmp_path, spoken)
+
+
+def test_a_configured_query_stands_in_place_of_the_client_s(tmp_path: Path) -> None:
+    asked = asks("openai-chat", query="api-version=old&x=1")
+    seen, _ = sent(tmp_path, "openai-chat", asked, query={"api-version": "v 1"})
+    assert seen is not None
+    assert seen.target.endswith("?x=1&api-version=v+1")
+
+
+def test_another_model_stands_in_the_path_where_the_dialect_has_it_there(tmp_path: Path) -> None:
+    route = Route(model="m", provider="acme", as_="models/big:1")
+    asked = asks("gemini", stream=True)
+    seen, _ = sent(tmp_path, "gemini", asked, routes=(route,))
+    assert seen is not None
+    assert seen.target == "/v1beta/models/big:1:streamGenerateContent?alt=sse"
+    assert seen.body == asked.body
+
+
+STRAYING = ["x/../../evil", "x/%2e%2e/%2E%2e/evil", "x%2f..%2f..%2fevil", "x\\..\\evil", "x%5c..%5cevil", "x%0d%0aevil"]
+
+
+@pytest.mark.parametrize("model", STRAYING)
+@pytest.mark.parametrize("verb", ["generateContent", "streamGenerateContent", "countTokens"])
+def test_a_path_that_leads_out_of_the_api_goes_nowhere(tmp_path: Path, model: str, verb: str) -> None:
+    is_stream = verb.startswith("stream")
+    path = f"/v1beta/models/{model}:{verb}"
+    asked = asks("gemini", path=path, model=unquote(model), is_stream=is_stream, counts=verb == "countTokens")
+    seen, got = sent(tmp_path, "gemini", asked)
+    assert seen is None
+    assert got.status == 400
+    assert is_error_of("gemini", got.status, got.body)
+
+
+@pytest.mark.parametrize("model", [unquote(each) for each in STRAYING])
+@pytest.mark.parametrize("by", ["route", "body"])
+@pytest.mark.parametrize("client", DIALECTS)
+def test_a_name_that_leads_out_of_the_api_goes_nowhere(tmp_path: Path, model: str, by: str, client: str) -> None:
+    name = "m" if by == "route" else model
+    body = json.dumps({**REQUESTS[client], "model": name}).encode()
+    routes = (Route(provider="acme", as_=model if by == "route" else ""),)
+    path = f"/v1beta/models/{quote(name, safe='')}:generateContent" if client == "gemini" else PATHS[client]
+    seen, got = sent(tmp_path, "gemini", asks(client, body=body, model=name, path=path), routes=routes)
+    assert seen is None
+    assert got.status == 400
+    assert is_error_of(client, got.status, got.body)
+
+
+@pytest.mark.parametrize("client", DIALECTS)
+def test_marks_of_an_address_in_a_name_are_escaped(tmp_path: Path, client: str) -> None:
+    routes = (Route(provider="acme", as_="odd?key=x#y z"),)
+    seen, _ = sent(tmp_path, "gemini", asks(client), routes=routes)
+    assert seen is not None
+    assert seen.target == "/v1beta/models/odd%3Fkey%3Dx%23y%20z:generateContent"
+
+
+# --- bodies -----------------------------------------------------------------------------------------
+
+
+def test_a_route_may_move_system_messages_within_a_dialect(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}, {"role": "user", "content": "c"}]
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    route = Route(provider="acme", system="merge_all")
+    seen, got = sent(tmp_path, "openai-chat", asks("openai-chat", body=body), routes=(route,))
+    assert seen is not None
+    assert [message["role"] for message in seen.json()["messages"]] == ["system", "user", "user"]
+    assert got.status == 200
+
+
+@pytest.mark.parametrize("by", ["header", "route"])
+def test_strict_refuses_a_loss_in_the_client_s_words(tmp_path: Path, by: str) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"logit_bias":{"1":5}}'
+    asked = asks("openai-chat", body=body, strict=by == "header")
+    routes = (Route(provider="acme", strict=by == "route"),)
+    seen, got = sent(tmp_path, "anthropic", asked, routes=routes)
+    assert seen is None
+    assert got.status == 400
+    assert got.json()["error"]["code"] == "translation_loss"
+    assert "/logit_bias" in got.json()["error"]["message"]
+
+
+def test_losses_are_counted_in_a_header_and_told_in_the_record(tmp_path: Path) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"logit_bias":{"1":5},"stream":true}'
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole("anthropic"))]
+        got = await stage.ask(asks("openai-chat", body=body, is_stream=True))
+        fact: Any = stage.facts()[1]
+        assert got.header("x-sightline-losses") == str(fact.losses) == str(len(fact.report))
+        assert "/logit_bias" in [loss.pointer for loss in fact.report]
+        assert fact.dialect == "anthropic"
+        assert stage.bodies()[fact.sha256] == stage.upstream.seen[0].body
+
+    play(story, tmp_path, "anthropic")
+
+
+OPUS = Model(refuses=("temperature", "top_k"), thinking=("adaptive",), one_sampler=True)
+
+
+def test_what_the_model_refuses_is_left_out_of_a_translation_and_told(tmp_path: Path) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0.2,"top_p":0.9}'
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole("anthropic"))]
+        got = await stage.ask(asks("openai-chat", body=body))
+        assert got.status == 200
+        seen = json.loads(stage.upstream.seen[0].body)
+        assert "temperature" not in seen
+        assert seen["top_p"] == 0.9
+        fact: Any = stage.facts()[1]
+        assert [(loss.pointer, loss.why) for loss in fact.report if loss.pointer == "/temperature"] == [
+            ("/temperature", "m does not take it")
+        ]
+
+    play(story, tmp_path, "anthropic", models={"m": OPUS})
+
+
+def test_what_a_client_of_the_provider_s_own_dialect_sends_is_its_own_affair(tmp_path: Path) -> None:
+    body = b'{"model":"m", "max_tokens":9,"messages":[{"role":"user","content":"hi"}],"temperature":0.2}'
+    seen, got = sent(tmp_path, "anthropic", asks("anthropic", body=body), models={"m": OPUS})
+    assert seen is not None
+    assert seen.body == body
+    assert got.status == 200
+
+
+def test_a_thread_is_refused_in_the_way_that_makes_the_client_resend(tmp_path: Path) -> None:
+    body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"thread":{"type":"create"}}'
+    seen, got = sent(tmp_path, "openai-chat", asks("anthropic", body=body))
+    assert seen is None
+    assert got.status == 400
+    assert got.json()["error"]["details"] == {"error_code": "thread_unsupported_request"}
+
+
+def test_a_thread_of_the_provider_s_own_dialect_passes(tmp_path: Path) -> None:
+    body = b'{"model":"m","max_tokens":9,"messages":[],"thread":{"type":"create"}}'
+    seen, _ = sent(tmp_path, "anthropic", asks("anthropic", body=body))
+    assert seen is not None
+    assert seen.body == body
+
+
+@pytest.mark.parametrize("field", ['"previous_response_id":"r_0"', '"conversation":"c_0"'])
+def test_history_that_another_provider_keeps_is_refused(tmp_path: Path, field: str) -> None:
+    body = b'{"model":"m","input":"hi",%s}' % field.encode()
+    seen, got = sent(tmp_path, "openai-chat", asks("openai-responses", body=body))
+    assert seen is None
+    error = got.json()["error"]
+    assert (got.status, error["code"]) == (400, "previous_response_not_found")
+    assert error["param"] in field
+
+
+def test_a_body_that_is_no_request_is_the_client_s_400(tmp_path: Path) -> None:
+    seen, got = sent(tmp_path, "openai-chat", asks("anthropic", body=b"[1"))
+    assert seen is None
+    assert (got.status, got.json()["type"]) == (400, "error")
+
+
+@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_a_body_of_a_thousand_levels_reaches_every_dialect(tmp_path: Path, client: str, provider: str) -> None:
+    plain = asks(client).body
+    deep = plain[:-1] + b', "x_deep": ' + b"[" * 999 + b"]" * 999 + b"}"
+    seen, got = sent(tmp_path, provider, asks(client, body=deep))
+    assert seen is not None
+    assert got.status == 200
+    assert client != provider or seen.body == deep

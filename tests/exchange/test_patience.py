@@ -1,0 +1,332 @@
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from sightline.dialects.hearing import Hearing
+from sightline.dialects.registry import dialect
+from sightline.exchange.patience import TICK, sign_of_life
+from sightline.exchange.relayed import Relayed
+from sightline.model.fold import fold
+from sightline.model.reply import Reply
+from tests.holding import CODED, JSON, SSE, asking, coded, held, let_go, promptly
+from tests.relay_stage import DIALECTS, REQUESTS, Stage, asks, play
+from tests.reply_samples import SAYS, streamed, whole
+from tests.stepping_clock import SteppingClock
+from tests.upstream import answer, chunk, head, pieces, says
+
+CODEX = (("User-Agent", "codex_cli_rs/0.99.0 (Linux)"),)
+
+
+def heard(spoken: str, data: bytes) -> Reply:
+    hearing = Hearing(dialect(spoken))
+    return fold([*hearing.feed(data), *hearing.close()], spoken)
+
+
+async def opened(stage: Stage, spoken: str, clock: SteppingClock, **more: object) -> tuple[Relayed, list[bytes]]:
+    """A stream that was opened because nobody decides; and the first sign that comes through it."""
+    starting = asyncio.get_running_loop().create_task(
+        stage.relay.start(asks(spoken, stream=True, received=clock.time, **more))
+    )
+    await held(stage)
+    await clock.asleep()
+    await clock.forward(TICK)
+    relayed = await promptly(starting)
+    return relayed, [await promptly(anext(aiter(relayed)))]
+
+
+async def rest(relayed: Relayed) -> bytes:
+    return b"".join([piece async for piece in relayed])
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_a_stream_is_opened_early_and_kept_alive_for_longer_than_any_client_waits(tmp_path: Path, spoken: str) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        frames = streamed(spoken)
+        stage.upstream.script = [answer(200, b"".join(frames), SSE)]
+        relayed, signs = await opened(stage, spoken, clock)
+        async with relayed:
+            assert relayed.status == 200
+            told = dict(relayed.headers)
+            assert told[b"content-type"].startswith(b"text/event-stream")
+            assert told[b"x-sightline-exchange"] == b"x_1"
+            assert told[b"x-sightline-overhead-ms"] == b"0.000"
+            while clock.time - stage.relay.holds.waiting[0].since < 400:
+                coming = asyncio.ensure_future(anext(aiter(relayed)))
+                await clock.asleep()
+                await clock.forward(TICK)
+                signs.append(await promptly(coming))
+            assert len(signs) == 40
+            assert set(signs) == {sign_of_life(asks(spoken))}
+            assert not heard(spoken, b"".join(signs)).choice.parts
+            assert not stage.upstream.seen
+            let_go(stage, await held(stage))
+            assert await promptly(rest(relayed)) == b"".join(frames)
+        assert stage.kinds() == ["received", "held", "released", "attempt", "finished"]
+        assert heard(spoken, b"".join([*signs, *frames])).choice.finish == "tool_calls"
+
+    play(story, tmp_path, spoken, clock=clock)
+
+
+def test_each_reader_gets_the_sign_that_it_passes_over() -> None:
+    assert sign_of_life(asks("openai-chat")).startswith(b":")
+    assert sign_of_life(asks("openai-responses")).startswith(b":")
+    assert sign_of_life(asks("openai-chat", headers=CODEX)).startswith(b":")
+    assert sign_of_life(asks("anthropic")).startswith(b"event: ping\n")
+    assert sign_of_life(asks("gemini")).strip() == b""
+    assert b"data: {" in sign_of_life(asks("openai-responses", headers=CODEX))
+    assert b"data: {" in sign_of_life(asks("openai-responses", headers=(("originator", "codex_exec"),)))
+
+
+def test_who_reads_no_events_is_told_nothing_before_the_answer(tmp_path: Path) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        stage.upstream.script = [answer(200, b"[" + whole("gemini", SAYS) + b"]", JSON)]
+        async with asking(stage, asks("gemini", stream=True, query="")) as (client,):
+            await clock.forward(10 * TICK)
+            assert not clock.sleepers
+            let_go(stage, await held(stage))
+        assert client.result().body == b"[" + whole("gemini", SAYS) + b"]"
+
+    play(story, tmp_path, "gemini", clock=clock)
+
+
+def test_who_decides_in_time_leaves_the_answer_its_own_head(tmp_path: Path) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        gate = asyncio.Event()
+        stage.upstream.script = [pieces(gate, head(401, JSON, framing="2"), b"{}")]
+        async with asking(stage, asks("openai-chat", stream=True)) as (client,):
+            await clock.asleep()
+            await clock.forward(TICK - 1)
+            let_go(stage, await held(stage))
+            await promptly(stage.upstream.arrived(1))
+            # It is the provider who is slow now, and its status may still come.
+            await clock.forward(TICK)
+            gate.set()
+        assert client.result().status == 401
+
+    play(story, tmp_path, clock=clock)
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_once_the_stream_is_open_a_drop_is_told_inside_it(tmp_path: Path, spoken: str) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        relayed, _ = await opened(stage, spoken, clock)
+        async with relayed:
+            stage.relay.holds.drop("x_1", "no such luck")
+            reply = heard(spoken, await promptly(rest(relayed)))
+        assert reply.fault is not None
+        assert relayed.fault is not None
+        assert "no such luck" in reply.fault.message
+        assert "no such luck" in relayed.fault.message
+        assert stage.kinds() == ["received", "held", "dropped"]
+
+    play(story, tmp_path, spoken, clock=clock)
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_once_the_stream_is_open_a_providers_error_is_told_inside_it(tmp_path: Path, spoken: str) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        stage.upstream.script = [answer(403, b"<html>go away</html>", JSON)]
+        relayed, _ = await opened(stage, spoken, clock)
+        async with relayed:
+            let_go(stage, await held(stage))
+            reply = heard(spoken, await promptly(rest(relayed)))
+        assert reply.fault is not None
+        assert "go away" in reply.fault.message
+        assert stage.kinds()[-1] == "failed"
+
+    play(story, tmp_path, spoken, clock=clock)
+
+
+def test_an_error_of_json_keeps_its_words(tmp_path: Path) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        stage.upstream.script = [says({"error": {"message": "no such model", "code": "model_not_found"}}, 404)]
+        relayed, _ = await opened(stage, "openai-chat", clock)
+        async with relayed:
+            let_go(stage, await held(stage))
+            data = await promptly(rest(relayed))
+        assert b"no such model" in data
+        assert b"model_not_found" in data
+
+    play(story, tmp_path, clock=clock)
+
+
+@pytest.mark.parametrize("spoken", DIALECTS)
+def test_a_whole_answer_becomes_the_stream_that_was_begun(tmp_path: Path, spoken: str) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        stage.upstream.script = [answer(200, whole(spoken), JSON)]
+        relayed, _ = await opened(stage, spoken, clock)
+        async with relayed:
+            let_go(stage, await held(stage))
+            reply = heard(spoken, await promptly(rest(relayed)))
+        assert (reply.fault, reply.choice.finish) == (None, "tool_calls")
+        assert stage.kinds()[-1] == "finished"
+
+    play(story, tmp_path, spoken, clock=clock)
+
+
+@pytest.mark.parametrize("options", [{}, {"stream_options": {"include_usage": True}}])
+def test_a_stream_that_was_begun_has_counts_only_for_who_asked(tmp_path: Path, options: dict[str, object]) -> None:
+    clock = SteppingClock()
+    body = json.dumps({**REQUESTS["openai-chat"], "stream": True, **options}).encode()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
+        relayed, _ = await opened(stage, "openai-chat", clock, body=body)
+        async with relayed:
+            let_go(stage, await held(stage))
+            data = await promptly(rest(relayed))
+        assert (b'"choices":[]' in data) == bool(options)
+
+    play(story, tmp_path, clock=clock)
+
+
+def test_a_response_that_fails_in_an_open_stream_says_when_it_was_made(tmp_path: Path) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        relayed, _ = await opened(stage, "openai-responses", clock)
+        async with relayed:
+            stage.relay.holds.drop("x_1", "no")
+            data = await promptly(rest(relayed))
+        assert f'"created_at":{int(clock.time)}'.encode() in data
+        assert b'"created_at":0' not in data
+
+    play(story, tmp_path, "openai-responses", clock=clock)
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_coded_stream_is_uncoded_because_the_head_said_nothing_of_a_coding(tmp_path: Path, is_cut: bool) -> None:
+    clock, frames = SteppingClock(), streamed("openai-chat", SAYS)
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        packed = coded(frames)
+        if is_cut:
+            stage.upstream.script = [pieces(head(200, CODED), chunk(packed[:90]), then="eof")]
+        else:
+            stage.upstream.script = [answer(200, packed, CODED)]
+        relayed, _ = await opened(stage, "openai-chat", clock, headers=(("Accept-Encoding", "gzip"),))
+        async with relayed:
+            let_go(stage, await held(stage))
+            data = await promptly(rest(relayed))
+        if is_cut:
+            assert b'"error"' in data
+            assert stage.kinds()[-1] == "failed"
+        else:
+            assert data == b"".join(frames)
+
+    play(story, tmp_path, clock=clock)
+
+
+def test_a_coded_error_is_told_in_words(tmp_path: Path) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        body = coded([b'{"error":{"message":"too bad"}}'])
+        stage.upstream.script = [answer(400, body, [*JSON, ("Content-Encoding", "gzip")])]
+        relayed, _ = await opened(stage, "openai-chat", clock, headers=(("Accept-Encoding", "gzip"),))
+        async with relayed:
+            let_go(stage, await held(stage))
+            assert b"too bad" in await promptly(rest(relayed))
+
+    play(story, tmp_path, clock=clock)
+
+
+def test_a_client_that_leaves_the_open_stream_ends_its_hold(tmp_path: Path) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        relayed, _ = await opened(stage, "openai-chat", clock)
+        async with relayed:
+            pass
+        assert stage.kinds() == ["received", "held", "cancelled"]
+        assert not stage.relay._active
+        assert [piece async for piece in relayed] == []
+
+    play(story, tmp_path, clock=clock)
+
+
+def test_a_client_that_leaves_behind_the_end_has_had_everything(tmp_path: Path) -> None:
+    clock, frames = SteppingClock(), streamed("openai-chat", SAYS)
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        stage.upstream.script = [pieces(head(200, SSE), *map(chunk, frames), asyncio.Event())]
+        relayed, _ = await opened(stage, "openai-chat", clock)
+        async with relayed:
+            let_go(stage, await held(stage))
+            async for piece in relayed:
+                if b"[DONE]" in piece:
+                    break
+        assert stage.kinds()[-1] == "finished"
+
+    play(story, tmp_path, clock=clock)
+
+
+def test_the_servers_end_is_told_inside_an_open_stream(tmp_path: Path) -> None:
+    clock = SteppingClock()
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_mode("every")
+        relayed, _ = await opened(stage, "anthropic", clock)
+        async with relayed:
+            reading = asyncio.ensure_future(rest(relayed))
+            await promptly(stage.relay.close(3600))
+            assert b"event: error" in await promptly(reading)
+        assert stage.kinds() == ["received", "held", "cancelled"]
+
+    play(story, tmp_path, "anthropic", clock=clock)
+
+
+def test_a_client_is_kept_alive_while_the_reply_with_its_calls_comes_and_is_held(tmp_path: Path) -> None:
+    clock, frames = SteppingClock(), streamed("anthropic")
+
+    async def story(stage: Stage) -> None:
+        stage.relay.holds.set_rules([{"filter": "", "phase": "tool_calls"}])
+        gate = asyncio.Event()
+        stage.upstream.script = [answer(200, b"".join(frames), SSE)]
+        stage.upstream.script = [pieces(head(200, SSE), chunk(frames[0]), gate, *map(chunk, frames[1:]), chunk(b""))]
+        starting = asyncio.get_running_loop().create_task(stage.relay.start(asks("anthropic", stream=True)))
+        await promptly(stage.upstream.arrived(1))
+        await clock.asleep()
+        await clock.forward(TICK)
+        async with await promptly(starting) as relayed:
+            assert await anext(aiter(relayed)) == sign_of_life(asks("anthropic"))
+            gate.set()
+            hold = await held(stage)
+            coming = asyncio.ensure_future(anext(aiter(relayed)))
+            await clock.asleep()
+            await clock.forward(TICK)
+            assert await promptly(coming) == sign_of_life(asks("anthropic"))
+            let_go(stage, hold)
+            assert await promptly(rest(relayed)) == b"".join(frames)
+        assert stage.kinds() == ["received", "attempt", "held", "released", "finished"]
+
+    play(story, tmp_path, "anthropic", clock=clock)

@@ -1,0 +1,85 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.catalog.facts import Facts
+from sightline.catalog.provider import Provider
+from sightline.errors import Code, Fault
+from sightline.exchange.asked import Asked
+from sightline.exchange.relay_messages import (
+    EndFrame,
+    FactFrame,
+    Frame,
+    FrameReader,
+    HeadFrame,
+    PieceFrame,
+    RelayCall,
+    WaitCall,
+    read_fault,
+    read_noted,
+    read_relay_call,
+    read_wait,
+    read_wait_call,
+    write_call,
+    write_fault,
+    write_frame,
+    write_noted,
+)
+from sightline.model.exchange import Dropped, Released
+from sightline.store.entries import Noted
+from sightline.tokens.ledger import Wait
+
+ASKED = Asked("anthropic", b"\x00\xff{}", (("a", "b"),), "/v1/messages", provider="acme", is_own=True, retries=0)
+FRAMES: list[Frame] = [
+    FactFrame(write_noted(Noted("x", 1, 2.5, Released("abc"))), b"\x00body", "tool_calls"),
+    HeadFrame("x", 200, ((b"content-type", b"text/\xfft"),)),
+    PieceFrame(b"\x00\x01"),
+    PieceFrame(b"", write_fault(Fault(Code.NETWORK, "gone"))),
+    EndFrame(),
+]
+
+
+@given(st.lists(st.integers(0, 400)))
+def test_frames_come_out_of_any_pieces(cuts: list[int]) -> None:
+    data = b"".join(map(write_frame, FRAMES))
+    places = sorted({0, *(min(cut, len(data)) for cut in cuts), len(data)})
+    reader = FrameReader()
+    came = [frame for a, b in pairwise(places) for frame in reader.feed(data[a:b])]
+    assert came == FRAMES
+
+
+def test_a_call_keeps_every_byte_and_shows_no_key() -> None:
+    call = RelayCall(asked=ASKED, provider=Provider(key_env="K"), variables={"K": "the-secret"})
+    assert read_relay_call(write_call(call)) == call
+    assert "the-secret" not in repr(call)
+    wait = WaitCall("acme", "m", 7, Facts(rpm=3))
+    assert read_wait_call(write_call(wait)) == wait
+    answer = Wait(float("inf"), "too_large", "tpm", 3.0)
+    assert read_wait(write_call(answer)) == answer
+
+
+def test_a_fault_keeps_what_a_command_tells() -> None:
+    fault = Fault(Code.RATE_LIMITED, "slow", hint="Wait.", pointer="/a", status=429, retry_after=2.5)
+    fault.add_note("note: after 3 attempts")
+    again = read_fault(write_fault(fault))
+    assert (again.code, again.message, again.hint, again.pointer) == (Code.RATE_LIMITED, "slow", "Wait.", "/a")
+    assert (again.status, again.retry_after, again.__notes__) == (429, 2.5, ["note: after 3 attempts"])
+
+
+def test_half_a_character_passes() -> None:
+    noted = Noted("x", 0, 1.0, Dropped("\ud83d"))
+    assert read_noted(write_noted(noted)) == noted
+
+
+@pytest.mark.parametrize("read", [read_relay_call, read_wait_call, read_wait, read_noted, read_fault])
+def test_another_version_is_said(read: object) -> None:
+    assert callable(read)
+    with pytest.raises(Fault, match="do not understand each other"):
+        read(b"\xc0" if read not in (read_noted, read_fault) else b'{"x":1}')
+
+
+def test_a_frame_of_another_version_is_said() -> None:
+    with pytest.raises(Fault, match="do not understand each other"):
+        list(FrameReader().feed(b"\x00\x00\x00\x01\xc0"))

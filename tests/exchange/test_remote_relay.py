@@ -1,0 +1,193 @@
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import choose
+from sightline.catalog.facts import Model
+from sightline.catalog.provider import Provider
+from sightline.errors import Code, Fault
+from sightline.exchange.relay_messages import (
+    EndFrame,
+    FactFrame,
+    Frame,
+    HeadFrame,
+    PieceFrame,
+    read_relay_call,
+    read_wait_call,
+    write_call,
+    write_fault,
+    write_frame,
+    write_noted,
+)
+from sightline.exchange.remote_relay import RemoteRelay, RunningServer
+from sightline.model.exchange import AttemptStarted, Edited, Held, Released
+from sightline.store.entries import Noted
+from sightline.tokens.ledger import Ledger, Wait
+from sightline.transport.http.client import HttpClient
+from sightline.transport.http.proxies import Proxies
+from sightline.transport.http.trust import Trust
+from tests.fake_clock import FakeClock
+from tests.relay_stage import asks, taken
+from tests.upstream import LAST, Upstream, answer, chunk, cut, head, pieces, says
+
+ACME = Provider(base_url="https://acme.test/v1", key_env="ACME_KEY", env_headers={"x-team": "TEAM"})
+CATALOG = Catalog(providers={"acme": ACME}, models={"m": Model(providers=("acme",), rpm=3)})
+ENVIRONMENT = {"ACME_KEY": "the-secret", "OTHER_KEY": "not-yours"}
+
+
+class Stage:
+    """A remote relay whose server is a script."""
+
+    def __init__(self, server: Upstream, client: HttpClient) -> None:
+        self.server = server
+        self.links: list[str] = []
+        self.ledger = Ledger()
+        self.relay = RemoteRelay(
+            RunningServer(server.url, "tok"),
+            client,
+            catalog=CATALOG,
+            environment=ENVIRONMENT,
+            ledger=self.ledger,
+            clock=FakeClock(),
+            on_held=self.links.append,
+        )
+
+
+def play(story: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
+    async def played() -> None:
+        async with Upstream() as server, HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
+            await story(Stage(server, client))
+
+    asyncio.run(played())
+
+
+def framed(*frames: Frame) -> Any:
+    return pieces(head(200), *(chunk(write_frame(each)) for each in frames), LAST)
+
+
+def fact(value: Any, **more: Any) -> FactFrame:
+    return FactFrame(write_noted(Noted("x", 0, 1.0, value)), **more)
+
+
+HEAD = HeadFrame("x", 200, ((b"content-type", b"application/json"),))
+
+
+def test_a_request_goes_to_the_server_with_the_variables_of_its_provider_alone() -> None:
+    async def story(stage: Stage) -> None:
+        attempt = AttemptStarted(1, "acme", "abc", "", "", 0.0, "m", "openai-chat")
+        stage.server.script = [framed(fact(attempt), HEAD, PieceFrame(b"{"), PieceFrame(b"}"), EndFrame())]
+        told: list[Noted] = []
+        asked = asks("openai-chat", provider="acme", tokens=9)
+        got = await taken(await stage.relay.start(asked, told.append))
+        assert (got.exchange, got.status, got.pieces) == ("x", 200, [b"{", b"}"])
+        assert [noted.fact for noted in told] == [attempt]
+        [seen] = stage.server.seen
+        assert (seen.method, seen.target, seen.header("authorization")) == ("POST", "/api/relay", "Bearer tok")
+        call = read_relay_call(seen.body)
+        assert (call.asked, call.provider, call.variables) == (asked, ACME, {"ACME_KEY": "the-secret"})
+        assert stage.relay.secrets == ("the-secret",)
+        assert stage.ledger.used("acme", "m", 0.0).tpm == 9, "work here can be paced by it"
+
+    play(story)
+
+
+def test_who_holds_is_linked_and_what_a_person_released_can_be_read_while_it_is_told() -> None:
+    async def story(stage: Stage) -> None:
+        stage.server.script = [
+            framed(fact(Held()), fact(Edited("set_text", "a", "b")), fact(Released("b"), body=b"{}"), HEAD, EndFrame())
+        ]
+        drafts: list[Any] = []
+        await taken(await stage.relay.start(asks("openai-chat"), lambda _: drafts.append(stage.relay.holds.find("x"))))
+        assert stage.links == [f"{stage.server.url}/?token=tok#/x/x"]
+        assert [None if each is None else (each.phase, each.draft.data, each.draft.sha256) for each in drafts] == [
+            None,
+            None,
+            ("request", b"{}", "b"),
+        ]
+        assert stage.relay.holds.find("x") is None
+
+    play(story)
+
+
+def test_faults_come_as_they_are() -> None:
+    async def story(stage: Stage) -> None:
+        refused = write_fault(Fault(Code.AUTH, "no key", status=401))
+        stage.server.script = [
+            framed(HeadFrame("x", 401, (), refused), PieceFrame(b"{}"), EndFrame()),
+            framed(HEAD, PieceFrame(b"a", write_fault(Fault(Code.TIMEOUT_IDLE, "quiet"))), EndFrame()),
+            framed(HEAD, EndFrame(write_fault(Fault(Code.UPSTREAM_PROTOCOL, "torn")))),
+        ]
+        first = await stage.relay.start(asks("openai-chat"))
+        assert first.fault is not None
+        assert (first.fault.code, first.status) == (Code.AUTH, 401)
+        second = await stage.relay.start(asks("openai-chat"))
+        assert [piece async for piece in second] == [b"a"]
+        assert second.fault is not None
+        assert second.fault.code is Code.TIMEOUT_IDLE
+        with pytest.raises(Fault, match="torn"):
+            await taken(await stage.relay.start(asks("openai-chat")))
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        cut(),
+        cut(head(200), how="eof"),
+        cut(head(200), chunk(write_frame(HEAD)), how="eof"),
+        pieces(head(200), chunk(write_frame(HEAD)), chunk(write_frame(PieceFrame(b"a"))), LAST),
+    ],
+)
+def test_a_server_that_ends_midway_is_said_to_have_ended(step: Any) -> None:
+    async def story(stage: Stage) -> None:
+        stage.server.script = [step]
+        with pytest.raises(Fault, match="ended before the answer was complete") as caught:
+            await taken(await stage.relay.start(asks("openai-chat")))
+        assert caught.value.code is Code.NETWORK
+        assert "--apart" in caught.value.hint
+        assert len(stage.server.seen) == 1, "nothing is sent twice"
+
+    play(story)
+
+
+def test_a_server_that_does_not_take_it_says_why() -> None:
+    async def story(stage: Stage) -> None:
+        stage.server.script = [says({"error": {"message": "no such call"}}, 404), answer(500, b"oops")]
+        for why in ("no such call", "status 500"):
+            with pytest.raises(Fault, match=f"does not send this: {why}") as caught:
+                await stage.relay.start(asks("openai-chat"))
+            assert caught.value.code is Code.CONFIG
+
+    play(story)
+
+
+def test_limits_are_those_of_the_server() -> None:
+    async def story(stage: Stage) -> None:
+        stage.server.script = [answer(200, write_call(Wait(3.0, "used_up", "rpm", 3.0))), answer(200, b"\xc0"), cut()]
+        choice = choose(CATALOG, "m", has_key=lambda _: True)
+        assert await stage.relay.wait(choice, 70) == Wait(3.0, "used_up", "rpm", 3.0)
+        [seen] = stage.server.seen
+        asked = read_wait_call(seen.body)
+        assert (asked.provider, asked.model, asked.tokens, asked.facts.rpm) == ("acme", "m", 70, 3)
+        with pytest.raises(Fault, match="do not understand"):
+            await stage.relay.wait(choice, 70)
+        with pytest.raises(Fault, match="ended before"):
+            await stage.relay.wait(choice, 70)
+
+    play(story)
+
+
+def test_a_provider_that_the_command_does_not_know_is_the_servers() -> None:
+    async def story(stage: Stage) -> None:
+        stage.server.script = [framed(HEAD, EndFrame())]
+        await taken(await stage.relay.start(asks("openai-chat", provider="")))
+        call = read_relay_call(stage.server.seen[0].body)
+        assert (call.provider, call.variables) == (None, {})
+        assert json.loads(call.asked.body)["model"] == "m"
+
+    play(story)

@@ -1,0 +1,230 @@
+from datetime import timedelta, timezone
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sightline.errors import Code, Fault
+from sightline.filters.expression import (
+    EVERYTHING,
+    Aged,
+    And,
+    Counted,
+    Dated,
+    Expression,
+    Filed,
+    InContext,
+    Latest,
+    Marked,
+    Named,
+    Not,
+    Or,
+    OwnModel,
+    OwnTopic,
+    Said,
+)
+from sightline.filters.fields import FIELDS, WORDS, Scope
+from sightline.filters.parsing import parse
+from sightline.filters.written import written
+
+BLUE, GREY, FAILED = Named("flag", "blue"), Named("flag", "grey"), Marked("error")
+DAY = 86400
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("", EVERYTHING),
+        ("  \n", EVERYTHING),
+        ("*", EVERYTHING),
+        ("b g e", And((BLUE, GREY, FAILED))),
+        ("b & g && e", And((BLUE, GREY, FAILED))),
+        ("b | g + e || o", Or((BLUE, GREY, FAILED, InContext()))),
+        ("b | g & e", Or((BLUE, And((GREY, FAILED))))),
+        ("(b | g) & e", And((Or((BLUE, GREY)), FAILED))),
+        ("(b|g)e", And((Or((BLUE, GREY)), FAILED))),
+        ("!b g", And((Not(BLUE), GREY))),
+        ("!(b g)", Not(And((BLUE, GREY)))),
+        ("! ! b", BLUE),
+        ("!(!b)", BLUE),
+        ("b!g", And((BLUE, Not(GREY)))),
+        ("((b))", BLUE),
+        ("!*", Not(EVERYTHING)),
+    ],
+)
+def test_how_terms_are_joined(text: str, expression: Expression) -> None:
+    assert parse(text) == expression
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("b", BLUE),
+        ("g", GREY),
+        ("e", FAILED),
+        ("i", Counted("attachments", ">", 0)),
+        ("t", OwnTopic()),
+        ("t5", OwnTopic(5)),
+        ("t'AI...'", Filed(("AI",), has_below=True)),
+        ("t'5'", Filed(("5",))),
+        ("m", OwnModel()),
+        ("m'gpt*'", Named("model", "gpt*")),
+        ('m"gpt*"', Named("model", "gpt*")),
+        ("s>=2", Counted("stars", ">=", 2)),
+        ("s3", Counted("stars", "=", 3)),
+        ("s >= 2", Counted("stars", ">=", 2)),
+        ("s 2", Counted("stars", "=", 2)),
+        ("d<7d", Aged("<", 7 * DAY)),
+        ("d<6mo", Aged("<", 180 * DAY)),
+        ("d<5min", Aged("<", 300)),
+        ("d>24h", Aged(">", DAY)),
+        ("d7", Aged("<=", 7 * DAY)),
+        ("d 2w", Aged("<=", 14 * DAY)),
+        ("d2026-01-31", Dated("=", "2026-01-31", 1769817600.0, 1769904000.0)),
+        ("D>26-01-31", Dated(">", "2026-01-31", 1769817600.0, 1769904000.0)),
+        ("c'dad joke'", Said("dad joke")),
+        ("c bug", Said("bug")),
+        ("c  'bug'", Said("bug")),
+        ("r20", Latest(20)),
+        ("R20", Latest(20)),
+        ("o", InContext()),
+        ("o5", InContext(5)),
+        ("t'AI'b", And((Filed(("AI",)), BLUE))),
+    ],
+)
+def test_the_short_forms(text: str, expression: Expression) -> None:
+    assert parse(text) == expression
+
+
+def test_a_quoted_text_alone_is_looked_for() -> None:
+    assert parse('"dad joke" & b') == And((Said("dad joke"), BLUE))
+
+
+def test_names_may_be_written_in_any_case_and_with_blanks_around_the_sign() -> None:
+    assert parse("MODEL : gpt-5") == Named("model", "gpt-5")
+
+
+def test_unequal_is_not_equal() -> None:
+    assert parse("model!=gpt-5 losses != 0") == And((Not(Named("model", "gpt-5")), Not(Counted("losses", "=", 0))))
+
+
+def test_days_are_those_of_the_zone() -> None:
+    term = parse("date=2026-01-31", zone=timezone(timedelta(hours=1)))
+    assert term == Dated("=", "2026-01-31", 1769814000.0, 1769900400.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message", "hint"),
+    [
+        ("modle:gpt", 1, 'there is no field "modle"', 'Did you mean "model"?'),
+        ("b & fuzzy", 5, 'there is no field "fuzzy"', "text:fuzzy"),
+        ("m4o", 1, 'there is no field "m4o"', "text:m4o"),
+        ("7d", 1, 'there is no field "7d"', "text:7d"),
+        ("b and g", 3, '"and" is not how terms are joined', "Write & for it."),
+        ("b AND g", 3, '"AND" is not how terms are joined', "Write & for it."),
+        ("b &", 4, "a term is missing here", "model:claude-*"),
+        ("b | | g", 5, "a term is missing here", "take out the sign"),
+        ("()", 2, "a term is missing here", ""),
+        (")", 1, "there is no ( for this )", "Take it out"),
+        ("b )", 3, "there is no ( for this )", "Take it out"),
+        ("b & (g", 5, "the ( is not closed", "Put a )"),
+        (":gpt", 1, "there is no field before :", "Write its name"),
+        ("b = 1", 1, "b takes no value", "Write b alone"),
+        ("b'x'", 1, "b takes no value", "Write b alone"),
+        ("model:", 1, '"model" needs a value', "model:name"),
+        ("model: & b", 1, '"model" needs a value', "model:name"),
+        ("model:(a|b)", 1, '"model" needs a value', "(model:one | model:other)"),
+        ("status:!ok", 1, '"status" needs a value', "!status:value"),
+        ("c", 1, '"c" needs a value', 'c:"some words"'),
+        ("c & b", 1, '"c" needs a value', ""),
+        ("session foo", 1, '"session" needs a value', "session:name"),
+        ("text:'dad", 6, "the quote ' is not closed", "Put a '"),
+        ("s3b", 2, '"3b" is no number', "parted by a blank or &"),
+        ("t5x", 2, '"5x" is no count', "whole number"),
+    ],
+)
+def test_a_mistake_has_a_place_and_a_way_out(text: str, column: int, message: str, hint: str) -> None:
+    with pytest.raises(Fault) as caught:
+        parse(text)
+    fault = caught.value
+    assert fault.code is Code.USAGE
+    assert fault.message == f"filter, column {column}: {message}"
+    advice, line, carets = fault.hint.split("\n")
+    assert hint in advice
+    assert line.strip() == text.strip()
+    assert carets.index("^") == column + 1
+
+
+def test_a_filter_has_an_end() -> None:
+    with pytest.raises(Fault, match="10001 characters"):
+        parse("b" * 10_001)
+    with pytest.raises(Fault, match="too many terms"):
+        parse("b " * 251)
+    with pytest.raises(Fault, match="nested too deep"):
+        parse("(" * 51 + "b" + ")" * 51)
+    assert parse("(" * 50 + "b" + ")" * 50) == BLUE
+    assert isinstance(parse("b " * 250), And)
+
+
+@pytest.mark.parametrize(
+    ("text", "scope", "what"),
+    [
+        ("s>=2", Scope.TRAFFIC, '"s" (stars) means nothing for traffic'),
+        ("s2", Scope.TRAFFIC, '"s2" (stars) means nothing for traffic'),
+        ("b", Scope.RULES, '"b" (flag) means nothing for rules'),
+        ("r20", Scope.RULES, '"r20" (latest) means nothing for rules'),
+        ("o", Scope.TRAFFIC, '"o" (context) means nothing for traffic'),
+        ("m", Scope.TRAFFIC, '"m" needs a value'),
+    ],
+)
+def test_some_things_exist_only_elsewhere(text: str, scope: Scope, what: str) -> None:
+    with pytest.raises(Fault) as caught:
+        parse(text, scope=scope)
+    assert what in caught.value.message
+    parse(text, scope=Scope.CHAT)
+
+
+def test_suggestions_are_those_of_the_place() -> None:
+    with pytest.raises(Fault) as caught:
+        parse("starz>2", scope=Scope.TRAFFIC)
+    assert "stars" not in caught.value.hint
+    assert parse("r20 model:x text:y", scope=Scope.TRAFFIC) == parse("r20 model:x text:y")
+
+
+PIECES = [name for field in FIELDS for name in field.names] + list(WORDS)
+PIECES += [*"&|!()+'\"\\:<>=*? ", "!=", ">=", "7d", "20", "50k", "2026-01-31", "ok", "yes", "...", "/A/B", "ä", "\0"]
+
+
+@given(st.text() | st.lists(st.sampled_from(PIECES)).map("".join) | st.lists(st.sampled_from(PIECES)).map(" ".join))
+@example("!" * 9000)
+@example("(" * 9000)
+@example("\\")
+@example("\ud800:\udfff")
+@example("d>" + "9" * 5000 + "y")
+def test_any_text_is_a_filter_or_a_mistake(text: str) -> None:
+    mistake: Fault | None = None
+    try:
+        expression = parse(text)
+    except Fault as fault:
+        mistake = fault
+    if mistake is None:
+        assert parse(written(expression)) == expression
+    else:
+        assert mistake.code is Code.USAGE
+        assert mistake.hint
+
+
+def test_a_saved_filter_is_called_by_its_name() -> None:
+    saved = {"good": Or((BLUE, GREY))}
+    assert parse("@good & e", saved=saved) == And((Or((BLUE, GREY)), FAILED))
+    assert parse("!@Good", saved=saved) == Not(Or((BLUE, GREY)))
+
+
+@pytest.mark.parametrize(
+    ("text", "saved", "hint"),
+    [("e @god", {"good": BLUE}, 'Did you mean "@good"?'), ("e @god", {}, "Save one first.")],
+)
+def test_a_saved_filter_that_is_not_there(text: str, saved: dict[str, Expression], hint: str) -> None:
+    with pytest.raises(Fault, match="filter, column 3: there is no saved filter") as caught:
+        parse(text, saved=saved)
+    assert caught.value.hint.startswith(hint)

@@ -1,0 +1,115 @@
+import pytest
+
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.facts import Model
+from sightline.catalog.provider import Provider
+from sightline.catalog.route import Route
+from sightline.errors import Code, Fault
+from sightline.gateway.listing import for_codex, listed, one, shaped, shaped_list
+
+CATALOG = Catalog(
+    providers={
+        "keyed": Provider(key_env="KEYED", default_model="large"),
+        "unkeyed": Provider(key_env="UNKEYED", default_model="absent"),
+        "open": Provider(),
+        "local": Provider(embedded=True, default_model="smol"),
+    },
+    models={
+        "large": Model(providers=("unkeyed", "keyed"), title="The Large", context_window=1000, max_output=100),
+        "other": Model(providers=("unkeyed",)),
+        "keyed/large": Model(providers=("keyed",)),
+        "smol": Model(providers=("local",)),
+        "ours": Model(providers=("open",)),
+    },
+    routes=(
+        Route(model="claude-*", provider="keyed", as_="large"),
+        Route(model="fast", provider="open", as_="ours"),
+        Route(model="oth*", provider="local"),
+    ),
+)
+
+
+def has_key(provider: Provider) -> bool:
+    return provider.key_env in ("", "KEYED")
+
+
+def names(provider: str = "") -> dict[str, str]:
+    return {each.id: each.provider for each in listed(CATALOG, has_key, provider)}
+
+
+def test_listed_is_what_would_get_an_answer() -> None:
+    assert names() == {"large": "keyed", "smol": "local", "fast": "open", "other": "local"}
+
+
+def test_a_provider_that_is_chosen_lists_its_own() -> None:
+    assert names("open") == {"ours": "open", "fast": "open"}
+    assert names("unkeyed") == {"large": "unkeyed", "other": "unkeyed", "absent": "unkeyed"}
+
+
+def test_a_model_that_is_known_at_one_provider_alone_is_listed_by_a_name_that_can_be_asked_for() -> None:
+    models = {
+        "keyed/own": Model(context_window=7),
+        "unkeyed/own": Model(),
+        "unkeyed/gpt": Model(providers=("keyed", "local")),  # the vendor's name has a slash, others serve it
+    }
+    catalog = Catalog(providers=CATALOG.providers, models=models)
+    found = {each.id: (each.provider, each.facts.context_window) for each in listed(catalog, has_key)}
+    assert found.pop("keyed/own") == ("keyed", 7)
+    assert found.pop("unkeyed/gpt") == ("keyed", None)
+    assert set(found) == {"large", "smol"}
+    assert {each.id for each in listed(catalog, has_key, "keyed")} >= {"own"}, "behind /p/ it is named so"
+
+
+def test_an_unknown_provider_is_told_with_those_that_are_known() -> None:
+    with pytest.raises(Fault) as caught:
+        listed(CATALOG, has_key, "acme")
+    assert caught.value.status == 404
+    assert "keyed, unkeyed, open, local" in caught.value.hint
+
+
+def test_one_model_is_found_by_its_name() -> None:
+    models = listed(CATALOG, has_key)
+    assert one(models, "large").provider == "keyed"
+    assert one(models, "models/large").provider == "keyed"
+    with pytest.raises(Fault) as caught:
+        one(models, "huge")
+    assert (caught.value.code, caught.value.status) == (Code.MODEL_UNKNOWN, 404)
+
+
+def test_the_three_shapes() -> None:
+    large = one(listed(CATALOG, has_key), "large")
+    assert shaped(large, "openai-chat") == {"id": "large", "object": "model", "created": 0, "owned_by": "keyed"}
+    assert shaped(large, "anthropic") == {
+        "type": "model",
+        "id": "large",
+        "display_name": "The Large",
+        "created_at": "1970-01-01T00:00:00Z",
+        "max_input_tokens": 1000,
+        "max_tokens": 100,
+    }
+    assert shaped(large, "gemini") == {
+        "name": "models/large",
+        "baseModelId": "large",
+        "version": "001",
+        "displayName": "The Large",
+        "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
+        "inputTokenLimit": 1000,
+        "outputTokenLimit": 100,
+    }
+    assert shaped_list([large], "openai-responses")["object"] == "list"
+    assert shaped_list([large], "anthropic") == {
+        "data": [shaped(large, "anthropic")],
+        "has_more": False,
+        "first_id": "large",
+        "last_id": "large",
+    }
+    assert shaped_list([large], "gemini") == {"models": [shaped(large, "gemini")]}
+
+
+def test_an_empty_list_is_one_too() -> None:
+    assert shaped_list([], "anthropic") == {"data": [], "has_more": False, "first_id": None, "last_id": None}
+    assert shaped_list([], "gemini") == {"models": []}
+
+
+def test_codex_keeps_what_it_knows_of_its_models() -> None:
+    assert for_codex() == {"models": []}

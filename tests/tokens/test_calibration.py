@@ -1,0 +1,270 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.errors import Code, Fault
+from sightline.tokens import calibration as module
+from sightline.tokens.calibration import Calibration, Lesson, Observation, Ratio, is_credible, learned
+from sightline.tokens.estimate import Estimate, exactly
+
+KEY = Calibration.key("acme", "large", tools=False)
+
+
+def guess(tokens: int) -> Estimate:
+    return Estimate(tokens, round(tokens * 0.7), round(tokens * 1.3), "characters")
+
+
+def taught(*pairs: tuple[int, int]) -> Calibration:
+    calibration = Calibration()
+    for tokens, reported in pairs:
+        calibration.observe(KEY, guess(tokens), reported)
+    return calibration
+
+
+def ratio(calibration: Calibration) -> Ratio:
+    found = calibration.ratio(KEY)
+    assert found is not None
+    return found
+
+
+def test_nothing_is_known_before_the_first_count() -> None:
+    assert Calibration().ratio(KEY) is None
+
+
+def test_one_count_is_believed_half_and_the_band_keeps_the_rest() -> None:
+    corrected = ratio(taught((1000, 1200))).corrected(guess(1000))
+    assert 1000 < corrected.tokens < 1200
+    assert corrected.low <= 1000
+    assert corrected.high >= 1200
+    assert corrected.how == "characters, learned"
+
+
+def test_many_counts_are_believed_and_narrow_the_band() -> None:
+    draw = random.Random(1)
+    pairs = [(tokens, round(tokens * 1.25 * draw.uniform(0.98, 1.02))) for tokens in range(500, 5000, 200)]
+    learnt = ratio(taught(*pairs))
+    corrected = learnt.corrected(guess(3000))
+    assert learnt.factor == pytest.approx(1.25, rel=0.03)
+    assert corrected.tokens == pytest.approx(3750, rel=0.03)
+    assert corrected.high - corrected.low < 0.5 * (guess(3000).high - guess(3000).low)
+
+
+def test_a_hidden_prompt_is_told_apart_from_a_denser_vocabulary() -> None:
+    learnt = ratio(taught(*[(tokens, round(tokens * 1.1) + 350) for tokens in (20, 90, 300, 800, 1500, 4000)]))
+    assert learnt.factor == pytest.approx(1.1, abs=0.01)
+    assert learnt.added == pytest.approx(350, abs=3)
+
+
+def test_a_first_count_that_no_vocabulary_explains_is_a_hidden_prompt() -> None:
+    learnt = ratio(taught((10, 356)))
+    assert (learnt.factor, learnt.added) == (1.0, 346)
+
+
+def test_requests_of_one_size_are_taken_as_a_factor() -> None:
+    learnt = ratio(taught(*[(1000 + step, 1100 + step) for step in range(6)]))
+    assert learnt.factor == pytest.approx(1.1, abs=0.01)
+    assert learnt.added == 0
+
+
+@pytest.mark.parametrize("strange", [1, 3, 40_000, 900_000])
+def test_strange_counts_move_nothing(strange: int) -> None:
+    usual = [(tokens, round(tokens * 1.2)) for tokens in range(400, 4400, 250)]
+    clean, dirty = ratio(taught(*usual)), ratio(taught(*usual, *[(2000, strange)] * 3))
+    assert dirty.factor == pytest.approx(clean.factor, rel=0.06)
+    assert dirty.corrected(guess(2000)).tokens == pytest.approx(2400, rel=0.06)
+
+
+def test_a_cached_count_that_leaves_the_cached_tokens_out_teaches_nothing() -> None:
+    calibration = Calibration()
+    calibration.observe(KEY, guess(1000), 12, cached=True)
+    calibration.observe(KEY, guess(0), 12)
+    calibration.observe(KEY, guess(10), 0)
+    assert calibration.ratio(KEY) is None
+    calibration.observe(KEY, guess(1000), 990, cached=True)
+    assert ratio(calibration).seen == 1
+
+
+def test_an_exact_estimate_stays_as_it_is() -> None:
+    assert ratio(taught((1000, 1200))).corrected(exactly(10)) == exactly(10)
+
+
+def test_a_correction_can_be_held_within_the_band() -> None:
+    raw = Estimate(100, 95, 105)
+    corrected = Ratio(1.5, 0, 1.0, 20).corrected(raw, within_band=True)
+    assert corrected.tokens == 105
+    assert raw.low <= corrected.low <= corrected.high <= raw.high
+    assert corrected.how == ""
+
+
+def test_a_wide_band_of_another_request_stays_wide() -> None:
+    learnt = ratio(taught(*[(tokens, tokens) for tokens in range(500, 5000, 250)]))
+    picture_of_unknown_size = Estimate(1500, 300, 9000)
+    assert learnt.corrected(picture_of_unknown_size).high > 2500
+
+
+@given(
+    factor=st.floats(0.7, 1.6),
+    added=st.integers(0, 800),
+    noise=st.floats(0, 0.03),
+    sizes=st.lists(st.integers(50, 50_000), min_size=6, max_size=24, unique=True),
+    seed=st.integers(),
+)
+def test_what_was_learned_holds_what_comes_next(
+    factor: float, added: int, noise: float, sizes: list[int], seed: int
+) -> None:
+    draw = random.Random(seed)
+
+    def reported(tokens: int) -> int:
+        return max(1, round(tokens * factor * draw.uniform(1 - noise, 1 + noise) + added))
+
+    calibration = taught(*[(tokens, reported(tokens)) for tokens in sizes])
+    corrected = ratio(calibration).corrected(guess(max(sizes)))
+    assert corrected.low <= max(sizes) * factor + added <= corrected.high
+
+
+def test_the_latest_counts_count() -> None:
+    old = [(1000 + step, 900 + step) for step in range(24)]
+    new = [(1000 + step, 1300 + step) for step in range(24)]
+    assert ratio(taught(*old, *new)).factor == pytest.approx(1.3, abs=0.01)
+
+
+def test_models_are_forgotten_in_order_of_their_last_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MODELS", 2)
+    calibration = Calibration()
+    for model in ("a", "b", "a", "c"):
+        calibration.observe(model, guess(100), 110)
+        calibration.ratio(model)
+    assert calibration.ratio("b") is None
+    assert calibration.ratio("a") is not None
+
+
+def test_tools_are_learned_apart() -> None:
+    assert Calibration.key("acme", "large", tools=True) != KEY
+
+
+def test_what_was_learned_survives_a_restart() -> None:
+    calibration = taught((100, 120), (900, 1090))
+    calibration.observe("other/model", guess(5), 9)
+    again = Calibration.from_json(calibration.to_json())
+    assert again.to_json() == calibration.to_json()
+    assert again.ratio(KEY) == calibration.ratio(KEY)
+    assert Calibration.from_json(Calibration().to_json()).ratio(KEY) is None
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b'{"version":2,"models":{}}', b'{"version":1,"models":{"a":[[1,1,1]]}}', b'{"models":{}}']
+)
+def test_a_damaged_file_is_a_fault_with_a_way_out(data: bytes) -> None:
+    with pytest.raises(Fault) as caught:
+        Calibration.from_json(data)
+    assert caught.value.code is Code.CONFIG
+    assert "Delete the file" in caught.value.hint
+
+
+def test_a_file_with_impossible_numbers_teaches_nothing() -> None:
+    data = b'{"version":1,"models":{"a":[[0,0,0,5],[10,0,20,-3]]}}'
+    assert Calibration.from_json(data).ratio("a") is None
+
+
+def test_observations_of_the_same_size_do_not_divide_by_nothing() -> None:
+    points = [Observation(100, 90, 110, 120)] * 4 + [Observation(300, 200, 400, 360)]
+    assert learned(points).factor == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize("absurd", [10**400, 10**20, 20_000_000])
+def test_a_count_that_nobody_can_mean_teaches_nothing(absurd: int) -> None:
+    calibration = taught((1000, absurd))
+    assert calibration.ratio(KEY) is None
+    calibration.observe(KEY, guess(1000), 1_100)
+    assert ratio(calibration).seen == 1
+
+
+@pytest.mark.parametrize(
+    "seen", ["[10,8,12,1%s]" % ("0" * 400), "[1%s,8,12,9]" % ("0" * 400), "[9,10,12,9]", "[9,8,1%s,9]" % ("0" * 30)]
+)
+def test_what_an_absurd_count_left_in_a_file_is_dropped(seen: str) -> None:
+    data = f'{{"version":1,"models":{{"a":[{seen}],"b":[[10,8,12,11]]}}}}'.encode()
+    again = Calibration.from_json(data)
+    assert again.ratio("a") is None
+    assert again.ratio("b") is not None
+
+
+def test_what_was_seen_apart_is_put_together() -> None:
+    kept, fresh = taught((1000, 1100)), taught((1000, 1300), (2000, 2600))
+    fresh.observe("other", guess(10), 11)
+    kept.merge(fresh)
+    assert ratio(kept) == ratio(taught((1000, 1100), (1000, 1300), (2000, 2600)))
+    assert kept.ratio("other") is not None
+    assert not Calibration().has_seen
+    assert kept.has_seen
+
+
+def test_one_count_that_nothing_explains_teaches_nothing() -> None:
+    """A small prompt with a picture, for which a provider reported 51,890 tokens."""
+    calibration = taught((1200, 51_890))
+    assert calibration.ratio(KEY) is None
+    calibration.observe(KEY, guess(1000), 51_890)
+    assert calibration.ratio(KEY) is None
+    calibration.observe(KEY, guess(1000), 1100)
+    assert ratio(calibration).seen == 1
+    assert ratio(calibration).added == 0
+
+
+def test_what_nothing_explains_is_believed_once_several_say_it_and_are_the_most() -> None:
+    calibration = taught(*[(1000 + step, 20_000 + step) for step in range(3)])
+    assert ratio(calibration).added == pytest.approx(19_000)
+    assert taught(*[(1000, 20_000)] * 3, *[(1000, 1100)] * 3).ratio(KEY) == taught(*[(1000, 1100)] * 3).ratio(KEY)
+
+
+def test_far_too_little_is_as_odd_as_far_too_much() -> None:
+    assert taught((10_000, 12)).ratio(KEY) is None
+    assert taught((100, 40)).ratio(KEY) is not None
+
+
+@pytest.mark.parametrize("absurd", [-3, 0, 200_001])
+def test_a_count_below_nothing_or_above_the_window_is_set_aside(absurd: int) -> None:
+    calibration = Calibration()
+    calibration.observe(KEY, guess(150_000), absurd, window=200_000)
+    assert not calibration.has_seen
+    calibration.observe(KEY, guess(150_000), 160_000, window=200_000)
+    assert calibration.has_seen
+
+
+def test_a_piece_of_a_request_is_scaled_without_what_is_added_once() -> None:
+    lesson = Ratio(1.5, 400.0, 1.0, 1000)
+    assert lesson.scaled(exactly(10)) == exactly(10)
+    assert lesson.scaled(guess(100)).tokens == pytest.approx(150, abs=1)
+
+
+def test_pictures_are_learned_apart() -> None:
+    assert len({Calibration.key("a", "m", tools=t, media=m) for t in (False, True) for m in (False, True)}) == 4
+
+
+def test_what_was_learned_can_be_seen_and_forgotten() -> None:
+    calibration = taught((1000, 1200), (1000, 90_000))
+    calibration.observe(Calibration.key("acme", "large", tools=True, media=True), guess(100), 150)
+    calibration.observe(Calibration.key("other", "odd", tools=True), guess(100), 90_000)
+    assert calibration.lessons() == [
+        Lesson(model="acme/large", kind="text", factor=1.2, added=0, seen=1, set_aside=1),
+        Lesson(model="acme/large", kind="tools and media", factor=1.5, added=0, seen=1, set_aside=0),
+        Lesson(model="other/odd", kind="tools", factor=1.0, added=0, seen=0, set_aside=1),
+    ]
+    calibration.ratio(KEY)
+    assert calibration.forget("large") == ["acme/large", "acme/large+tools+media"]
+    assert calibration.ratio(KEY) is None
+    assert calibration.forget("nobody/else") == []
+    assert calibration.forget("other/odd") == ["other/odd+tools"]
+    calibration.observe(KEY, guess(100), 150)
+    assert calibration.forget() == [KEY]
+    assert calibration.lessons() == []
+
+
+def test_a_count_that_leads_must_be_credible() -> None:
+    assert is_credible(guess(1000), 1100)
+    assert is_credible(guess(1000), 1100, window=1100)
+    assert not is_credible(guess(1000), 1100, window=1099)
+    assert not is_credible(guess(1000), 0)
+    assert not is_credible(guess(1000), -5)
+    assert not is_credible(guess(1000), 51_890)

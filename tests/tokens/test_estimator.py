@@ -1,0 +1,201 @@
+import pytest
+
+from sightline.catalog.facts import Facts
+from sightline.model.message import Message
+from sightline.model.options import Options, Reasoning, SchemaFormat
+from sightline.model.parts import Image, Inline, Text, ToolResult
+from sightline.model.request import Request
+from sightline.model.tools import FunctionTool
+from sightline.tokens import estimator as module
+from sightline.tokens import text_count
+from sightline.tokens.calibration import Ratio
+from sightline.tokens.estimate import NOTHING, exactly, summed
+from sightline.tokens.estimator import CountedRequest, Estimator
+
+GPT = Facts(tokenizer="o200k_base", message_tokens=3, reply_tokens=3, context_window=128_000, thinking_tokens=28)
+UNKNOWN = Facts(chars_per_token=3.5)
+FOX = "The quick brown fox jumps over the lazy dog."  # ten tokens
+
+
+def user(text: str) -> Message:
+    return Message(role="user", parts=(Text(text=text),))
+
+
+def ask(*texts: str) -> Request:
+    return Request(messages=tuple(user(text) for text in texts))
+
+
+def test_a_plain_request_to_an_openai_model_is_counted_exactly() -> None:
+    estimator = Estimator(GPT, dialect="openai-chat")
+    assert estimator.text(FOX).tokens == estimator.part(Text(text=FOX)).tokens == 10
+    assert estimator.message(user(FOX)).tokens == 14
+    estimate = estimator.request(ask(FOX))
+    assert (estimate.tokens, estimate.is_exact, estimate.how) == (17, True, "o200k_base")
+
+
+def test_tools_and_the_form_of_the_answer_are_part_of_the_prompt() -> None:
+    estimator = Estimator(GPT, dialect="openai-chat")
+    tools = (FunctionTool(name="now"),)
+    form = Options(format=SchemaFormat(schema={"type": "object", "properties": {"a": {"type": "string"}}}))
+    plain = estimator.request(ask(FOX))
+    assert estimator.tools(()) == NOTHING
+    with_tools = estimator.request(Request(messages=(user(FOX),), tools=tools))
+    assert with_tools.tokens == plain.tokens + estimator.tools(tools).tokens
+    assert estimator.request(Request(messages=(user(FOX),), options=form)).tokens > plain.tokens
+
+
+def test_reasoning_brings_instructions_where_the_facts_say_so() -> None:
+    estimator = Estimator(GPT, dialect="anthropic")
+    plain = estimator.request(ask(FOX)).tokens
+
+    def tokens(reasoning: Reasoning) -> int:
+        return estimator.request(Request(messages=(user(FOX),), options=Options(reasoning=reasoning))).tokens
+
+    assert tokens(Reasoning(mode="on", budget=1024)) == plain + 28
+    assert tokens(Reasoning(mode="off")) == plain
+    assert tokens(Reasoning(effort="none")) == plain
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(messages=(user(FOX),), options=Options(previous_response_id="resp_1")),
+        Request(messages=(user(FOX),), extras={"conversation": "conv_1"}),
+    ],
+)
+def test_a_history_that_the_provider_keeps_may_fill_the_window(request_: Request) -> None:
+    estimate = Estimator(GPT, dialect="openai-responses").request(request_)
+    assert (estimate.low, estimate.tokens) == (17, 17)
+    assert estimate.high == 17 + 128_000
+    assert Estimator(UNKNOWN, dialect="openai-responses").request(request_).high > 100_000
+
+
+def test_what_frames_a_reply_is_a_guess_where_it_is_not_published() -> None:
+    assert Estimator(UNKNOWN, dialect="openai-chat").request(Request()).high == 90
+    seen = Estimator(Facts(tokenizer="gemma3", reply_tokens=0), dialect="gemini").request(Request())
+    assert (seen.tokens, seen.high) == (0, 12)
+
+
+def test_a_lesson_corrects_what_was_guessed_and_nothing_is_counted_again() -> None:
+    estimator = Estimator(UNKNOWN, dialect="openai-chat", calibration=Ratio(1.5, 0, 0.5, 1000))
+    request = ask(FOX * 20)
+    raw = estimator.uncorrected(request)
+    assert estimator.request(request).tokens == pytest.approx(1.5 * raw.tokens, abs=2)
+    estimator.calibrate(None)
+    assert estimator.request(request) == raw
+
+
+def test_an_exact_count_takes_no_lesson() -> None:
+    estimator = Estimator(GPT, dialect="openai-chat", calibration=Ratio(1.5, 300, 1.0, 20))
+    assert estimator.request(ask(FOX)).tokens == 17
+
+
+def test_an_exact_vocabulary_is_corrected_within_its_own_doubt() -> None:
+    estimator = Estimator(GPT, dialect="openai-chat", calibration=Ratio(1.5, 3000, 1.0, 20))
+    request = Request(messages=(user(FOX),), tools=(FunctionTool(name="now"),))
+    raw, corrected = estimator.uncorrected(request), estimator.request(request)
+    assert raw.low <= corrected.low <= corrected.tokens <= corrected.high <= raw.high
+    assert corrected.tokens == raw.high
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that went to the tokenizer."""
+    seen: list[str] = []
+    real = text_count.count_tokens
+    monkeypatch.setattr(text_count, "count_tokens", lambda name, text: (seen.append(text), real(name, text))[1])
+    return seen
+
+
+def test_a_keystroke_counts_one_message_of_two_thousand(counted: list[str]) -> None:
+    estimator = Estimator(GPT, dialect="openai-chat")
+    history = tuple(user(f"message {number} of a long conversation") for number in range(2000))
+    before = estimator.request(Request(messages=history))
+    assert len(counted) == 2000
+
+    counted.clear()
+    typed = (*history[:-1], user("message 1999 of a long conversation!"))
+    after = estimator.request(Request(messages=typed))
+    assert counted == ["message 1999 of a long conversation!"]
+    assert after.tokens == before.tokens + 1
+
+
+def test_so_it_does_when_the_whole_conversation_was_read_anew(counted: list[str]) -> None:
+    estimator = Estimator(GPT, dialect="openai-chat")
+    texts = [f"message {number}" for number in range(2000)]
+    first = estimator.request(ask(*texts))
+    counted.clear()
+    assert estimator.request(ask(*texts)) == first
+    assert counted == []
+
+
+def test_tools_are_counted_once(counted: list[str]) -> None:
+    estimator = Estimator(GPT, dialect="openai-chat")
+    tools = (FunctionTool(name="now", description="Say what time it is."),)
+    assert estimator.tools(tools) is estimator.tools(tools)
+    assert len(counted) == 1
+
+
+def test_messages_are_forgotten_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_REMEMBERED_MESSAGES", 2)
+    estimator = Estimator(GPT, dialect="openai-chat")
+    messages = [user(text) for text in "abc"]
+    estimates = [estimator.message(message) for message in messages]
+    assert estimator.message(messages[2]) is estimates[2]
+    assert estimator.message(messages[0]) == estimates[0]
+
+
+def picture(data: str) -> Message:
+    inner = (Image(Inline(media_type="image/png", data=data)),)
+    return Message(role="tool", parts=(ToolResult(id="c", parts=inner, structured={"a": ["b"], "c": None}),))
+
+
+def test_what_is_remembered_is_bounded_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_REMEMBERED_CHARACTERS", 1000)
+    estimator = Estimator(GPT, dialect="openai-chat")
+    messages = [picture("A" * 400) for _ in range(3)]
+    estimates = [estimator.message(message) for message in messages]
+    assert estimator.message(messages[2]) is estimates[2]
+    assert estimator.message(messages[1]) is estimates[1]
+    assert estimator.message(messages[0]) is not estimates[0]
+    large = picture("A" * 2000)
+    assert estimator.message(large) == estimator.message(large)
+    assert estimator.message(large) is not estimator.message(large)
+    small = user("a")
+    assert estimator.message(small) is estimator.message(small)
+
+
+def test_what_the_provider_counted_leads_and_only_what_is_new_is_estimated() -> None:
+    estimator = Estimator(Facts(chars_per_token=4.0), dialect="openai-chat", calibration=Ratio(1.5, 900.0, 1.0, 1000))
+    messages = (
+        Message("user", (Text("some words " * 50),)),
+        Message("assistant", (Text("short"),)),
+        Message("user", (Text("more words"),)),
+    )
+    request = Request(messages=messages)
+    assert estimator.continued(request, 3, 777) == exactly(777, "counted by the provider")
+    continued = estimator.continued(request, 1, 777)
+    new = summed(map(estimator.message, messages[1:]))
+    assert continued.low >= 777
+    assert continued.tokens == pytest.approx(777 + new.tokens * 1.5, abs=2)
+    by_vocabulary = Estimator(Facts(tokenizer="o200k_base"), dialect="openai-chat", calibration=Ratio(1.5, 9.0, 1.0, 9))
+    assert (
+        by_vocabulary.continued(request, 1, 777).tokens == 777 + summed(map(by_vocabulary.message, messages[1:])).tokens
+    )
+
+
+def test_a_request_that_goes_on_from_a_counted_one_starts_there() -> None:
+    estimator = Estimator(UNKNOWN, dialect="openai-chat")
+    request = ask(FOX, FOX)
+    raw = estimator.uncorrected(request)
+    assert estimator.whole(request, raw) == (raw, False)
+    estimator.continue_from(CountedRequest(request.messages[:1], (), 400))
+    whole, is_counted = estimator.whole(request, raw)
+    assert is_counted
+    assert whole == estimator.continued(request, 1, 400)
+    other = ask("something else", FOX)
+    assert estimator.whole(other, raw) == (raw, False)
+    tools = Request(messages=request.messages, tools=(FunctionTool("f", schema={}),))
+    assert estimator.whole(tools, raw) == (raw, False)
+    estimator.continue_from(None)
+    assert estimator.whole(request, raw) == (raw, False)

@@ -1,0 +1,402 @@
+import json
+import math
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sightline.catalog.facts import Facts
+from sightline.tokens.account import Limits
+from sightline.tokens.ledger import MOST_ACCOUNTS, READY, Ledger, Sent, Wait
+
+NOW = 1_760_000_000.0
+WHO = ("acme", "large")
+
+
+def test_nothing_known_is_nothing_in_the_way() -> None:
+    ledger = Ledger()
+    assert ledger.wait(*WHO, 10**9, NOW) == READY
+    assert ledger.wait(*WHO, 10**9, NOW).is_over
+    assert ledger.limits(*WHO) == Limits()
+    assert ledger.used(*WHO, NOW) == Limits(0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "wait"),
+    [
+        (Facts(rpm=2), Wait(51, "used_up", "rpm", 2)),
+        (Facts(rpm=3), READY),
+        (Facts(tpm=1000), Wait(51, "used_up", "tpm", 1000)),
+        (Facts(tpm=1200), READY),
+        (Facts(rpd=2), Wait(86_690, "used_up", "rpd", 2)),
+        (Facts(tpd=1000), Wait(86_690, "used_up", "tpd", 1000)),
+        (Facts(rpm=2, tpd=1000), Wait(86_690, "used_up", "tpd", 1000)),
+        (Facts(tpm=299), Wait(math.inf, "too_large", "tpm", 299)),
+        (Facts(tpd=299), Wait(math.inf, "too_large", "tpd", 299)),
+    ],
+)
+def test_own_counts_meet_the_limits_of_the_catalogue(facts: Facts, wait: Wait) -> None:
+    ledger = Ledger()
+    ledger.sent(*WHO, 600, NOW)
+    ledger.sent(*WHO, 300, NOW + 5)
+    assert ledger.wait(*WHO, 300, NOW + 10, facts) == wait
+    assert ledger.wait("acme", "small", 1, NOW + 10, facts) == READY
+    assert ledger.wait("other", "large", 1, NOW + 10, facts) == READY
+
+
+def test_only_what_is_too_large_by_itself_can_never_go() -> None:
+    assert Ledger().wait(*WHO, 1001, NOW, Facts(tpm=1000)).is_endless
+    assert not Ledger().wait(*WHO, 1000, NOW, Facts(tpm=1000)).is_endless
+
+
+def test_what_a_request_really_took_replaces_what_was_thought() -> None:
+    ledger = Ledger()
+    sent = ledger.sent(*WHO, 900, NOW)
+    assert not ledger.wait(*WHO, 500, NOW + 1, Facts(tpm=1000)).is_over
+    sent = ledger.settled(sent, 400, NOW + 2)
+    assert ledger.wait(*WHO, 500, NOW + 3, Facts(tpm=1000)).is_over
+    ledger.settled(sent, 450, NOW + 4)
+    assert ledger.used(*WHO, NOW + 5) == Limits(1, 450, 1, 450)
+
+
+@pytest.mark.parametrize("absurd", [10**400, 10**20, 11_000_000, -1])
+def test_a_use_that_nobody_can_mean_changes_nothing(absurd: int) -> None:
+    ledger = Ledger()
+    sent = ledger.sent(*WHO, 900, NOW)
+    assert ledger.settled(sent, absurd, NOW + 2) == sent
+    assert ledger.used(*WHO, NOW + 5) == Limits(1, 900, 1, 900)
+
+
+def test_a_request_that_never_left_took_nothing() -> None:
+    ledger = Ledger()
+    ledger.observed(*WHO, headers(limit_requests="2", remaining_requests="1", reset_requests="60s"), NOW)
+    sent = ledger.sent(*WHO, 900, NOW + 1)
+    assert not ledger.wait(*WHO, 1, NOW + 1).is_over
+    ledger.unsent(sent, NOW + 2)
+    assert ledger.used(*WHO, NOW + 2) == Limits(0, 0, 0, 0)
+    assert ledger.wait(*WHO, 1, NOW + 2).is_over
+
+
+def test_what_was_told_after_it_was_thought_to_have_left_is_left_alone() -> None:
+    ledger = Ledger()
+    sent = ledger.sent(*WHO, 900, NOW)
+    ledger.observed(*WHO, headers(limit_requests_minute="2", remaining_requests_minute="1"), NOW + 1)
+    ledger.unsent(sent, NOW + 2)
+    ledger.sent(*WHO, 1, NOW + 3)
+    assert not ledger.wait(*WHO, 1, NOW + 3).is_over
+
+
+@pytest.mark.parametrize("back", [0.3, 1000.1, 86_400.7])
+def test_settling_finds_its_request_after_the_clock_was_set_back(back: float) -> None:
+    ledger = Ledger()
+    ledger.sent(*WHO, 7, NOW - 40)
+    sent = ledger.sent(*WHO, 1000, NOW + 0.1)
+    ledger.used(*WHO, NOW - back / 3)
+    ledger.settled(sent, 10, NOW - back)
+    assert ledger.used(*WHO, NOW - back) == Limits(2, 17, 2, 17)
+
+
+def headers(**values: str) -> dict[str, str]:
+    return {f"x-ratelimit-{name.replace('_', '-')}": value for name, value in values.items()}
+
+
+def test_the_providers_number_counts_for_more_than_our_own() -> None:
+    ledger = Ledger()
+    ledger.sent(*WHO, 900, NOW)
+    ledger.observed(*WHO, headers(limit_tokens="1000", remaining_tokens="800", reset_tokens="12s"), NOW)
+    assert ledger.limits(*WHO, Facts(tpm=7, rpm=3)) == Limits(rpm=3, tpm=1000)
+    assert ledger.wait(*WHO, 800, NOW) == READY
+    ledger.sent(*WHO, 500, NOW)
+    wait = ledger.wait(*WHO, 400, NOW)
+    assert (wait.reason, wait.limit, wait.allowed) == ("told", "tokens", 1000)
+    assert wait.seconds == pytest.approx(100 / (200 / 12))
+    assert ledger.wait(*WHO, 400, NOW + 6.1) == READY
+
+
+def test_after_its_reset_the_own_count_holds_again() -> None:
+    ledger = Ledger()
+    ledger.observed(*WHO, headers(limit_tokens="1000", remaining_tokens="1000", reset_tokens="2s"), NOW)
+    ledger.sent(*WHO, 900, NOW + 1)
+    assert ledger.wait(*WHO, 500, NOW + 3) == Wait(59, "used_up", "tpm", 1000)
+
+
+def test_settling_reaches_what_was_left_only_if_it_was_told_before() -> None:
+    ledger = Ledger()
+    first = ledger.sent(*WHO, 900, NOW)
+    ledger.observed(*WHO, headers(limit_tokens_minute="1000", remaining_tokens_minute="100"), NOW + 1)
+    ledger.settled(first, 10, NOW + 2)
+    assert ledger.wait(*WHO, 101, NOW + 2) == Wait(59, "told", "tokens", 1000)
+    second = ledger.sent(*WHO, 90, NOW + 3)
+    ledger.settled(second, 0, NOW + 4)
+    assert ledger.wait(*WHO, 100, NOW + 4) == READY
+
+
+@pytest.mark.parametrize(
+    ("told", "tokens", "wait"),
+    [
+        pytest.param(
+            headers(limit="20", remaining="0", reset=str(int(NOW) + 30)),
+            1,
+            Wait(30, "told", "requests", 20),
+            id="all at once",
+        ),
+        pytest.param(
+            headers(limit_requests="600", remaining_requests="0", reset_requests="60s"),
+            1,
+            Wait(0.1, "told", "requests", 600),
+            id="little by little",
+        ),
+        pytest.param(
+            headers(remaining_requests="0"), 1, Wait(60, "told", "requests"), id="no reset told: a minute, to be sure"
+        ),
+        pytest.param(
+            headers(remaining_requests_day="0"), 1, Wait(86_400, "told", "requests"), id="no reset told: the window"
+        ),
+        pytest.param(
+            headers(limit_tokens="1000", remaining_tokens="1000", reset_tokens="0s"),
+            1000,
+            READY,
+            id="as much as it takes",
+        ),
+        pytest.param(
+            headers(limit_tokens="1000", remaining_tokens="1000", reset_tokens="0s"),
+            1001,
+            Wait(math.inf, "too_large", "tpm", 1000),
+            id="more than it ever takes",
+        ),
+        pytest.param(
+            {
+                "anthropic-ratelimit-input-tokens-limit": "1000",
+                "anthropic-ratelimit-input-tokens-remaining": "500",
+                "anthropic-ratelimit-input-tokens-reset": "2025-10-09T08:53:50Z",
+            },
+            5000,
+            Wait(30, "told", "input_tokens", 1000),
+            id="cached input is not counted, so more may pass",
+        ),
+        pytest.param(
+            {
+                "anthropic-ratelimit-output-tokens-limit": "1000",
+                "anthropic-ratelimit-output-tokens-remaining": "1",
+                "anthropic-ratelimit-output-tokens-reset": "2025-10-09T08:53:50Z",
+            },
+            5000,
+            READY,
+            id="what it will say is not known",
+        ),
+        pytest.param(
+            {"x-codex-primary-used-percent": "100", "x-codex-primary-reset-after-seconds": "500"},
+            1,
+            Wait(500, "told", "share", 100),
+            id="a plan that is used up",
+        ),
+        pytest.param({"retry-after": "7"}, 1, Wait(7, "asked", "retry_after"), id="asked for"),
+        pytest.param(headers(reset_tokens="7s"), 1, READY, id="a reset alone says nothing"),
+    ],
+)
+def test_what_the_headers_said_decides(told: dict[str, str], tokens: int, wait: Wait) -> None:
+    ledger = Ledger()
+    ledger.observed(*WHO, told, NOW)
+    found = ledger.wait(*WHO, tokens, NOW)
+    assert (found.reason, found.limit, found.allowed) == (wait.reason, wait.limit, wait.allowed)
+    assert found.seconds == pytest.approx(wait.seconds)
+    if not wait.is_endless:
+        assert ledger.wait(*WHO, tokens, NOW + wait.seconds + 1e-6) == READY
+
+
+def test_a_clock_that_is_set_back_makes_nobody_wait_for_it() -> None:
+    ledger = Ledger()
+    ledger.sent(*WHO, 900, NOW)
+    ledger.observed(*WHO, {"retry-after": "5", **headers(remaining="0", reset="20")}, NOW)
+    earlier = NOW - 86_400
+    assert ledger.wait(*WHO, 1, earlier) == Wait(20, "told", "requests")
+    assert ledger.wait(*WHO, 1, earlier + 21, Facts(tpm=1000)) == READY
+    assert ledger.wait(*WHO, 900, earlier + 21, Facts(tpm=1000)) == Wait(40, "used_up", "tpm", 1000)
+
+
+def test_the_ledger_is_kept_between_runs() -> None:
+    ledger = Ledger()
+    ledger.sent(*WHO, 900, NOW - 4000)
+    ledger.sent(*WHO, 50, NOW)
+    ledger.observed(*WHO, {"retry-after": "90", **headers(limit_requests_day="9", remaining_requests_day="4")}, NOW)
+    kept = json.loads(json.dumps(ledger.snapshot()))
+    again = Ledger.restored(kept, NOW + 70)
+    assert again.used(*WHO, NOW + 70) == Limits(0, 0, 2, 950)
+    assert again.limits(*WHO) == Limits(rpd=9)
+    assert again.wait(*WHO, 1, NOW + 70) == Wait(20, "asked", "retry_after")
+    assert Ledger.restored(again.snapshot(), NOW + 70).snapshot() == again.snapshot()
+    assert Ledger.restored(kept, NOW - 10**9).used(*WHO, NOW - 10**9) == Limits(1, 50, 2, 950)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None,
+        [],
+        {"accounts": []},
+        {"version": 2, "accounts": []},
+        {"version": 1, "accounts": [{"provider": "acme"}]},
+        {"version": 1, "accounts": [], "more": 1},
+        {
+            "version": 1,
+            "accounts": [
+                {"provider": "a", "model": "b", "latest": 1, "minute": [[1, -1, 0]], "day": [], "observations": []}
+            ],
+        },
+    ],
+)
+def test_what_is_no_snapshot_is_refused(broken: object) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        Ledger.restored(broken, NOW)
+
+
+def test_memory_is_bounded_by_models_and_by_limits() -> None:
+    ledger = Ledger()
+    for number in range(MOST_ACCOUNTS + 10):
+        ledger.sent("acme", f"model-{number}", 1, NOW)
+    assert len(ledger.snapshot()["accounts"]) == MOST_ACCOUNTS
+    assert ledger.used("acme", f"model-{MOST_ACCOUNTS}", NOW) == Limits(1, 1, 1, 1)
+    for minutes in range(100):
+        ledger.observed(
+            *WHO,
+            {"x-codex-primary-used-percent": "1", "x-codex-primary-window-minutes": str(minutes)},
+            NOW,
+        )
+    account = ledger.snapshot()["accounts"][-1]
+    assert len(account["observations"]) == 32
+
+
+ACTS = st.lists(
+    st.tuples(st.sampled_from(["sent", "settled", "observed", "back"]), st.floats(0, 100), st.integers(0, 3000)),
+    max_size=40,
+)
+
+
+@given(ACTS, st.integers(1, 20), st.integers(100, 5000))
+def test_whoever_waits_as_long_as_told_can_go(acts: list[tuple[str, float, int]], rpm: int, tpm: int) -> None:
+    ledger, at, last = Ledger(), NOW, None
+    facts = Facts(rpm=rpm, tpm=tpm, rpd=rpm * 10, tpd=tpm * 10)
+    for act, gap, tokens in acts:
+        at = at - gap if act == "back" else at + gap
+        if act == "sent":
+            last = ledger.sent(*WHO, tokens, at)
+        elif act == "settled" and last:
+            last = ledger.settled(last, tokens, at)
+        elif act == "observed":
+            left = str(tokens)
+            ledger.observed(*WHO, headers(limit_tokens="3000", remaining_tokens=left, reset_tokens=f"{gap:.3f}s"), at)
+        used = ledger.used(*WHO, at)
+        assert all(count is not None and count >= 0 for count in used)
+    tokens = min(tpm, 3000)
+    for _ in range(20):
+        wait = ledger.wait(*WHO, tokens, at, facts)
+        assert not wait.is_endless
+        if wait.is_over:
+            break
+        at += wait.seconds + 1e-3
+    assert wait.is_over
+
+
+# --- several runs -----------------------------------------------------------------------------------
+
+
+def kept(ledger: Ledger, now: float) -> Ledger:
+    return Ledger.restored(json.loads(json.dumps(ledger.snapshot())), now)
+
+
+def test_what_two_runs_counted_apart_is_merged_without_moving_anybodys_time() -> None:
+    long_one = Ledger()
+    long_one.sent(*WHO, 1, NOW)
+    file, short_one = Ledger(), Ledger()
+    for _ in range(20):
+        short_one.sent(*WHO, 100, NOW + 10_000)
+    file.merge(short_one, NOW + 10_000)
+    long_one.sent(*WHO, 1, NOW + 10_010)
+    file = kept(file, NOW + 10_020)
+    file.merge(long_one, NOW + 10_020)
+    assert file.used(*WHO, NOW + 10_020) == Limits(21, 2001, 22, 2002)
+    assert file.used(*WHO, NOW + 86_400 + 5000) == Limits(0, 0, 21, 2001)
+
+
+def test_only_news_is_merged() -> None:
+    live, file = Ledger(), Ledger()
+    sent = live.sent(*WHO, 100, NOW)
+    assert live.has_news
+    file.merge(live, NOW)
+    live.kept()
+    assert not live.has_news
+    file.merge(live, NOW)
+    live.settled(sent, 40, NOW + 1)
+    assert live.has_news
+    file.merge(live, NOW + 1)
+    assert file.used(*WHO, NOW + 1) == Limits(1, 40, 1, 40)
+    again = kept(file, NOW + 2)
+    assert not again.has_news
+    file.merge(again, NOW + 2)
+    assert file.used(*WHO, NOW + 2) == Limits(1, 40, 1, 40)
+
+
+def test_runs_are_merged_even_if_the_clock_was_set_back_for_one_of_them() -> None:
+    live, file = Ledger(), Ledger()
+    live.sent(*WHO, 100, NOW + 1000)
+    file.sent(*WHO, 1, NOW - 5)
+    file.merge(live, NOW)
+    assert file.used(*WHO, NOW) == Limits(2, 101, 2, 101)
+    assert file.used(*WHO, NOW + 57) == Limits(1, 100, 2, 101)
+
+
+def test_the_latest_words_of_a_provider_hold_and_all_that_was_sent_since_counts() -> None:
+    file, live = Ledger(), Ledger()
+    told = headers(limit_requests_minute="9", remaining_requests_minute="3")
+    live.observed(*WHO, {"retry-after": "1"}, NOW)
+    live.observed(*WHO, headers(limit_requests_minute="9", remaining_requests_minute="1"), NOW)
+    file.observed(*WHO, told, NOW + 1)
+    for second in (2, 3):
+        file.sent(*WHO, 5, NOW + second)
+    live.sent(*WHO, 5, NOW + 4)
+    assert live.wait(*WHO, 5, NOW + 4.5).seconds > 0
+    file.merge(live, NOW + 5)
+    assert file.wait(*WHO, 5, NOW + 5) == Wait(56, "told", "requests", 9)
+    live.observed(*WHO, told, NOW + 6)
+    file.merge(live, NOW + 7)
+    assert file.wait(*WHO, 5, NOW + 7) == READY
+
+
+def state(**changes: object) -> object:
+    told = {"counted": "tokens", "limit": 5, "remaining": 1, "reset": 60, **changes.pop("allowance", {})}  # type: ignore[call-overload]
+    seen = {"allowance": told, "at": NOW, **changes.pop("observation", {})}  # type: ignore[call-overload]
+    account = {"provider": "a", "model": "b", "latest": NOW, "minute": [], "day": [], "observations": [seen]}
+    return {"version": 1, "accounts": [{**account, **changes}]}
+
+
+def test_a_sound_state_is_taken() -> None:
+    assert not Ledger.restored(state(), NOW).wait("a", "b", 3, NOW).is_over
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        state(latest=1e308),
+        state(quiet_until=-1e308),
+        state(minute=[[1e300, 1, 1]]),
+        state(day=[[NOW, 10**400, 1]]),
+        state(day=[[NOW, 1, 2**63]]),
+        state(observation={"at": 1e308}),
+        state(observation={"tokens": 10**400}),
+        state(allowance={"remaining": 1e308}),
+        state(allowance={"reset": -1}),
+        state(allowance={"limit": -5}),
+    ],
+)
+def test_numbers_that_nobody_can_mean_are_no_snapshot(broken: object) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        Ledger.restored(broken, NOW)
+
+
+def test_what_was_sent_can_be_settled_though_its_model_was_forgotten() -> None:
+    ledger = Ledger()
+    gone = Sent("acme", "forgotten", 10, NOW)
+    ledger.settled(gone, 5, NOW + 1)
+    ledger.unsent(gone, NOW + 1)
+    assert ledger.used("acme", "forgotten", NOW + 1) == Limits(0, 0, 0, 0)
