@@ -38,6 +38,16 @@ def test_a_head_of_64_kib_is_refused_in_the_clients_dialect(server: Running) -> 
     assert body["error"]["code"] == 431  # type: ignore[index]
 
 
+def test_a_head_that_arrives_in_two_pieces_is_counted_whole(server: Running) -> None:
+    data = head(server, "/v1/messages", f"x-large: {'x' * MOST_HEAD_BYTES}")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as talk:
+        talk.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        talk.sendall(data[:60_000])
+        server.ask("GET", "/v1/models")  # the first piece has been read by the time this is answered
+        talk.sendall(data[60_000:])
+        assert b" 431 " in talk.recv(65536)
+
+
 def test_many_headers_and_long_paths_count_too(server: Running) -> None:
     many = [f"x-{number}: {'x' * 60}" for number in range(1000)]
     assert told(server.raw(head(server, "/v1/messages", *many)))[0] == 431

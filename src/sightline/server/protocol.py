@@ -31,7 +31,7 @@ class Connection(HttpToolsProtocol):
         """It has come."""
         self._running: set[asyncio.Task[object]] = set()
         self._hears_head = True
-        self._head_bytes = self._latest = 0
+        self._head_bytes = self._latest = self._first_piece = 0
         self._fault: Fault | None = None
         super().connection_made(transport)
 
@@ -56,7 +56,9 @@ class Connection(HttpToolsProtocol):
         """A request begins."""
         super().on_message_begin()
         self._hears_head = True
+        # The piece in which the head begins may hold the end of another request, so it is counted apart.
         self._head_bytes = 0
+        self._first_piece = self._latest
         self.scope["extensions"] = {RUNNING: self._running}  # type: ignore[dict-item]
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -68,7 +70,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Its head is whole."""
         self._hears_head = False
-        if self._head_bytes + self._latest > MOST_HEAD_BYTES and self._head_size() > MOST_HEAD_BYTES:
+        if self._first_piece + self._head_bytes > MOST_HEAD_BYTES and self._head_size() > MOST_HEAD_BYTES:
             self._fault = _head_too_large()
             raise HttpParserError
         if not self.url.startswith(b"/"):
