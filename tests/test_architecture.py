@@ -27,8 +27,6 @@ LETTERS_OF_A_PACKAGE_DOCSTRING = 80
 NAMES_FOR_NOTHING = {
     "base", "common", "helper", "helpers", "impl", "manager", "managers", "misc", "util", "utils",
 }  # fmt: skip
-# Folders of tests about several modules at once; every other test file stands for one module.
-UNMIRRORED = {"contract", "e2e", "ui", "wire_cases"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(), str(path)) for path in MODULES}
@@ -126,33 +124,6 @@ def test_every_package_opens_with_a_paragraph() -> None:
 
 
 # --- tests mirror the source ----------------------------------------------------------------------
-
-
-def test_every_module_has_its_test_file() -> None:
-    expected = {
-        path: TESTS / path.relative_to(PACKAGE).with_name(f"test_{path.name}")
-        for path in MODULES
-        if path.name != "__init__.py"
-    }
-    untested = {shown(path): shown(test) for path, test in expected.items() if not test.exists()}
-    assert not untested
-
-
-def test_every_mirrored_test_file_has_its_module() -> None:
-    mirrored = [
-        path
-        for path in TESTS.rglob("test_*.py")
-        if path.relative_to(TESTS).parts[0] not in UNMIRRORED and path != Path(__file__)
-    ]
-    stale = [
-        shown(path)
-        for path in mirrored
-        if not (PACKAGE / path.relative_to(TESTS).with_name(path.name.removeprefix("test_"))).exists()
-    ]
-    assert not stale, f"no such module; tests of several modules go into one of {sorted(UNMIRRORED)}"
-
-
-# --- layers ---------------------------------------------------------------------------------------
 
 
 def layer_names(row: str) -> list[str]:
