@@ -5,7 +5,7 @@ from collections.abc import Callable
 from bench.timing import medians, milliseconds, ratio, table
 from sightline.catalog.facts import Facts
 from sightline.chat.core.facts import ChatImported, PairAnswered, PairAsked
-from sightline.chat.core.history import History
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, text_answer
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.sizing import Sizer
@@ -22,7 +22,7 @@ FILTERS = {"stars": "s>=2", "topic and model": "t'Topic 1*' & m'acme-1'", "words
 
 
 def report() -> str:
-    history = History([ChatImported(tuple(map(_topic, range(TOPICS))), tuple(map(_pair, range(PAIRS))))])
+    history = ChatHistory([ChatImported(tuple(map(_topic, range(TOPICS))), tuple(map(_pair, range(PAIRS))))])
     settings = ChatSettings()
     view = View(history, Sizer(FACTS, dialect="openai-chat", settings=settings), LIMIT, settings)
     included = len(view.included)
@@ -44,8 +44,8 @@ def report() -> str:
 
     def one_more() -> object:
         name = f"new {next(added)}"
-        view.heard(history.apply(PairAsked(MessagePair(id=name, user_text="and now?", at=float(PAIRS)))))
-        view.heard(history.apply(PairAnswered(name, text_answer("now"))))
+        view.on_change(history.apply(PairAsked(MessagePair(id=name, user_text="and now?", at=float(PAIRS)))))
+        view.on_change(history.apply(PairAnswered(name, text_answer("now"))))
         return view.start
 
     tasks = {"one pass": one_pass, **{f"filter: {name}": filtering(text) for name, text in FILTERS.items()}}

@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.timing import medians, milliseconds, ratio, table
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.plan import Plan
+from sightline.agent.core.plan import RunPlan
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.callables import Callables
 from sightline.app.configured import Configuration, configuration
@@ -111,7 +111,7 @@ class _Ours:
 
     async def loop(self) -> str:
         assert self._runner is not None
-        plan = Plan(dialect=self._choice.dialect, policy=Policy(otherwise="allow"))
+        plan = RunPlan(dialect=self._choice.dialect, policy=Policy(otherwise="allow"))
         prompt = Prompt((Message("user", (Text(QUESTION),)),))
         ended = await self._runner.run(prompt, self._choice, plan, Callables([count]), session="bench")
         assert len(ended.rounds) == ROUNDS, ended.why

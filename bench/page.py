@@ -29,7 +29,7 @@ from bench.codecs import bare
 from bench.timing import medians, milliseconds, ratio, table
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, Received
 from sightline.model.usage import Usage
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.sqlite import open_store
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def report() -> str:
     program = next((path for name in BROWSERS if (path := shutil.which(name)) is not None), None)
     if find_spec("playwright") is None or program is None:
         return "\nThe page: not measured, because Playwright or Chromium is not installed (`make test` brings both)"
-    with tempfile.TemporaryDirectory() as folder, _filled(Path(folder)) as server, _held(server) as exchange:
+    with tempfile.TemporaryDirectory() as folder, _fill_variables(Path(folder)) as server, _held(server) as exchange:
         page = _page(program, server, exchange)
         answer = _answers(server, exchange)
     return f"{page}\n{answer}"
@@ -133,7 +133,7 @@ class Server:
 
 
 @contextmanager
-def _filled(folder: Path) -> Iterator[Server]:
+def _fill_variables(folder: Path) -> Iterator[Server]:
     """A server whose record has many exchanges."""
     config, data = folder / "sightline.toml", folder / "data"
     config.write_text(CONFIG)
@@ -172,8 +172,8 @@ def _exchange(number: int) -> list[Entry]:
         "stop", 200, (), "", "m", Usage(input_tokens=number % 4000, output_tokens=number % 300), (), 0.4, 1.2
     )
     facts: list[Fact] = [received, AttemptStarted(1, "acme", sha256, dialect="openai-chat"), finished]
-    noted = [Noted(name, place, store.NOON + number, fact) for place, fact in enumerate(facts)]
-    return [Kept(sha256, body), *noted]
+    noted = [FactEntry(name, place, store.NOON + number, fact) for place, fact in enumerate(facts)]
+    return [BodyEntry(sha256, body), *noted]
 
 
 @contextmanager

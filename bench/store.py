@@ -17,11 +17,11 @@ from bench.documents import WORDS
 from bench.timing import microseconds, ratio, table
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.usage import Usage
-from sightline.store.entries import Entry, Kept, Noted
-from sightline.store.journal import Journal
-from sightline.store.segments import framed
+from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.journal import EntryJournal
+from sightline.store.segments import frame_record
 from sightline.store.sqlite import open_store
-from sightline.store.sqlite_database import FILE_NAME, opened
+from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_sink import SqliteSink
 
 Object = dict[str, Any]
@@ -129,7 +129,7 @@ def _times(make: Callable[[int], bytes], frames: int) -> tuple[float, float, flo
     with tempfile.TemporaryDirectory() as folder:
         caller = _called(Path(folder), [*asked, *answered])
     with tempfile.TemporaryDirectory() as folder:
-        sink = SqliteSink(opened(Path(folder)), 1, lambda _provider, _model: None)
+        sink = SqliteSink(open_database(Path(folder)), 1, lambda _provider, _model: None)
         started = process_time()
         for at in range(0, EXCHANGES, 32):
             sink.apply([entry for entries in asked[at : at + 32] for entry in entries])
@@ -145,10 +145,10 @@ def _times(make: Callable[[int], bytes], frames: int) -> tuple[float, float, flo
 
 def _called(folder: Path, records: list[list[Entry]]) -> float:
     """What the caller does itself, with nobody else on the interpreter."""
-    journal = Journal(folder / "journal")
+    journal = EntryJournal(folder / "journal")
     started = process_time()
     for entries in records:
-        journal.append(framed(entries)[0])
+        journal.append(frame_record(entries)[0])
     taken = process_time() - started
     journal.close(is_drained=True)
     return taken
@@ -158,7 +158,7 @@ def _asked(exchange: str, body: bytes, name: str = "") -> list[Entry]:
     name = name or hashlib.sha256(body).hexdigest()
     dialect = "anthropic" if b'"max_tokens"' in body else "openai-chat"
     fact = Received(dialect, "m", name, session="s", client="cli", path="/v1/messages", is_stream=True, headers=HEADERS)
-    return [Kept(name, body, "s"), Noted(exchange, 0, NOON, fact)]
+    return [BodyEntry(name, body, "s"), FactEntry(exchange, 0, NOON, fact)]
 
 
 def _answered(exchange: str, name: str, count: int) -> list[Entry]:
@@ -179,7 +179,7 @@ def _answered(exchange: str, name: str, count: int) -> list[Entry]:
     end = ExchangeFinished("stop", 200, HEADERS, "", "m", Usage(input_tokens=1, output_tokens=2), (), 0.1, 0.2)
     facts: list[Fact] = [AttemptStarted(1, "acme", name, dialect="openai-chat")]
     facts += [FrameArrived(frame, 0.01 * n) for n, frame in enumerate(frames)]
-    return [Noted(exchange, 1 + n, NOON, fact) for n, fact in enumerate([*facts, end])]
+    return [FactEntry(exchange, 1 + n, NOON, fact) for n, fact in enumerate([*facts, end])]
 
 
 def _small(number: int, size: int) -> bytes:

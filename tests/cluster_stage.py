@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from sightline.evals.core.facts import Key
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore
 from sightline.evals.service.cluster.fleet import Elsewhere, LostError
 from sightline.evals.service.cluster.host import Host, Opening
 from sightline.evals.service.cluster.line import HostLine
-from sightline.evals.service.cluster.messages import Begin, Introduction, ToHome, batch, for_home, packed
+from sightline.evals.service.cluster.messages import Begin, Introduction, ToHome, batch, for_home, pack
 from sightline.evals.service.cluster.parcel import unpack
 from sightline.evals.service.workers import Worker
 from sightline.settings import Settings
@@ -38,7 +38,7 @@ class NearPost:
 
     async def introduced(self) -> bytes:
         self._check()
-        return packed(self._introduction)
+        return pack(self._introduction)
 
     async def unpack(self) -> None:
         self._check()
@@ -46,7 +46,7 @@ class NearPost:
 
     async def tell(self, data: bytes) -> None:
         self._check()
-        self.host.told(data)
+        self.host.receive(data)
 
     async def listen(self) -> bytes:
         loop = asyncio.get_running_loop()
@@ -114,7 +114,7 @@ class FakeWorker:
     ran: list[Key] = field(default_factory=list)
     is_closed: bool = False
 
-    async def run(self, key: Key) -> Result:
+    async def run(self, key: Key) -> CaseResult:
         self.ran.append(key)
         if self.act is not None:
             await self.act(key)
@@ -124,10 +124,10 @@ class FakeWorker:
         self.is_closed = True
 
 
-def passed(key: Key) -> Result:
+def passed(key: Key) -> CaseResult:
     case, target, trial = key
     score = CaseScore(verdict="pass", score=1.0)
-    return Result(case=case, target=target, trial=trial, status="ok", score=score, observation=Observation())
+    return CaseResult(case=case, target=target, trial=trial, status="ok", score=score, observation=CaseObservation())
 
 
 def opens(worker: Worker) -> Opening:
@@ -150,4 +150,4 @@ async def heard(line: HostLine) -> list[ToHome]:
 
 def said(*messages: object) -> bytes:
     """A batch of messages."""
-    return batch(packed(message) for message in messages)
+    return batch(pack(message) for message in messages)

@@ -10,17 +10,17 @@ from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
-from sightline.exchange.counting import Counter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
-from sightline.exchange.preparing import Prepared, prepared
+from sightline.exchange.preparing import Prepared, prepare
 from sightline.exchange.relay import Relay
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import AttemptStarted, Fact, FrameArrived
 from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
@@ -46,7 +46,7 @@ class EngineStage:
         self.tried: list[AttemptStarted] = []
         self.paused: list[Wait] = []
         self.engine = Engine(
-            self._relay(self.entries), self._relay(self.aside), Counter(self.memory), self.memory, self.clock
+            self._relay(self.entries), self._relay(self.aside), RequestCounter(self.memory), self.memory, self.clock
         )
 
     def _relay(self, entries: list[Entry]) -> Relay:
@@ -71,7 +71,7 @@ class EngineStage:
         """A small request for `acme`."""
         catalog = Catalog(providers=self.providers, models={name: Model(providers=("acme",), **model)})
         prompt = Prompt(messages=(Message("user", (Text(text),)),), max_tokens=max_tokens, stream=stream)
-        return prepared(prompt, choose(catalog, name, has_key=lambda _: True))
+        return prepare(prompt, choose(catalog, name, has_key=lambda _: True))
 
     async def ask(self, ready: Prepared | None = None) -> Any:
         """The reply; what was told meanwhile is kept."""
@@ -81,7 +81,7 @@ class EngineStage:
 
     def facts(self, exchange: str = "x_1") -> list[Fact]:
         """What is on record of an exchange, without its frames."""
-        noted = [entry for entry in self.entries if isinstance(entry, Noted) and entry.exchange == exchange]
+        noted = [entry for entry in self.entries if isinstance(entry, FactEntry) and entry.exchange == exchange]
         return [each.fact for each in noted if not isinstance(each.fact, FrameArrived)]
 
     def kinds(self, exchange: str = "x_1") -> list[str]:
@@ -90,7 +90,7 @@ class EngineStage:
 
     def bodies(self) -> dict[str, bytes]:
         """The bodies on record."""
-        return {entry.sha256: entry.data for entry in self.entries if isinstance(entry, Kept)}
+        return {entry.sha256: entry.data for entry in self.entries if isinstance(entry, BodyEntry)}
 
     async def close(self) -> None:
         """Close what was opened."""

@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sightline.evals.core.options import Options
-from sightline.evals.core.reading.need import Reading
+from sightline.evals.core.options import RunOptions
+from sightline.evals.core.reading.need import SuiteReading
 from sightline.evals.core.reading.suites import read_suite
-from sightline.evals.core.standing import Standing
+from sightline.evals.core.standing import EvalState
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.evaluation import Evaluation
 from sightline.evals.service.progress import Progress
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.surroundings import Surroundings
+from sightline.evals.service.surroundings import EvalContext
 from sightline.model.reply import Reply
 from tests.loop_stage import says
 from tests.running_stage import RunStage, opened, plays
@@ -48,7 +48,7 @@ def suite_of(text: str, root: Path, file: str = "capitals.yaml") -> Suite:
         while True:
             need = reading.send(files.bring(need))
     except StopIteration as end:
-        read: Reading = end.value
+        read: SuiteReading = end.value
     assert read.suite is not None, read.problems
     return read.suite
 
@@ -105,7 +105,7 @@ class EvalStage:
             "runner": stage.runner,
             **more,
         }
-        self.evaluation = Evaluation(stage.engine, stage.store.logbook, Surroundings(**around))
+        self.evaluation = Evaluation(stage.engine, stage.store.logbook, EvalContext(**around))
 
     def suite(self, text: str = CAPITALS) -> Suite:
         return suite_of(text, self.root)
@@ -118,16 +118,16 @@ class EvalStage:
         run: str = "e_1",
         judges: Sequence[TargetSpec] = (),
         **options: Any,
-    ) -> Standing:
+    ) -> EvalState:
         return await self.evaluation.run(
-            self.suite(text), targets, Options(**options), self.told.append, judges=judges, run=run
+            self.suite(text), targets, RunOptions(**options), self.told.append, judges=judges, run=run
         )
 
-    async def resume(self, run: str = "e_1") -> Standing:
+    async def resume(self, run: str = "e_1") -> EvalState:
         return await self.evaluation.resume(run, self.told.append)
 
 
-def table(standing: Standing) -> list[tuple[str, str, int, str, str, float | None]]:
+def table(standing: EvalState) -> list[tuple[str, str, int, str, str, float | None]]:
     """The rows of a run, as far as they do not depend on time."""
     return [
         (each.case, each.target, each.trial, each.status, each.score.verdict, each.score.score)
@@ -135,7 +135,7 @@ def table(standing: Standing) -> list[tuple[str, str, int, str, str, float | Non
     ]
 
 
-def verdicts(standing: Standing) -> dict[str, str]:
+def verdicts(standing: EvalState) -> dict[str, str]:
     """The verdict of each case, where there is one target and one trial."""
     return {each.case: each.score.verdict for each in standing.results}
 

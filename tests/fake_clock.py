@@ -15,7 +15,7 @@ class FakeClock:
     def now(self) -> float:
         return self.time
 
-    def elapsed(self) -> float:
+    def monotonic(self) -> float:
         return self.time
 
     async def sleep(self, seconds: float) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from sightline.app.configured import configuration
 from sightline.app.serving import open_server
-from sightline.server.listening import Listening, bound, new_loop
+from sightline.server.listening import ListeningServer, bind_sockets, new_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Served:
 
     url: str
     token: str
-    listening: Listening
+    listening: ListeningServer
 
     def api(self, path: str) -> Any:
         """What the API says."""
@@ -61,7 +61,7 @@ def served(folder: Path, config: str, port: int = 0) -> Iterator[Served]:
     made: list[Served] = []
 
     async def serve() -> None:
-        sockets = bound("127.0.0.1", port)
+        sockets = bind_sockets("127.0.0.1", port)
         own = sockets[0].getsockname()[1]
         async with open_server(loaded, str(folder / "data"), host="127.0.0.1", port=own) as (listening, link):
             parts = urlsplit(link)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.fields import Fields
 from sightline.evals.core.graders.grade import check_graders, grade, prepare
-from sightline.evals.core.graders.ready import graded, ready
+from sightline.evals.core.graders.ready import prepare_grader, run_grader
 from sightline.evals.core.graders.registry import GRADERS
-from sightline.evals.core.graders.steps import Answer, Failed, Judged, Step
-from sightline.evals.core.graders.subject import Grading, Subject
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.place import Place, Problem
+from sightline.evals.core.graders.steps import Answer, Judged, Step, StepFailed
+from sightline.evals.core.graders.subject import Grading, GradingSubject
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.score import CaseScore, Score
 from sightline.evals.core.suite import GraderSpec
 from sightline.model.json import Json, JsonObject
@@ -19,8 +19,8 @@ from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.wire.jsontext import encode
 
-HERE = Place("suite.yaml", 7, 5)
-BROKEN = Failed(Fault(Code.NETWORK, "nobody is there"))
+HERE = SuitePlace("suite.yaml", 7, 5)
+BROKEN = StepFailed(Fault(Code.NETWORK, "nobody is there"))
 
 
 @dataclass
@@ -54,33 +54,33 @@ def spec(kind: str, **config: Json) -> GraderSpec:
 
 def seen(
     grader: GraderSpec,
-    observation: Observation | str = "",
+    observation: CaseObservation | str = "",
     grading: Grading | None = None,
     answers: Sequence[Answer] = (),
 ) -> Seen:
     """What one grader says of an answer."""
-    shown = Observation(text=observation) if isinstance(observation, str) else observation
-    prepared = ready(grader, "assertions[0]", GRADERS)
+    shown = CaseObservation(text=observation) if isinstance(observation, str) else observation
+    prepared = prepare_grader(grader, "assertions[0]", GRADERS)
     assert [each for each in prepared.problems if each.severity == "error"] == []
-    score, steps = driven(graded(prepared, Subject(shown, grading or Grading())), answers)
+    score, steps = driven(run_grader(prepared, GradingSubject(shown, grading or Grading())), answers)
     assert isinstance(score, Score)
     return Seen(score, steps)
 
 
 def case(
     specs: Sequence[GraderSpec],
-    observation: Observation | str = "",
+    observation: CaseObservation | str = "",
     grading: Grading | None = None,
     answers: Sequence[Answer] = (),
 ) -> CaseScore:
     """What all graders say of an answer."""
-    shown = Observation(text=observation) if isinstance(observation, str) else observation
+    shown = CaseObservation(text=observation) if isinstance(observation, str) else observation
     score, _ = driven(grade(prepare(specs), shown, grading or Grading()), answers)
     assert isinstance(score, CaseScore)
     return score
 
 
-def problems(grader: GraderSpec) -> tuple[Problem, ...]:
+def problems(grader: GraderSpec) -> tuple[SuiteProblem, ...]:
     """What is wrong with one grader."""
     return check_graders([grader])
 

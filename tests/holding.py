@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.hold import Hold
 from tests.relay_stage import Got, Stage
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def asking(stage: Stage, *requests: Asked) -> AsyncIterator[list["asyncio.Task[Got]"]]:
+async def asking(stage: Stage, *requests: ClientRequest) -> AsyncIterator[list["asyncio.Task[Got]"]]:
     """These requests on their way, each of them held; they come in their order."""
     tasks = []
     async with asyncio.TaskGroup() as group:

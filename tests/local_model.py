@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.dialects.endpoint import counted, counting_of
+from sightline.dialects.endpoint import counting_of, read_token_count
 from sightline.transport.embedded.inspection import inspect
-from sightline.transport.embedded.messages import Orders
+from sightline.transport.embedded.messages import ChildOrders
 from sightline.transport.embedded.process import child_environment
 
 CHILD = [sys.executable, "-P", "-m", "sightline.transport.embedded.child"]
@@ -75,7 +75,7 @@ class Served:
 
     def count(self, spoken: str, body: Any) -> int:
         """The tokens of a request of this dialect."""
-        return counted(spoken, self.ask(f"/v1{counting_of(spoken).path}", body).json())
+        return read_token_count(spoken, self.ask(f"/v1{counting_of(spoken).path}", body).json())
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def serving(context_window: int = 2048) -> Iterator[Served]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(msgspec.json.encode(Orders(key=KEY, threads=0, context_window=context_window)) + b"\n")
+        process.stdin.write(msgspec.json.encode(ChildOrders(key=KEY, threads=0, context_window=context_window)) + b"\n")
         process.stdin.flush()
         said = json.loads(process.stdout.readline())
         assert said["type"] == "started", said

@@ -4,12 +4,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sightline.agent.core.approval import Decision, Policy
-from sightline.agent.core.limits import Limits
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.rounds import Ended
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import run
-from sightline.agent.core.steps import Answer, Approve, Ask, Call, Confirm, Confirmed, Decided, Replied, Step, Use, Used
+from sightline.agent.core.steps import (
+    Answer,
+    Approve,
+    AskModel,
+    CallsDecided,
+    Confirm,
+    Confirmed,
+    Replied,
+    RunnableCall,
+    Step,
+    Use,
+    Used,
+)
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
@@ -49,12 +61,12 @@ def question(spoken: str = "", text: str = "Do it.") -> Request:
     return Request("m-large", (Message("user", (Text(text),)),), options=Options(max_tokens=1000), dialect=spoken)
 
 
-def plan(spoken: str = "openai-chat", **fields: object) -> Plan:
-    return Plan(**{"dialect": spoken, "toolbox": TOOLBOX, "policy": ANYTHING, **fields})  # type: ignore[arg-type]
+def plan(spoken: str = "openai-chat", **fields: object) -> RunPlan:
+    return RunPlan(**{"dialect": spoken, "toolbox": TOOLBOX, "policy": ANYTHING, **fields})  # type: ignore[arg-type]
 
 
-def limited(**fields: object) -> Plan:
-    return plan(limits=Limits(**fields))  # type: ignore[arg-type]
+def limited(**fields: object) -> RunPlan:
+    return plan(limits=RunLimits(**fields))  # type: ignore[arg-type]
 
 
 def reply(*parts: Part, finish: Finish | None = None, usage: Usage | None = USAGE, spoken: str = "") -> Reply:
@@ -80,9 +92,9 @@ def count(n: object, call_id: str = "c1") -> ToolCall:
     return ToolCall(call_id, "count", f'{{"n": {n}}}')
 
 
-def ran(call: Call) -> Outcome:
+def ran(call: RunnableCall) -> ToolOutcome:
     """What every tool on this stage answers, different for each call."""
-    return said(f"{call.name} {call.key} did it")
+    return text_outcome(f"{call.name} {call.key} did it")
 
 
 @dataclass
@@ -90,7 +102,7 @@ class Driver:
     """Plays the model's replies one after the other, decides, runs and confirms as told, and remembers every step."""
 
     replies: list[Reply]
-    tool: Callable[[Call], Outcome | None] = ran
+    tool: Callable[[RunnableCall], ToolOutcome | None] = ran
     decisions: list[Mapping[str, Decision]] = field(default_factory=list)
     confirmations: list[bool] = field(default_factory=list)
     seconds_a_step: float = 0.0
@@ -98,7 +110,7 @@ class Driver:
     answers: list[Answer] = field(default_factory=list)
     clock: float = 0.0
 
-    def play(self, request: Request, plan: Plan) -> Ended:
+    def play(self, request: Request, plan: RunPlan) -> FinishedRun:
         loop = run(request, plan)
         try:
             step = next(loop)
@@ -108,15 +120,15 @@ class Driver:
                 self.answers.append(self.answer(step))
                 step = loop.send(self.answers[-1])
         except StopIteration as stop:
-            ended: Ended = stop.value
+            ended: FinishedRun = stop.value
             return ended
 
     def answer(self, step: Step) -> Answer:
         match step:
-            case Ask():
+            case AskModel():
                 return Replied(self.replies.pop(0) if self.replies else says(), self.clock)
             case Approve():
-                return Decided(dict(self.decisions.pop(0)), self.clock)
+                return CallsDecided(dict(self.decisions.pop(0)), self.clock)
             case Use(_, calls):
                 outcomes = {call.key: outcome for call in calls if (outcome := self.tool(call)) is not None}
                 return Used(outcomes, self.clock)
@@ -125,10 +137,10 @@ class Driver:
 
     @property
     def asked(self) -> list[Request]:
-        return [step.request for step in self.steps if isinstance(step, Ask)]
+        return [step.request for step in self.steps if isinstance(step, AskModel)]
 
     @property
-    def used(self) -> list[Call]:
+    def used(self) -> list[RunnableCall]:
         return [call for step in self.steps if isinstance(step, Use) for call in step.calls]
 
 
@@ -143,7 +155,7 @@ def errors(request: Request, spoken: str) -> list[str]:
     return [each.message for each in dialect(spoken).problems(read) if each.severity == "error"]
 
 
-def continued(ended: Ended) -> Request:
+def continued(ended: FinishedRun) -> Request:
     """The request of a person who goes on after the run."""
     messages = (*ended.request.messages, Message("user", (Text("Go on."),)))
     request = ended.request

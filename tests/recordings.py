@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sightline.exchange.recording.recorded import Recorded, recorded, resolved
+from sightline.exchange.recording.recorded import RecordedExchange, find_exchange, load_exchange
 from sightline.model.exchange import (
     AttemptStarted,
     ExchangeFailed,
@@ -16,7 +16,7 @@ from sightline.model.exchange import (
 )
 from sightline.model.report import Loss
 from sightline.model.usage import Usage
-from sightline.store.entries import Entry, Kept
+from sightline.store.entries import BodyEntry, Entry
 from sightline.store.sqlite import SqliteStore, open_store
 from tests.store.traffic import NOON, noted, prices, sha256
 
@@ -68,7 +68,7 @@ def exchange(
     head = EVENTS if stream else (("content-type", "application/json"), ("content-encoding", "gzip"))
     whole = ExchangeFinished("stop", 200, head, sha256(b"".join(frames)), "m", USAGE, (), 0.5, 1.5)
     facts.append(whole if end is None else end)
-    return [Kept(sha256(body), body), Kept(sha256(wire), wire), *noted(name, facts, at=at)]
+    return [BodyEntry(sha256(body), body), BodyEntry(sha256(wire), wire), *noted(name, facts, at=at)]
 
 
 def failed(status: int, code: str = "overloaded", message: str = "busy") -> ExchangeFailed:
@@ -89,7 +89,7 @@ async def store_with(folder: Path, *exchanges: Iterable[Entry]) -> AsyncIterator
         await store.close()
 
 
-async def one(folder: Path, entries: Iterable[Entry], name: str = "x_1") -> Recorded:
+async def one(folder: Path, entries: Iterable[Entry], name: str = "x_1") -> RecordedExchange:
     """An exchange, recorded and read back."""
     async with store_with(folder, entries) as store:
-        return await recorded(store, await resolved(store, name, now=NOON))
+        return await load_exchange(store, await find_exchange(store, name, now=NOON))

@@ -12,13 +12,13 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.dialects.registry import dialect
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.exchange.relay import Relay
-from sightline.exchange.relayed import Relayed
+from sightline.exchange.relayed import ClientResponse
 from sightline.model.exchange import Fact, FrameArrived
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
@@ -43,7 +43,7 @@ REQUESTS: Mapping[str, dict[str, Any]] = {
 }
 
 
-def asks(spoken: str, *, stream: bool = False, body: bytes | None = None, **more: Any) -> Asked:
+def asks(spoken: str, *, stream: bool = False, body: bytes | None = None, **more: Any) -> ClientRequest:
     """A small request of a dialect."""
     document = dict(REQUESTS[spoken])
     path, query = PATHS[spoken], ""
@@ -53,7 +53,7 @@ def asks(spoken: str, *, stream: bool = False, body: bytes | None = None, **more
         document["stream"] = True
     data = json.dumps(document).encode() if body is None else body
     fields = {"headers": (("Content-Type", "application/json"),), "path": path, "query": query, "model": "m"}
-    return Asked(spoken, data, **{**fields, "is_stream": stream, **more})
+    return ClientRequest(spoken, data, **{**fields, "is_stream": stream, **more})
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Got:
         return next((value.decode() for key, value in self.headers if key.decode().lower() == name), "")
 
 
-async def taken(relayed: Relayed) -> Got:
+async def taken(relayed: ClientResponse) -> Got:
     """All of an answer."""
     got = Got(relayed.exchange, relayed.status, relayed.headers)
     async with relayed:
@@ -125,12 +125,12 @@ class Stage:
         self.commits.append(entries)
         self.entries += entries
 
-    async def ask(self, asked: Asked) -> Got:
+    async def ask(self, asked: ClientRequest) -> Got:
         return await taken(await self.relay.start(asked))
 
     def facts(self, exchange: str = "x_1") -> list[Fact]:
         """The facts without frames, which must be numbered without a gap."""
-        noted = [entry for entry in self.entries if isinstance(entry, Noted) and entry.exchange == exchange]
+        noted = [entry for entry in self.entries if isinstance(entry, FactEntry) and entry.exchange == exchange]
         assert [each.n for each in noted] == list(range(len(noted)))
         return [each.fact for each in noted if not isinstance(each.fact, FrameArrived)]
 
@@ -141,11 +141,11 @@ class Stage:
         return b"".join(
             entry.fact.data
             for entry in self.entries
-            if isinstance(entry, Noted) and isinstance(entry.fact, FrameArrived) and entry.exchange == exchange
+            if isinstance(entry, FactEntry) and isinstance(entry.fact, FrameArrived) and entry.exchange == exchange
         )
 
     def bodies(self) -> dict[str, bytes]:
-        return {entry.sha256: entry.data for entry in self.entries if isinstance(entry, Kept)}
+        return {entry.sha256: entry.data for entry in self.entries if isinstance(entry, BodyEntry)}
 
 
 Story = Callable[[Stage], Coroutine[Any, Any, None]]

@@ -9,24 +9,24 @@ from typing import Any
 
 from sightline.agent.core.approval import Allowed, Decision
 from sightline.agent.core.facts import RunFact, read
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.rounds import Ended
-from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.service.people import Approver, Interrupted
-from sightline.agent.service.runner import Runner, Surroundings
+from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.tools import Progress
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice, choose
+from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model, Prices
 from sightline.catalog.provider import Provider
 from sightline.dialects.dialect import Client
-from sightline.exchange.counting import Counter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
-from sightline.exchange.hub import Announced, Hub, Watch
-from sightline.exchange.interception.answering import said as told
+from sightline.exchange.hub import Announced, FactQueue, Hub
+from sightline.exchange.interception.answering import write_reply as told
 from sightline.exchange.memory import Memory
 from sightline.exchange.relay import Relay
 from sightline.model.events import StreamEvent
@@ -70,17 +70,17 @@ def begins(reply: Reply, gate: "asyncio.Event | None" = None, spoken: str = "ope
 class FakeTools:
     """Tools that remember what they were given; `act` is what they do."""
 
-    act: Callable[[Call], Awaitable[Outcome]] | None = None
+    act: Callable[[RunnableCall], Awaitable[ToolOutcome]] | None = None
     definitions: tuple[Definition, ...] = (EDIT, COUNT, SHELL)
-    used: list[Call] = field(default_factory=list)
+    used: list[RunnableCall] = field(default_factory=list)
     cut_off: list[str] = field(default_factory=list)
     is_closed: bool = False
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         self.used.append(call)
         progress(f"{call.name} began")
         try:
-            return said(f"{call.name} {call.key} did it") if self.act is None else await self.act(call)
+            return text_outcome(f"{call.name} {call.key} did it") if self.act is None else await self.act(call)
         except asyncio.CancelledError:
             self.cut_off.append(call.key)
             raise
@@ -112,7 +112,7 @@ class Person:
         await self._wait()
         return len(self.limits) <= self.confirms
 
-    async def mid_flight(self, run: str, calls: Sequence[Call]) -> Mapping[str, Interrupted]:
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
         self.mid += [call.key for call in calls]
         await self._wait()
         return {call.key: self.interrupted for call in calls}
@@ -150,7 +150,7 @@ class RunStage:
             clock=clock,
             make_id=self.make_id,
         )
-        self.engine = Engine(self.relay, self.relay, Counter(self.memory), self.memory, clock)
+        self.engine = Engine(self.relay, self.relay, RequestCounter(self.memory), self.memory, clock)
         self.runner = self.another("here")
         self.tools = FakeTools()
         self.person = Person()
@@ -158,18 +158,18 @@ class RunStage:
 
     def another(self, process: str, *alive: str) -> Runner:
         """A runner of another process on the same logbook, which knows of these that they are alive."""
-        around = Surroundings(self.catalog, self.make_id, process, lambda name: name in alive, self.store, self.hub)
+        around = RunnerOptions(self.catalog, self.make_id, process, lambda name: name in alive, self.store, self.hub)
         return Runner(self.engine, self.store.logbook, around)
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         return choose(self.catalog, "acme/m", has_key=lambda _: True)
 
     def prompt(self, text: str = "Do it.", *, stream: bool = True) -> Prompt:
         limit = 1000 if self.spoken == "anthropic" else None
         return Prompt(messages=(Message("user", (Text(text),)),), max_tokens=limit, stream=stream)
 
-    async def run(self, plan: Plan | None = None, approver: Approver | None = None, **more: Any) -> Ended:
+    async def run(self, plan: RunPlan | None = None, approver: Approver | None = None, **more: Any) -> FinishedRun:
         """A run named r_1 unless something else is said."""
         settings: dict[str, Any] = {"session": "s", "run": "r_1", "heard": self.heard.append, **more}
         prompt = settings.pop("prompt", self.prompt())
@@ -216,7 +216,7 @@ def wrong(requests: Sequence[Request], spoken: str) -> list[str]:
     return [message for request in requests for message in errors(request, spoken)]
 
 
-async def news(watch: Watch, until: str) -> list[tuple[int, str]]:
+async def news(watch: FactQueue, until: str) -> list[tuple[int, str]]:
     """Versions and states of a run as they were announced, until one with this state."""
     found: list[tuple[int, str]] = []
     async for each in watch:

@@ -7,12 +7,12 @@ import socket
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from sightline.cli.shared_server import SharedServer, shared_server
+from sightline.cli.shared_server import SharedServer, share_server
 
 
 def sharing(folder: Path, port: int, *options: str) -> AbstractContextManager[SharedServer]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SIGHTLINE_")}
-    return shared_server("127.0.0.1", port, folder, options=options, environment=environment)
+    return share_server("127.0.0.1", port, folder, options=options, environment=environment)
 
 
 def free_port() -> int:

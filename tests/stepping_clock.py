@@ -14,7 +14,7 @@ class SteppingClock:
     def now(self) -> float:
         return self.time
 
-    def elapsed(self) -> float:
+    def monotonic(self) -> float:
         return self.time
 
     async def sleep(self, seconds: float) -> None:

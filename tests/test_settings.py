@@ -2,7 +2,15 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.settings import EvalCommand, EvalTarget, Local, Network, Server, Settings, Toolset
+from sightline.settings import (
+    EvalCommand,
+    EvalTarget,
+    LocalSettings,
+    NetworkSettings,
+    ServerSettings,
+    Settings,
+    Toolset,
+)
 from tests.catalog.documented import missing_rows
 
 
@@ -15,12 +23,12 @@ def test_nothing_has_to_be_set() -> None:
 @pytest.mark.parametrize(
     ("table", "kind"),
     [
-        ({"port": 65_536}, Server),
-        ({"port": -1}, Server),
-        ({"allowed_origins": ["http://a/path"]}, Server),
-        ({"url": "127.0.0.1:80"}, Local),
-        ({"threads": -1}, Local),
-        ({"max_connections": 0}, Network),
+        ({"port": 65_536}, ServerSettings),
+        ({"port": -1}, ServerSettings),
+        ({"allowed_origins": ["http://a/path"]}, ServerSettings),
+        ({"url": "127.0.0.1:80"}, LocalSettings),
+        ({"threads": -1}, LocalSettings),
+        ({"max_connections": 0}, NetworkSettings),
     ],
 )
 def test_what_cannot_be_is_refused(table: dict[str, object], kind: type) -> None:

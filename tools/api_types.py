@@ -16,7 +16,7 @@ from sightline.editing.masks import Mask
 from sightline.editing.operations import HoldOperation
 from sightline.evals.api import shapes as evals
 from sightline.exchange.expanding import Expand
-from sightline.exchange.interception.rules import Rule
+from sightline.exchange.interception.rules import InterceptionRule
 from sightline.model.exchange import Fact
 from sightline.store.summary import Summary
 from sightline.workbench import shapes
@@ -25,12 +25,12 @@ from sightline.workbench.views import ALWAYS
 FILE = Path(__file__).resolve().parent.parent / "src" / "sightline" / "ui" / "api-types.d.ts"
 ANSWERS = (
     shapes.Changed,
-    shapes.Told,
+    shapes.ExchangeDetails,
     shapes.ReplyShown,
     shapes.Diff,
     shapes.FilterShown,
     shapes.Intercepting,
-    shapes.Decided,
+    shapes.HoldDecided,
     shapes.About,
     chat.PairOpened,
     chat.RowsShown,
@@ -38,7 +38,7 @@ ANSWERS = (
     chat.ViewShown,
     chat.EstimateShown,
     chat.PreviewShown,
-    chat.Asked,
+    chat.AskedShown,
     chat.Versioned,
     chat.CommandShown,
     chat.ImportShown,
@@ -99,7 +99,7 @@ export interface Refusal {
 
 def written() -> str:
     """The whole file."""
-    kinds = inspect.multi_type_info([*ANSWERS, Summary, Rule, Mask, HoldOperation | Expand, Fact])
+    kinds = inspect.multi_type_info([*ANSWERS, Summary, InterceptionRule, Mask, HoldOperation | Expand, Fact])
     found: dict[str, inspect.StructType] = {}
     for kind in kinds:
         _collect(kind, found)
@@ -177,7 +177,7 @@ def _type(kind: inspect.Type) -> str:
         case inspect.LiteralType(values=values):
             return " | ".join(msgspec.json.encode(value).decode() for value in sorted(values, key=str))
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
-            return f"{_bracketed(_type(item))}[]"
+            return f"{_bracket_ipv6(_type(item))}[]"
         case inspect.TupleType(item_types=items):
             return f"[{', '.join(map(_type, items))}]"
         case inspect.DictType(value_type=value):
@@ -195,7 +195,7 @@ def _union(types: tuple[inspect.Type, ...]) -> str:
     return " | ".join(dict.fromkeys(named))
 
 
-def _bracketed(word: str) -> str:
+def _bracket_ipv6(word: str) -> str:
     return f"({word})" if " | " in word else word
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sightline.agent.core.limits import Limits as Limits
+    from sightline.agent.core.limits import RunLimits
     from sightline.agent.tools.hook import Hook as Hook
     from sightline.app.library import RunResult as RunResult
     from sightline.app.library import run as run
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sightline.wire.document import WireDocument as WireDocument
     from sightline.wire.sse import SseDecoder as SseDecoder
 
+    Limits = RunLimits
+
 _HOMES = {
     "translate_request": "sightline.dialects.translate",
     "translate_reply": "sightline.dialects.translate",
@@ -40,7 +42,7 @@ _HOMES = {
     "run": "sightline.app.library",
     "run_async": "sightline.app.library",
     "RunResult": "sightline.app.library",
-    "Limits": "sightline.agent.core.limits",
+    "Limits": "sightline.agent.core.limits:RunLimits",
     "Hook": "sightline.agent.tools.hook",
 }
 
@@ -50,4 +52,5 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'sightline' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    module, _, own_name = _HOMES[name].partition(":")
+    return getattr(import_module(module), own_name or name)

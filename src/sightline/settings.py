@@ -27,7 +27,7 @@ BuiltinName: TypeAlias = Literal[
 ]
 
 
-class Server(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class ServerSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[server]`: where Sightline listens, and which other origins may speak to it. Port 0 is any free one."""
 
     host: str = "127.0.0.1"
@@ -35,7 +35,7 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     allowed_origins: tuple[Origin, ...] = ()
 
 
-class Ask(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class AskSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[ask]`: the model, the system prompt and the instructions where the command names none."""
 
     model: str = ""
@@ -43,7 +43,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     instructions: str = ""
 
 
-class Local(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class LocalSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[local]`: the embedded model. `url` is one that is running already; 0 threads are half of the cores."""
 
     url: Url = ""
@@ -51,14 +51,14 @@ class Local(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     context_window: Annotated[int, msgspec.Meta(ge=1, le=8192)] = 8192
 
 
-class Network(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class NetworkSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[network]`: certificates to trust besides the system's, and how many connections one provider may get."""
 
     ca_file: str = ""
     max_connections: Limit = 1000
 
 
-class Store(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class StoreSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[store]`: where the record is kept and for how long. Without a `url` it is in the data folder; 0 is no limit."""
 
     url: StoreUrl = ""
@@ -66,7 +66,7 @@ class Store(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     keep_mb: Count = 0
 
 
-class Telemetry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class TelemetrySettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[telemetry]`: an OpenTelemetry collector that is told of every exchange; none is told of any without it.
 
     `content` sends what was said too. `env_headers` name the variables that hold the collector's headers.
@@ -77,7 +77,7 @@ class Telemetry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     env_headers: dict[str, str] = {}
 
 
-class Chat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class ChatDefaults(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[chat]`: how the chat counts and trims, where its page sets nothing else."""
 
     chars_per_token: Annotated[float, msgspec.Meta(ge=0.5, le=20)] = 3.5
@@ -168,7 +168,7 @@ class EvalTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     file_form: Literal["xml", "seed"] | None = None
 
 
-class Evals(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class EvalsSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[evals]`: the folder of the suites that the page lists and writes to, relative to the configuration file, and
     who answers and judges where neither a command nor a suite says so. `file_form` is how files are written into a
     prompt: `xml` is <file path="…">, `seed` is === path ===."""
@@ -183,15 +183,15 @@ class Evals(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """All tables."""
 
-    server: Server = Server()
-    ask: Ask = Ask()
-    local: Local = Local()
-    network: Network = Network()
-    store: Store = Store()
-    telemetry: Telemetry = Telemetry()
-    chat: Chat = Chat()
+    server: ServerSettings = ServerSettings()
+    ask: AskSettings = AskSettings()
+    local: LocalSettings = LocalSettings()
+    network: NetworkSettings = NetworkSettings()
+    store: StoreSettings = StoreSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    chat: ChatDefaults = ChatDefaults()
     tools: dict[str, Toolset] = {}
-    evals: Evals = Evals()
+    evals: EvalsSettings = EvalsSettings()
 
     def mistakes(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
         """What is wrong although each value has the right type: where, what, and what to do."""

@@ -4,13 +4,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.app.chatting import chat_settings, opened_chat
+from sightline.app.chatting import chat_settings, open_chat
 from sightline.app.configured import Configuration, configuration
 from sightline.app.opening import open_engine, open_record
 from sightline.chat.core.settings import ChatSettings
 from sightline.errors import Fault
 from sightline.exchange.hub import Hub
-from sightline.settings import Chat
+from sightline.settings import ChatDefaults
 
 CONFIG = """
 [chat]
@@ -35,7 +35,7 @@ def test_the_table_has_the_settings_of_the_chat_with_their_bounds() -> None:
     def told(kind: type[msgspec.Struct]) -> dict[str, object]:
         return {field.name: (field.default, field.type) for field in msgspec.structs.fields(kind)}
 
-    assert told(Chat) == told(ChatSettings)
+    assert told(ChatDefaults) == told(ChatSettings)
 
 
 def test_what_is_configured_is_what_the_chat_goes_by(tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:
     async def story() -> None:
         config = loaded(tmp_path)
         async with open_engine(config, str(tmp_path)) as engine, open_record(config, str(tmp_path)) as store:
-            parts = opened_chat(config, engine, Hub(store.record), store.logbook)
-            assert len(await parts.service.chat.opened()) == 0
+            parts = open_chat(config, engine, Hub(store.record), store.logbook)
+            assert len(await parts.service.chat.load()) == 0
             assert parts.service.chat.make_id().startswith("c_")
             prices = parts.prices("acme/large")
             assert prices is not None

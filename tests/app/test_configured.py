@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.app.configured import config_file, configuration, data_folder, examined
+from sightline.app.configured import config_file, configuration, data_folder, load_with_problems
 from sightline.errors import Code, Fault
 
 
@@ -44,7 +44,7 @@ def test_a_wrong_configuration_is_refused_or_looked_at(tmp_path: Path) -> None:
     with pytest.raises(Fault) as caught:
         configuration(None)
     assert caught.value.code is Code.CONFIG
-    assert len(examined(None).problems) == 1
+    assert len(load_with_problems(None).problems) == 1
 
 
 def test_a_home_that_is_not_ours_holds_nothing_for_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,10 +37,10 @@ def test_the_page_gets_what_it_asks_for(tmp_path: Path, monkeypatch: pytest.Monk
     async def story() -> None:
         root, folder = suites_place(loaded)
         async with open_evaluation(loaded, str(tmp_path / "data"), root) as evaluation:
-            store = evaluation.surroundings.recorded("a test")
+            store = evaluation.surroundings.require_store("a test")
             evals = evals_of(loaded, evaluation, store, folder, SystemClock())
-            assert await evals.listed(Query("")) == []
-            assert (await evals.suites.listed()).folder == "evals"
+            assert await evals.list_runs(Query("")) == []
+            assert (await evals.suites.list_suites()).folder == "evals"
             await evals.close()
 
     asyncio.run(story())

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configured import Configuration, configuration
-from sightline.app.eval_targets import KnownTargets, configured_target, drawing, root_of
+from sightline.app.eval_targets import KnownTargets, drawing, root_of, target_from_settings
 from sightline.errors import Code, Fault
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import CommandSpec
@@ -163,11 +163,11 @@ def test_a_file_of_targets_that_cannot_be_read_is_a_fault(loaded: Configuration,
 
 def test_a_table_of_the_configuration_is_a_target() -> None:
     command = EvalCommand(words=("run", "{PROMPT}"), env=("KEY",))
-    spec = configured_target("mine", EvalTarget(cli=command, judge="j", concurrency=3))
+    spec = target_from_settings("mine", EvalTarget(cli=command, judge="j", concurrency=3))
     assert spec.cli == CommandSpec(command=("run", "{PROMPT}"), env=("KEY",))
     assert (spec.name, spec.judge, spec.concurrency) == ("mine", "j", 3)
     with pytest.raises(Fault, match="names cli and mock"):
-        configured_target("mine", EvalTarget(cli=command, mock="Yes."))
+        target_from_settings("mine", EvalTarget(cli=command, mock="Yes."))
 
 
 def test_chance_is_the_same_each_time() -> None:

@@ -8,7 +8,7 @@ from sightline.app.evaluating import elsewhere, open_evaluation
 from sightline.app.hosting import introduction
 from sightline.app.parts import nowhere
 from sightline.errors import Fault
-from sightline.evals.core.options import Options
+from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster.fleet import Needs
 from tests.cluster_stage import FakeWorker, NearFleet, opens
@@ -44,15 +44,15 @@ def test_what_is_configured_is_what_evals_run_with(tmp_path: Path, monkeypatch: 
             loaded = configuration(str(root / "sightline.toml"))
             async with open_evaluation(loaded, data, root) as evals:
                 suite = suite_of(CAPITALS, root)
-                standing = await evals.run(suite, targets, Options(), lambda _: None, run="e_1")
+                standing = await evals.run(suite, targets, RunOptions(), lambda _: None, run="e_1")
             assert [result.status for result in standing.results if result.target != "shell"].count("ok") == 4
             assert {each.observation.text for each in standing.results if each.target == "shell"} == {"key: none"}
             assert any(seen.json().get("tools") for seen in upstream.seen)
             async with open_evaluation(loaded, data, root) as evals:
-                again = await evals.run(suite, targets[:1], Options(), lambda _: None)
+                again = await evals.run(suite, targets[:1], RunOptions(), lambda _: None)
                 assert all(result.cached for result in again.results)
                 assert verdicts(again) == {"france": "pass", "italy": "pass", "spain": "fail"}
-                assert (await evals.shown("e_1")).state == "ended"
+                assert (await evals.show("e_1")).state == "ended"
 
     asyncio.run(story())
 

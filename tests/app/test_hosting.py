@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.app.hosting import HostProcess, introduction, opened_host
+from sightline.app.hosting import HostProcess, introduction, open_host
 from sightline.app.machine import process_name
 from sightline.catalog.catalog import Catalog
 from sightline.evals.core.facts import CaseDone, EvalBegan, Key, read, write
@@ -22,14 +22,14 @@ from sightline.evals.service.cluster.line import HostLine
 from sightline.evals.service.cluster.messages import (
     Begin,
     CaseEnded,
+    HostLeft,
+    HostReady,
     Introduction,
     Leave,
-    Left,
-    Ready,
     RunCase,
     for_home,
 )
-from sightline.evals.service.cluster.parcel import packed_files
+from sightline.evals.service.cluster.parcel import pack_files
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.workers import Worker
 from sightline.model.parts import ToolCall
@@ -67,7 +67,7 @@ def on_hosts(stage: EvalStage, *, size: int = 2, settings: Settings | None = Non
 
     def opening(root: Path) -> Opening:
         def opened(begin: Begin, line: HostLine) -> AbstractAsyncContextManager[Worker]:
-            return opened_host(begin, line, root, {"PATH": os.environ["PATH"], "ACME_KEY": "sk-of-the-cluster"})
+            return open_host(begin, line, root, {"PATH": os.environ["PATH"], "ACME_KEY": "sk-of-the-cluster"})
 
         return opened
 
@@ -189,7 +189,7 @@ def begun(root: Path) -> tuple[bytes, bytes]:
     spec = TargetSpec(name="program", cli=CommandSpec(command="cat word.txt"))
     began = EvalBegan(suite=suite_of(text, root), targets=(spec,))
     begin = Begin(run="e_1", began=write(began), catalog=Catalog(), settings=Settings(), targets=("program",))
-    return packed_files(SuiteFiles(root), began), said(begin)
+    return pack_files(SuiteFiles(root), began), said(begin)
 
 
 def all_of(host: HostProcess, last: type) -> list[object]:
@@ -215,18 +215,18 @@ def test_a_process_of_a_cluster_runs_cases_in_a_thread_of_its_own_and_leaves_not
     key: Key = ("a", "program", 0)
     ends: queue.Queue[int] = queue.Queue()
     host = HostProcess(ends.put)
-    assert msgspec.json.decode(host.introduced(), type=Introduction) == introduction()
+    assert msgspec.json.decode(host.introduce(), type=Introduction) == introduction()
     parcel, begin = begun(tmp_path / "suite")
     host.unpack(parcel)
     host.tell(begin)
-    assert all_of(host, Ready) == [Ready()]
+    assert all_of(host, HostReady) == [HostReady()]
     host.tell(said(RunCase(1, key)))
     [ended] = [each for each in all_of(host, CaseEnded) if isinstance(each, CaseEnded)]
     fact = read(ended.done)
     assert isinstance(fact, CaseDone)
     assert fact.result.score.verdict == "pass"
     host.tell(said(Leave()))
-    assert Left() in all_of(host, Left)
+    assert HostLeft() in all_of(host, HostLeft)
     left = {path.name.removeprefix("sightline-host-") for path in temporary.iterdir()}
     assert left == {"alive", "elsewhere", "new"}
     assert ends.get() == 0  # nobody listens any more

@@ -7,7 +7,7 @@ import pytest
 
 import sightline
 from sightline.agent.core.rounds import Round
-from sightline.agent.core.steps import Call
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.callables import Callables
 from sightline.app.library import run_async, usage_of
 from sightline.errors import Code
@@ -88,7 +88,7 @@ def test_an_awaited_run_goes_on_with_the_conversation_of_another(acme: Upstream)
 def test_a_function_decides_about_calls(acme: Upstream) -> None:
     acme.script = [plays(calls(ADD)), plays(says("No."))]
 
-    def judge(call: Call) -> str:
+    def judge(call: RunnableCall) -> str:
         return f"{call.name} is not for today"
 
     result = sightline.run("Add.", tools=[add], approve=judge)
@@ -179,7 +179,7 @@ def test_a_run_of_a_program_is_on_record(acme: Upstream, tmp_path: Path) -> None
 
     async def looked() -> str:
         async with open_runner(configuration(None), str(tmp_path / "data")) as runner:
-            return (await runner.shown(name)).rounds[-1].text
+            return (await runner.show(name)).rounds[-1].text
 
     assert asyncio.run(looked()) == "Hello."
 

@@ -222,7 +222,7 @@ def test_hosts_are_actors_with_our_files(monkeypatch: pytest.MonkeyPatch, port: 
         small: Fleet = RayFleet(RayAddress("127.0.0.1", port, 2))
         assert await small.open(b"files") == 2
         post = await small.hire()
-        assert await post.introduced() == b"{}"
+        assert await post.introduce() == b"{}"
         await post.unpack()
         await post.tell(b"begin")
         assert await post.listen() == b"news"
@@ -315,4 +315,4 @@ def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest
 def test_ray_starts_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "1")
     monkeypatch.setattr(importlib, "import_module", lambda name: os.environ["RAY_ENABLE_AUTO_CONNECT"] + name)
-    assert ray_cluster._imported() == "0ray"
+    assert ray_cluster._import_ray() == "0ray"

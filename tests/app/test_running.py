@@ -9,7 +9,7 @@ from sightline.app.configured import Configuration, configuration
 from sightline.app.opening import open_engine, open_record
 from sightline.app.running import open_runner, runner_of, tool_surroundings, toolsets_of
 from sightline.errors import Fault
-from sightline.settings import Network
+from sightline.settings import NetworkSettings
 
 CONFIG = """
 [providers.acme]
@@ -52,7 +52,7 @@ def test_tools_elsewhere_are_reached_as_providers_are(tmp_path: Path, monkeypatc
     assert network.proxy("https://far.example/mcp") == ("http://proxy.example:3128", "Basic bWU6cHc=")
     for url in ("https://near.example/mcp", "http://127.0.0.1:1/mcp"):
         assert network.proxy(url) is None
-    settings = msgspec.structs.replace(made.settings, network=Network(ca_file="nowhere.pem"))
+    settings = msgspec.structs.replace(made.settings, network=NetworkSettings(ca_file="nowhere.pem"))
     network = tool_surroundings(replace(made, settings=settings)).network
     assert network is not None
     with pytest.raises(Fault, match=r"nowhere.pem .* does not exist"):
@@ -68,10 +68,10 @@ def test_configured_toolsets_are_opened_by_their_names(tmp_path: Path, monkeypat
     async def story() -> None:
         toolsets = toolsets_of(loaded(tmp_path, monkeypatch))
         assert toolsets.names == ("notes", "mine")
-        tools = await toolsets.opened(["mine", "notes"])
+        tools = await toolsets.open_toolsets(["mine", "notes"])
         assert {"add", "read_file"} <= {each.name for each in tools.definitions}
         with pytest.raises(Fault, match="no tools named other"):
-            await toolsets.opened(["other"])
+            await toolsets.open_toolsets(["other"])
         await toolsets.close()
 
     asyncio.run(story())
@@ -83,7 +83,7 @@ def test_runs_of_a_folder_are_known_to_every_process_on_it(tmp_path: Path, monke
         data = str(tmp_path / "data")
         async with open_engine(made, data, is_recorded=False) as engine, open_record(made, data) as record:
             runner = runner_of(made, engine, record.logbook, store=record)
-            assert await runner.listed(5) == []
+            assert await runner.list_runs(5) == []
             first, second = runner.make_id(), runner.make_id()
             assert first.startswith("r_")
             assert first < second
@@ -96,7 +96,7 @@ def test_a_runner_opens_with_its_record_or_not_at_all(tmp_path: Path, monkeypatc
 
     async def opened(data: Path) -> list[object]:
         async with open_runner(made, str(data)) as runner:
-            return list(await runner.listed(5))
+            return list(await runner.list_runs(5))
 
     assert asyncio.run(opened(tmp_path / "data")) == []
     assert (tmp_path / "data" / "record.sqlite3").exists()

@@ -13,7 +13,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.interception.interception import Interception
 from sightline.exchange.interception.rules import Rules
 from sightline.exchange.kept_interception import KeptInterception
-from sightline.exchange.preparing import prepared
+from sightline.exchange.preparing import prepare
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer
 from sightline.model.message import Message
@@ -40,7 +40,7 @@ def test_the_server_of_the_folder_sends_unless_it_is_to_be_apart(tmp_path: Path)
         async with AsyncExitStack() as stack:
             means = means_of(loaded, folder, stack)
             await engine_through(RunningServer(server.url, server.token), loaded, folder, means, stack, notice=print)
-            means.memory.ledger.sent("acme", "m", 5, 0.0)
+            means.memory.ledger.add_request("acme", "m", 5, 0.0)
         assert not (folder / "learned.json").exists(), "the server counts, and this process not once more"
 
     with served(tmp_path, "") as server:
@@ -58,7 +58,7 @@ def test_without_a_server_a_hold_is_said_once_and_rules_that_drop_still_do(tmp_p
         async with AsyncExitStack() as stack:
             means = means_of(loaded, tmp_path, stack)
             engine, _ = await engine_here(loaded, tmp_path, means, nowhere, stack, notice=lines.append)
-            ready = prepared(Prompt((Message("user", (Text(text),)),), stream=False), loaded.choice("acme/m"))
+            ready = prepare(Prompt((Message("user", (Text(text),)),), stream=False), loaded.choice("acme/m"))
             for _ in range(2):
                 await engine.ask(ready, heard=lambda _: None, tried=lambda _: None, paused=lambda _: None)
 

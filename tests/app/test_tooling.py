@@ -6,7 +6,7 @@ import pytest
 
 from sightline.agent.tools.opening import Opened
 from sightline.app.configured import Configuration, configuration
-from sightline.app.tooling import ToolsWanted, open_tools, wanted_again, wanted_tools
+from sightline.app.tooling import ToolsWanted, open_tools, parse_tools, tools_of_run
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 
@@ -41,7 +41,7 @@ def opened(loaded: Configuration, wanted: ToolsWanted) -> tuple[Opened, list[str
 
 def test_words_mean_toolsets_of_the_configuration_or_files_here(loaded: Configuration, tmp_path: Path) -> None:
     here = tmp_path / "project"
-    wanted = wanted_tools(loaded, tools=["mine", "other.py", "mine"], builtin=["read_file"], here=here)
+    wanted = parse_tools(loaded, tools=["mine", "other.py", "mine"], builtin=["read_file"], here=here)
     assert (wanted.toolsets, wanted.python) == (("mine",), (str(here / "other.py"),))
     assert (wanted.folder, wanted.builtin, wanted.is_nothing) == (str(here), ("read_file",), False)
     tools, names = opened(loaded, wanted)
@@ -55,14 +55,14 @@ def test_words_mean_toolsets_of_the_configuration_or_files_here(loaded: Configur
 
 
 def test_a_folder_alone_is_for_reading(loaded: Configuration, tmp_path: Path) -> None:
-    _, names = opened(loaded, wanted_tools(loaded, folder="project", here=tmp_path))
+    _, names = opened(loaded, parse_tools(loaded, folder="project", here=tmp_path))
     assert names == ["read_file", "list_files", "search_files"]
-    assert wanted_tools(loaded, here=tmp_path).is_nothing
+    assert parse_tools(loaded, here=tmp_path).is_nothing
 
 
 def test_hooks_are_those_of_the_toolsets_and_the_ones_that_are_named(loaded: Configuration, tmp_path: Path) -> None:
     (tmp_path / "hooks.json").write_text(json.dumps({"stop": [{"command": "true"}]}))
-    tools, _ = opened(loaded, wanted_tools(loaded, tools=["mine"], hooks=["hooks.json"], here=tmp_path))
+    tools, _ = opened(loaded, parse_tools(loaded, tools=["mine"], hooks=["hooks.json"], here=tmp_path))
     assert tools.hooks is not None
     assert [hook.does for hook in tools.hooks.all] == ["true"]
 
@@ -78,19 +78,19 @@ def test_what_is_not_there_is_told_with_what_is(
     loaded: Configuration, tmp_path: Path, words: dict[str, list[str]], message: str, hint: str
 ) -> None:
     with pytest.raises(Fault) as caught:
-        wanted_tools(loaded, here=tmp_path, **words)  # type: ignore[arg-type]
+        parse_tools(loaded, here=tmp_path, **words)  # type: ignore[arg-type]
     assert (caught.value.code, caught.value.message) == (Code.USAGE, message)
     assert hint in caught.value.hint
 
 
 def test_a_run_is_taken_up_with_the_tools_that_it_had(loaded: Configuration, tmp_path: Path) -> None:
-    named = wanted_tools(loaded, tools=["mine"], here=tmp_path)
+    named = parse_tools(loaded, tools=["mine"], here=tmp_path)
     assert named.origin == {"toolsets": ["mine"], "here": str(tmp_path)}
-    assert wanted_again({"kind": "ask", **named.origin}) == named
-    files = wanted_tools(loaded, tools=["mine", "project/other.py"], builtin=["edit_file"], here=tmp_path)
+    assert tools_of_run({"kind": "ask", **named.origin}) == named
+    files = parse_tools(loaded, tools=["mine", "project/other.py"], builtin=["edit_file"], here=tmp_path)
     assert "toolsets" not in files.origin
-    assert wanted_again({"kind": "ask", **files.origin}) == files
-    assert wanted_again({"toolsets": ["mine"]}).here == str(Path.cwd())
+    assert tools_of_run({"kind": "ask", **files.origin}) == files
+    assert tools_of_run({"toolsets": ["mine"]}).here == str(Path.cwd())
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_run_is_taken_up_with_the_tools_that_it_had(loaded: Configuration, tmp
 )
 def test_a_run_whose_tools_nobody_else_has_cannot_be_taken_up_here(origin: JsonObject, message: str) -> None:
     with pytest.raises(Fault, match=message):
-        wanted_again(origin)
+        tools_of_run(origin)
 
 
 def test_a_toolset_that_is_not_configured_any_more_is_missed(loaded: Configuration, tmp_path: Path) -> None:

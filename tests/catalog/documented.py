@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 from msgspec import inspect
 
-from sightline.catalog.reading import expected, fields_of, type_of
+from sightline.catalog.reading import describe_type, fields_of, type_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 
@@ -20,7 +20,9 @@ def rows(struct: type[msgspec.Struct]) -> list[str]:
     """Key, type and default of each field, as a row of the table begins."""
     kind = type_of(struct)
     assert isinstance(kind, inspect.StructType)
-    return [f"| `{name}` | {expected(field.type)} | {_default(field)} | " for name, field in fields_of(kind).items()]
+    return [
+        f"| `{name}` | {describe_type(field.type)} | {_default(field)} | " for name, field in fields_of(kind).items()
+    ]
 
 
 def _default(field: inspect.Field) -> str:

@@ -6,18 +6,18 @@ import pytest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.checks import check, is_variable_name
 from sightline.catalog.facts import Family, Model
-from sightline.catalog.problem import Place, Problem
+from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 
 SOUND = Provider(base_url="https://acme.example/v1")
 
 
-def nowhere(path: object) -> Place:
-    return Place("t.toml", 1)
+def nowhere(path: object) -> ConfigLocation:
+    return ConfigLocation("t.toml", 1)
 
 
-def problems_of(catalog: Catalog) -> list[Problem]:
+def problems_of(catalog: Catalog) -> list[ConfigProblem]:
     tree = {"routes": [{"provider": route.provider} for route in catalog.routes]}
     return check(catalog, tree, nowhere)
 
@@ -214,5 +214,5 @@ def test_one_alias_is_one_model() -> None:
 
 
 def test_problems_are_told_where_they_stand() -> None:
-    (problem,) = check(Catalog(providers={"acme": Provider()}), {}, lambda path: Place("x.toml", len(path)))
+    (problem,) = check(Catalog(providers={"acme": Provider()}), {}, lambda path: ConfigLocation("x.toml", len(path)))
     assert problem.text.startswith("x.toml:2: ")

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice, choose, default_choice
+from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.facts import Facts, Family, Model
 from sightline.catalog.provider import DialectName, Provider, Quirks
 from sightline.catalog.route import Route
@@ -217,7 +217,7 @@ def test_a_dialect_that_is_spoken_badly_is_translated_instead() -> None:
 def test_a_vendors_rules_hold_in_the_dialects_of_its_home() -> None:
     def has_rules(spoken: DialectName, **settings: object) -> bool:
         provider = Provider(dialect="gemini", also={"openai-chat": ""}, **settings)  # type: ignore[arg-type]
-        return Choice("p", provider, "m", Facts(), Family(), None, spoken).has_vendor_rules
+        return ModelChoice("p", provider, "m", Facts(), Family(), None, spoken).has_vendor_rules
 
     strict = Quirks(vendor_rules=True)
     assert has_rules("gemini", quirks=strict, home=("gemini",))

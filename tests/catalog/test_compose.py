@@ -4,7 +4,7 @@ import pytest
 
 from sightline.catalog.compose import EFFORTS, Prompt, complete, compose, conversation_of
 from sightline.catalog.facts import Facts, Family
-from sightline.catalog.hosted_tools import hosted_tool
+from sightline.catalog.hosted_tools import make_native_tool
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
@@ -265,7 +265,7 @@ def test_what_the_model_cannot_do_is_refused() -> None:
 
 # --- kinds of tools -------------------------------------------------------------------------------
 
-SEARCH, LOCAL_SHELL = hosted_tool("web_search"), hosted_tool("local_shell")
+SEARCH, LOCAL_SHELL = make_native_tool("web_search"), make_native_tool("local_shell")
 
 
 def test_a_tool_of_the_model_s_api_is_offered_in_the_words_of_the_dialect() -> None:

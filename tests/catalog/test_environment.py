@@ -8,7 +8,7 @@ from msgspec import inspect
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.environment import Setting, settings_in, variable_form
-from sightline.catalog.problem import Place, Problem
+from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.reading import fields_of, type_of
 from sightline.settings import Settings
 
@@ -24,7 +24,7 @@ TREE = {
 }
 
 
-def found(environment: Mapping[str, str]) -> tuple[list[Setting], list[Problem]]:
+def found(environment: Mapping[str, str]) -> tuple[list[Setting], list[ConfigProblem]]:
     return settings_in(environment, SCHEMA, TREE)
 
 
@@ -68,7 +68,7 @@ def test_a_variable_sets_the_key_that_its_name_spells(
 def test_a_setting_is_the_users_and_comes_from_its_variable() -> None:
     (setting,), _ = found({"SIGHTLINE_SERVER_PORT": "1"})
     assert setting.tree == {"server": {"port": 1}}
-    assert setting.place(("server", "port")) == Place("environment", variable="SIGHTLINE_SERVER_PORT")
+    assert setting.place(("server", "port")) == ConfigLocation("environment", variable="SIGHTLINE_SERVER_PORT")
     assert not setting.builtin
 
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 import sightline.catalog
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.loading import Loaded, load, variables_of
+from sightline.catalog.loading import LoadedConfig, load, variables_of
 from sightline.catalog.provider import Provider, Quirks
 from sightline.catalog.toml import TomlText
 from sightline.errors import Code, Fault
-from sightline.settings import Server, Settings
+from sightline.settings import ServerSettings, Settings
 from tests.catalog.documented import PAGE
 
 DATA = Path(sightline.catalog.__file__).parent / "data"
@@ -36,7 +36,7 @@ embedded = true
 )
 
 
-def loaded(users: str = "", environment: dict[str, str] | None = None) -> Loaded[Settings]:
+def loaded(users: str = "", environment: dict[str, str] | None = None) -> LoadedConfig[Settings]:
     return load([OWN, DETECTIONS, TomlText("sightline.toml", users)], environment or {}, Settings)
 
 
@@ -72,7 +72,7 @@ def test_the_users_table_keeps_what_it_does_not_say() -> None:
 
 def test_the_environment_is_laid_over_the_file() -> None:
     result = loaded("[server]\nport = 1\nhost = '127.0.0.2'\n", {"SIGHTLINE_SERVER_PORT": "2"}).sound()
-    assert result.settings.server == Server(host="127.0.0.2", port=2)
+    assert result.settings.server == ServerSettings(host="127.0.0.2", port=2)
 
 
 def test_a_value_of_the_environment_can_be_wrong_too() -> None:
@@ -214,7 +214,7 @@ aliases = ["n"]
 )
 
 
-def several(users: str) -> Loaded[Settings]:
+def several(users: str) -> LoadedConfig[Settings]:
     return load([SEVERAL, DETECTIONS, TomlText("sightline.toml", users)], {}, Settings)
 
 

@@ -1,5 +1,5 @@
 from sightline.catalog.overlay import Overlay
-from sightline.catalog.problem import Place
+from sightline.catalog.problem import ConfigLocation
 from sightline.catalog.toml import TomlText, read_toml
 
 
@@ -23,9 +23,9 @@ def test_tables_are_merged_and_anything_else_is_replaced() -> None:
 
 def test_each_value_knows_who_set_it() -> None:
     overlay = laid(OWN, USERS)
-    assert overlay.place(("p", "a", "url")) == Place("own.toml", 2)
-    assert overlay.place(("p", "a", "list", 0)) == Place("users.toml", 3)
-    assert overlay.place(("p", "a", "missing")) == Place("users.toml", 2)
+    assert overlay.place(("p", "a", "url")) == ConfigLocation("own.toml", 2)
+    assert overlay.place(("p", "a", "list", 0)) == ConfigLocation("users.toml", 3)
+    assert overlay.place(("p", "a", "missing")) == ConfigLocation("users.toml", 2)
     assert overlay.is_users(("p", "a", "headers", "two"))
     assert not overlay.is_users(("p", "a", "headers", "one"))
     assert not overlay.is_users(("p", "b"))

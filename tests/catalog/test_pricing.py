@@ -4,7 +4,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Family, Model, Prices
 from sightline.catalog.loading import load
 from sightline.catalog.lookup import facts_of
-from sightline.catalog.pricing import moved_providers, prices_at, without_prices
+from sightline.catalog.pricing import prices_at, providers_at_other_sites, without_prices
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
 from sightline.settings import Settings
@@ -103,12 +103,14 @@ def test_a_price_that_the_user_sets_for_the_moved_vendor_holds() -> None:
 )
 def test_another_host_of_the_same_site_is_still_the_vendor(url: str, *, is_moved: bool) -> None:
     providers = {"anthropic": Provider(base_url=url)}
-    moved = moved_providers({"anthropic": "https://api.anthropic.com", "gone": "https://x.example"}, providers)
+    moved = providers_at_other_sites({"anthropic": "https://api.anthropic.com", "gone": "https://x.example"}, providers)
     assert moved == ({"anthropic"} if is_moved else frozenset())
 
 
 def test_an_address_that_stands_in_a_variable_was_the_users_all_along() -> None:
-    assert not moved_providers({"azure": "${ENDPOINT}/v1"}, {"azure": Provider(base_url="https://me.example/v1")})
+    assert not providers_at_other_sites(
+        {"azure": "${ENDPOINT}/v1"}, {"azure": Provider(base_url="https://me.example/v1")}
+    )
 
 
 def test_nothing_moves_without_a_reason() -> None:

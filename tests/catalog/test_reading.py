@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
-from sightline.catalog.problem import Place, Problem
+from sightline.catalog.problem import ConfigLocation, ConfigProblem
 from sightline.catalog.provider import Provider
-from sightline.catalog.reading import expected, read, type_of
+from sightline.catalog.reading import describe_type, read, type_of
 from sightline.catalog.route import Route
 from sightline.settings import Settings
 
@@ -35,8 +35,8 @@ class Sample(msgspec.Struct, kw_only=True, rename={"as_": "as"}):
     by_kind: dict[Literal["round", "flat"], str] = {}
 
 
-def nowhere(path: object) -> Place:
-    return Place("t.toml", 3)
+def nowhere(path: object) -> ConfigLocation:
+    return ConfigLocation("t.toml", 3)
 
 
 def told(tree: object, kind: type = Sample) -> list[str]:
@@ -76,7 +76,7 @@ def test_a_tree_becomes_the_struct() -> None:
 
 def test_an_unknown_key_names_the_nearest_known_one() -> None:
     _, (problem,) = read({"base_ur": "x"}, Provider, nowhere, ("providers", "acme"))
-    assert problem == Problem(
+    assert problem == ConfigProblem(
         "t.toml",
         3,
         "providers.acme.base_ur",
@@ -142,7 +142,7 @@ def test_nothing_can_be_made_of_something_else() -> None:
 
 
 def test_the_range_is_part_of_what_is_expected() -> None:
-    assert expected(type_of(Annotated[int, msgspec.Meta(ge=1)])) == "a whole number, 1 or more"
+    assert describe_type(type_of(Annotated[int, msgspec.Meta(ge=1)])) == "a whole number, 1 or more"
 
 
 ANYTHING = st.recursive(

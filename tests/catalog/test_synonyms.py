@@ -1,11 +1,11 @@
 import pytest
 
-from sightline.catalog.problem import Problem
+from sightline.catalog.problem import ConfigProblem
 from sightline.catalog.synonyms import own_names
-from sightline.catalog.toml import Document, TomlText, read_toml
+from sightline.catalog.toml import TomlDocument, TomlText, read_toml
 
 
-def renamed(text: str) -> tuple[Document, list[Problem]]:
+def renamed(text: str) -> tuple[TomlDocument, list[ConfigProblem]]:
     return own_names(read_toml(TomlText("sightline.toml", text)))
 
 

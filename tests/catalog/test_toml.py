@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.catalog.problem import Path, Place
-from sightline.catalog.toml import Document, TomlText, lines_of, parse_toml, read_toml
+from sightline.catalog.problem import ConfigLocation, Path
+from sightline.catalog.toml import TomlDocument, TomlText, lines_of, parse_toml, read_toml
 from sightline.errors import Code, Fault
 
 
@@ -104,14 +104,14 @@ def test_windows_line_ends_and_a_byte_order_mark_are_no_matter() -> None:
 
 def test_a_place_is_the_nearest_thing_that_has_a_line() -> None:
     document = read_toml(numbered("\n[a]\nb = [{ c = 1 }]\n"))
-    assert document.place(("a", "b", 0, "c", "none")) == Place("sightline.toml", 3)
-    assert document.place(("a", "missing")) == Place("sightline.toml", 2)
-    assert document.place(("elsewhere",)) == Place("sightline.toml", 1)
+    assert document.place(("a", "b", 0, "c", "none")) == ConfigLocation("sightline.toml", 3)
+    assert document.place(("a", "missing")) == ConfigLocation("sightline.toml", 2)
+    assert document.place(("elsewhere",)) == ConfigLocation("sightline.toml", 1)
 
 
 def test_what_was_moved_is_found_where_it_stood() -> None:
     source = TomlText("own.toml", "[old]\nkey = 1\n", builtin=True)
-    document = Document(source, {}, {("new",): ("old",), ("new", "name"): ("old", "key")})
+    document = TomlDocument(source, {}, {("new",): ("old",), ("new", "name"): ("old", "key")})
     assert document.builtin
     assert document.place(("new", "name")).line == 2
     assert document.place(("new",)).line == 1
@@ -142,7 +142,7 @@ def test_nesting_has_an_end(text: str) -> None:
 @given(st.text(alphabet=st.sampled_from("ab.=[]{}\"'\\#, \n\r\t1-:Tu\ufeff\x00"), max_size=60) | st.text())
 def test_whatever_the_text_only_a_fault_escapes(text: str) -> None:
     document = parse_toml(numbered(text))
-    if isinstance(document, Document):
+    if isinstance(document, TomlDocument):
         assert set(paths_in(document.tree)) == set(document.lines)
     else:
         assert 1 <= document.line <= text.count("\n") + 1

@@ -28,8 +28,8 @@ from sightline.tokens.ledger import Wait
 def view(*events: StreamEvent) -> None:
     answer = AnswerView()
     for event in events:
-        answer.heard(event)
-    answer.done()
+        answer.on_event(event)
+    answer.finish()
 
 
 def test_in_a_pipe_stdout_gets_the_words_and_nothing_else(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -65,22 +65,22 @@ def test_what_cannot_be_shown_is_said(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_further_attempts_are_said_with_their_reason_and_wait(capsys: pytest.CaptureFixture[str]) -> None:
     answer = AnswerView()
-    answer.tried(AttemptStarted(1, "acme", "0"))
-    answer.tried(AttemptStarted(2, "acme", "0", "rate_limited", "429: slow down", waited=1.25))
-    answer.tried(AttemptStarted(3, "acme", "0", "network", waited=0.0))
+    answer.on_attempt(AttemptStarted(1, "acme", "0"))
+    answer.on_attempt(AttemptStarted(2, "acme", "0", "rate_limited", "429: slow down", waited=1.25))
+    answer.on_attempt(AttemptStarted(3, "acme", "0", "network", waited=0.0))
     assert capsys.readouterr().err == (
         "note: attempt 2 after 1.2 s (rate_limited: 429: slow down)\nnote: attempt 3 after 0.0 s (network)\n"
     )
 
 
 def test_what_is_foreign_in_a_note_is_made_harmless(capsys: pytest.CaptureFixture[str]) -> None:
-    AnswerView().tried(AttemptStarted(2, "acme", "0", "auth", "\x1b]0;owned\x07", waited=0.0))
+    AnswerView().on_attempt(AttemptStarted(2, "acme", "0", "auth", "\x1b]0;owned\x07", waited=0.0))
     assert "\\x1b]0;owned\\x07" in capsys.readouterr().err
 
 
 def test_why_it_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    AnswerView().paused(Wait(2.0, "asked", "retry_after"))
-    AnswerView().paused(Wait(2.0, "used_up", "rpm", 5))
+    AnswerView().on_pause(Wait(2.0, "asked", "retry_after"))
+    AnswerView().on_pause(Wait(2.0, "used_up", "rpm", 5))
     assert capsys.readouterr().err == (
         "note: waiting 2.0 s: the provider asked for it\nnote: waiting 2.0 s: the limit of rpm is used up\n"
     )

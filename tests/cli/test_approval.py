@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied, Rule
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.service.kept_rules import KeptRule, KeptRules
 from sightline.agent.service.people import Interrupted
 from sightline.cli.approval import TerminalPerson
 from sightline.model.parts import Text
 
-EDIT = Call(key="1.1", id="a", name="edit_file", arguments={"path": "src/a.py", "lines": [1, 2]})
-AGAIN = Call(key="1.2", id="b", name="edit_file", arguments={"path": "src/b.py", "lines": [3]})
-SHELL = Call(key="1.3", id="c", name="shell", arguments="rm *")
+EDIT = RunnableCall(key="1.1", id="a", name="edit_file", arguments={"path": "src/a.py", "lines": [1, 2]})
+AGAIN = RunnableCall(key="1.2", id="b", name="edit_file", arguments={"path": "src/b.py", "lines": [3]})
+SHELL = RunnableCall(key="1.3", id="c", name="shell", arguments="rm *")
 PLACE = "folder /project"
 Told = pytest.CaptureFixture[str]
 
@@ -55,7 +55,9 @@ class Desk:
             interrupted=interrupted,
         )
 
-    def decided(self, typed: Typed, *calls: Call, objection: str = "", says_yes: bool = False) -> list[Decision]:
+    def decided(
+        self, typed: Typed, *calls: RunnableCall, objection: str = "", says_yes: bool = False
+    ) -> list[Decision]:
         step = Approve(1, calls or (EDIT,), {"1.1": objection} if objection else {})
         return list(asyncio.run(self.person(typed, says_yes=says_yes).approve("r_1", step)).values())
 
@@ -69,7 +71,7 @@ def desk(tmp_path: Path) -> Desk:
     ("lines", "decision"),
     [
         (["y"], Allowed()),
-        (["a"], Allowed(rule=Rule("edit_file", "allow"))),
+        (["a"], Allowed(rule=ApprovalRule("edit_file", "allow"))),
         (["n", "not this file"], Denied("not this file")),
         (["n", ""], Denied("")),
         (["h", "it is done"], AnsweredByHand((Text("it is done"),))),
@@ -84,7 +86,7 @@ def test_the_arguments_are_shown_whole_before_anybody_decides(desk: Desk, capsys
     desk.decided(Typed(["y"]))
     shown = capsys.readouterr().err
     assert 'Run edit_file?\n  {\n    "path": "src/a.py"' in shown
-    long = Call(key="1.1", id="a", name="shell", arguments="x" * 3000 + "\x1b[2J")
+    long = RunnableCall(key="1.1", id="a", name="shell", arguments="x" * 3000 + "\x1b[2J")
     desk.decided(Typed(["v", "y"]), long)
     shown = capsys.readouterr().err
     assert "… 1,004 more characters" in shown
@@ -93,7 +95,7 @@ def test_the_arguments_are_shown_whole_before_anybody_decides(desk: Desk, capsys
 
 def test_leave_for_this_run_counts_for_the_calls_behind_it(desk: Desk) -> None:
     typed = Typed(["a", "y"])
-    rule = Rule("edit_file", "allow")
+    rule = ApprovalRule("edit_file", "allow")
     assert desk.decided(typed, EDIT, AGAIN, SHELL) == [Allowed(rule=rule), Allowed(), Allowed()]
     assert len(typed.prompts) == 2
     assert KeptRules(desk.folder).all() == ()
@@ -115,7 +117,7 @@ def test_always_is_as_narrow_as_it_was_said_and_is_read_back(desk: Desk) -> None
 
 
 def test_always_with_any_argument_has_to_be_said_for_each(desk: Desk) -> None:
-    assert desk.decided(Typed(["A", "-", "-", "y"])) == [Allowed(rule=Rule("edit_file", "allow"))]
+    assert desk.decided(Typed(["A", "-", "-", "y"])) == [Allowed(rule=ApprovalRule("edit_file", "allow"))]
 
 
 def test_always_that_is_not_confirmed_is_nothing(desk: Desk) -> None:
@@ -131,7 +133,7 @@ def test_a_star_in_a_value_is_not_taken_for_a_pattern_that_nobody_wrote(desk: De
 
 
 def test_a_tool_of_unknown_origin_cannot_be_allowed_for_ever(desk: Desk, capsys: Told) -> None:
-    other = Call(key="1.1", id="a", name="other", arguments={})
+    other = RunnableCall(key="1.1", id="a", name="other", arguments={})
     assert desk.decided(Typed(["A", "y"]), other) == [Allowed()]
     assert "Nobody knows where this tool comes from" in capsys.readouterr().err
 

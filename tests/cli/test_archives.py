@@ -9,7 +9,7 @@ import pytest
 
 from sightline.cli.program import main
 from sightline.model.exchange import Received
-from sightline.store.entries import Kept
+from sightline.store.entries import BodyEntry
 from tests.cli.recorded_folder import fill, folder_of
 from tests.recordings import exchange, failed
 from tests.store.traffic import chat_body, chat_stream, noted, sha256
@@ -77,7 +77,7 @@ def test_what_was_never_sent_has_no_place_in_an_http_archive(capsysbinary: Captu
     unsent = chat_body("never sent")
     name = f"x_{3:020x}"
     facts = noted(name, [Received("openai-chat", "m", sha256(unsent))])
-    asyncio.run(fill(tmp_path / "data", [Kept(sha256(unsent), unsent), *facts]))
+    asyncio.run(fill(tmp_path / "data", [BodyEntry(sha256(unsent), unsent), *facts]))
     out, told = ran(capsysbinary, "export", "--as", "har")
     assert f"{name} was not sent" in told
     assert [entry["pageref"] for entry in json.loads(out)["log"]["entries"]] == [FIRST, SECOND]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.cli import attachments
-from sightline.cli.attachments import attached
+from sightline.cli.attachments import parts_from_files
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 
@@ -26,14 +26,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refused(*paths: str) -> Fault:
     with pytest.raises(Fault) as caught:
-        attached(paths)
+        parts_from_files(paths)
     assert caught.value.code is Code.USAGE
     assert caught.value.hint
     return caught.value
 
 
 def texts(*paths: str) -> list[str]:
-    parts = attached(paths)
+    parts = parts_from_files(paths)
     assert all(isinstance(part, Text) for part in parts)
     return [part.text for part in parts if isinstance(part, Text)]
 
@@ -43,7 +43,7 @@ def names(*paths: str) -> list[str]:
 
 
 def test_nothing_attached_is_nothing() -> None:
-    assert attached([]) == ()
+    assert parts_from_files([]) == ()
 
 
 # --- kinds ----------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_images_papers_and_sound_are_what_they_are_whatever_their_names_say(here
     for name, data in files.items():
         (here / name).write_bytes(data)
     coded = {name: base64.b64encode(data).decode() for name, data in files.items()}
-    assert attached(files) == (
+    assert parts_from_files(files) == (
         Image(Inline("image/png", coded["cat.txt"])),
         Document(Inline("application/pdf", coded["paper.pdf"]), "paper.pdf"),
         Audio(Inline("audio/wav", coded["sound"])),
@@ -184,7 +184,7 @@ def test_files_have_a_limit_together(here: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(attachments, "MOST_BYTES", 2 * 1024 * 1024)
     (here / "a.txt").write_text("a" * 1024 * 1024)
     (here / "b.txt").write_text("b" * 1024 * 1024)
-    assert len(attached(["a.txt", "b.txt"])) == 2
+    assert len(parts_from_files(["a.txt", "b.txt"])) == 2
     (here / "c.txt").write_text("c")
     assert refused("a.txt", "b.txt", "c.txt").message == "c.txt: the files are larger than 2 MiB together"
     assert "larger than 2 MiB" in refused("/dev/zero").message

@@ -1,7 +1,7 @@
 import pytest
 
-from sightline.agent.core.limits import Reached, Spent
-from sightline.agent.core.rounds import Ended, Round, Why
+from sightline.agent.core.limits import Reached, RunUsage
+from sightline.agent.core.rounds import FinishedRun, Round, Why
 from sightline.cli.driving import _exit_code, summary
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text, Thinking
@@ -11,9 +11,9 @@ from sightline.model.usage import Usage
 from tests.loop_stage import reply
 
 
-def ended(why: Why, **more: object) -> Ended:
+def ended(why: Why, **more: object) -> FinishedRun:
     rounds = (Round(number=1, reply=reply(Text("So."))),)
-    return Ended(why=why, request=Request("m", ()), **{"rounds": rounds, **more})  # type: ignore[arg-type]
+    return FinishedRun(why=why, request=Request("m", ()), **{"rounds": rounds, **more})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_limit_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_failure_of_a_provider_is_raised_and_a_hook_s_refusal_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    def failed(fault: Fault) -> Ended:
+    def failed(fault: Fault) -> FinishedRun:
         return ended("failed", rounds=(Round(number=1, reply=Reply(fault=fault)),))
 
     for fault in (Fault(Code.OVERLOADED, "busy", status=529), Fault(Code.PERMISSION, "no", status=403)):
@@ -59,11 +59,11 @@ def test_a_failure_of_a_provider_is_raised_and_a_hook_s_refusal_is_none(capsys: 
 def test_the_account_of_a_run_is_one_line() -> None:
     usage = Usage(input_tokens=1200, output_tokens=30)
     rounds = (Round(number=1, reply=Reply(), usage=usage), Round(number=2, reply=Reply(), usage=usage))
-    told = ended("answered", rounds=rounds, spent=Spent(tool_calls=1, cost=0.5, seconds=2.5))
+    told = ended("answered", rounds=rounds, spent=RunUsage(tool_calls=1, cost=0.5, seconds=2.5))
     assert summary(told, "acme/m") == "acme/m: 2 rounds, 1 tool call, 2,400 tokens in, 60 out, $0.5000, 2.50 s"
-    guessed = ended("answered", rounds=rounds, spent=Spent(cost=0.5, seconds=2.5, is_estimated=True))
+    guessed = ended("answered", rounds=rounds, spent=RunUsage(cost=0.5, seconds=2.5, is_estimated=True))
     assert "about 2,400 tokens in, about 60 out, cost unknown" in summary(guessed, "acme/m")
-    free = ended("answered", spent=Spent(seconds=1.0))
+    free = ended("answered", spent=RunUsage(seconds=1.0))
     assert summary(free, "local/m") == "local/m: 1 round, 0 tool calls, free, 1.00 s"
-    unknown = ended("answered", spent=Spent(seconds=1.0, unmeasured=("cost",)))
+    unknown = ended("answered", spent=RunUsage(seconds=1.0, unmeasured=("cost",)))
     assert summary(unknown, "x/m") == "x/m: 1 round, 0 tool calls, cost unknown, 1.00 s"

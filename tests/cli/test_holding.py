@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.cli.holding import held_session
+from sightline.cli.holding import hold_session
 from sightline.errors import Fault
 from sightline.exchange.interception.rules import Rules
 from sightline.filters.predicate import Known
@@ -77,7 +77,7 @@ def test_a_rule_stands_before_all_others_while_the_client_runs(tmp_path: Path) -
     api = Api()
     before = list(api.rules)
     with serving(api):
-        with held_session(api.url, "secret", "a * b'\"c", tmp_path):
+        with hold_session(api.url, "secret", "a * b'\"c", tmp_path):
             assert api.rules[1:] == before
             rule, _ = Rules.of(api.rules).decide(Known({"session": "a * b'\"c"}), "request", now=0.0)
             assert rule is not None
@@ -90,7 +90,7 @@ def test_a_rule_stands_before_all_others_while_the_client_runs(tmp_path: Path) -
 
 def test_a_rule_that_was_left_behind_is_not_put_there_twice(tmp_path: Path) -> None:
     api = Api()
-    with serving(api), held_session(api.url, "t", "s", tmp_path), held_session(api.url, "t", "s", tmp_path):
+    with serving(api), hold_session(api.url, "t", "s", tmp_path), hold_session(api.url, "t", "s", tmp_path):
         assert len(api.rules) == 2
 
 
@@ -101,7 +101,7 @@ def test_of_runs_that_begin_at_once_none_loses_its_rule(tmp_path: Path) -> None:
 
     def held(name: str) -> None:
         begin.wait()
-        with held_session(api.url, "t", name, tmp_path):
+        with hold_session(api.url, "t", name, tmp_path):
             begun.wait()
             seen.wait()
 
@@ -124,7 +124,7 @@ def test_where_interception_is_off_the_rules_are_switched_on(
 ) -> None:
     api = Api()
     api.mode = "off"
-    with serving(api), held_session(api.url, "t", "s", tmp_path):
+    with serving(api), hold_session(api.url, "t", "s", tmp_path):
         assert api.mode == "rules"
     assert "interception was off" in capsys.readouterr().err
 
@@ -139,7 +139,7 @@ def test_a_server_that_takes_no_rules_is_told_of_before_the_client_starts(
     with (
         serving(api),
         pytest.raises(Fault, match="does not take a rule") as caught,
-        held_session(api.url, "t", "s", tmp_path),
+        hold_session(api.url, "t", "s", tmp_path),
     ):
         raise AssertionError
     assert "older Sightline" in caught.value.hint
@@ -151,7 +151,7 @@ def test_a_server_that_is_gone_at_the_end_does_not_change_how_the_command_ended(
 ) -> None:
     api = Api()
     with serving(api):
-        holding = held_session(api.url, "t", "s", tmp_path)
+        holding = hold_session(api.url, "t", "s", tmp_path)
         holding.__enter__()
     holding.__exit__(None, None, None)
     assert "is still there" in capsys.readouterr().err
@@ -170,7 +170,7 @@ def test_the_link_of_each_held_request_of_the_session_is_told(
 
     with served(tmp_path, '[providers.acme]\nbase_url = "http://127.0.0.1:9/v1"\n') as server:
         person = Person(server)
-        with held_session(server.url, server.token, "mine", tmp_path / "data"):
+        with hold_session(server.url, server.token, "mine", tmp_path / "data"):
             rules = person.get("/api/rules")
             person.put("/api/rules", [*rules, {"filter": "session:other", "action": "hold", "phase": "request"}])
             with person.listening() as facts:

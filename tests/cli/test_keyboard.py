@@ -121,7 +121,7 @@ def test_where_keys_cannot_be_had_one_by_one_it_is_a_line() -> None:
 
 def edited(editor: str, capsys: pytest.CaptureFixture[str]) -> tuple[str | None, str]:
     typing = Keyboard(0, editor=editor)
-    text = asyncio.run(typing.edited('{"a": 1}', ".json"))
+    text = asyncio.run(typing.edit('{"a": 1}', ".json"))
     assert not typing.is_lent
     return text, capsys.readouterr().err
 

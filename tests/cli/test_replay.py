@@ -7,7 +7,7 @@ import pytest
 
 from sightline.cli.program import main
 from sightline.model.exchange import Received
-from sightline.store.entries import Kept
+from sightline.store.entries import BodyEntry
 from tests.cli.recorded_folder import fill, folder_of
 from tests.recordings import exchange, failed
 from tests.store.traffic import chat_body, chat_stream, noted, sha256
@@ -36,7 +36,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
                 exchange("x_b", whole, [b"{}"], stream=False),
                 exchange("x_c", BODY, FRAMES[:1], end=failed(200)),
                 exchange("x_d", BODY, [b"{}"], path="/v1/messages/count_tokens", spoken="anthropic"),
-                [Kept(sha256(unsent), unsent), *noted("x_e", facts)],
+                [BodyEntry(sha256(unsent), unsent), *noted("x_e", facts)],
             )
         )
         yield upstream

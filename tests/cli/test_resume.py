@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.steps import Call
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.judging import Judging
 from sightline.app.configured import configuration
 from sightline.app.running import open_runner
-from sightline.app.tooling import open_tools, wanted_tools
+from sightline.app.tooling import open_tools, parse_tools
 from sightline.catalog.choose import choose
 from sightline.catalog.compose import Prompt
 from sightline.cli.program import main
@@ -43,13 +43,13 @@ def left(desk: ToolDesk, origin: JsonObject | None = None, policy: Policy | None
 
     async def story() -> str:
         loaded = configuration(None)
-        wanted = wanted_tools(loaded, tools=["tools.py"])
+        wanted = parse_tools(loaded, tools=["tools.py"])
         tools = await open_tools(loaded, wanted)
         choice = choose(loaded.catalog, "acme/m", has_key=loaded.has_key)
         async with open_runner(loaded, None) as runner:
             name = runner.make_id()
 
-            def judge(_call: Call) -> bool:
+            def judge(_call: RunnableCall) -> bool:
                 runner.leave(name)
                 return True
 
@@ -57,7 +57,7 @@ def left(desk: ToolDesk, origin: JsonObject | None = None, policy: Policy | None
                 await runner.run(
                     Prompt((Message("user", (Text("Add."),)),)),
                     choice,
-                    Plan(dialect=choice.dialect, policy=policy or Policy()),
+                    RunPlan(dialect=choice.dialect, policy=policy or Policy()),
                     tools,
                     Judging(judge),
                     session="ask",

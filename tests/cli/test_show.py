@@ -9,7 +9,7 @@ import pytest
 
 from sightline.cli.program import main
 from sightline.model.exchange import Received
-from sightline.store.entries import Kept
+from sightline.store.entries import BodyEntry
 from tests.cli.recorded_folder import fill, folder_of
 from tests.recordings import exchange
 from tests.store.traffic import chat_body, chat_stream, noted, sha256
@@ -30,7 +30,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
             fill(
                 tmp_path / "data",
                 exchange("x_a1", BODY, FRAMES, headers=HEADERS),
-                [Kept(sha256(unsent), unsent), *noted("x_b1", facts)],
+                [BodyEntry(sha256(unsent), unsent), *noted("x_b1", facts)],
                 noted("x_c1", [Received("openai-chat", "m", sha256(b"taken by retention"))]),
             )
         )

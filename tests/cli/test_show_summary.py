@@ -5,7 +5,7 @@ from pathlib import Path
 from sightline.cli.show_summary import summary_lines
 from sightline.model.exchange import Received
 from sightline.model.report import Loss
-from sightline.store.entries import Kept
+from sightline.store.entries import BodyEntry
 from tests.recordings import exchange, failed, one
 from tests.store.traffic import chat_body, chat_stream, noted, sha256
 
@@ -56,7 +56,7 @@ def test_a_failure_and_what_cannot_be_read_are_shown_as_such(tmp_path: Path) -> 
 
 def test_what_has_no_answer_yet_is_shown_as_far_as_it_came(tmp_path: Path) -> None:
     body = chat_body("x" * 3000)
-    entries = [Kept(sha256(body), body), *noted("x_1", [Received("openai-chat", "m", sha256(body))])]
+    entries = [BodyEntry(sha256(body), body), *noted("x_1", [Received("openai-chat", "m", sha256(body))])]
     lines = told(tmp_path, entries)  # type: ignore[arg-type]
     assert "provider  not sent" in lines
     assert "… (3,000 characters)" in lines

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.cli.terminal import opened, read, say, some, tell, write
+from sightline.cli.terminal import open_input, read, say, some, tell, write
 from sightline.errors import Code, Fault
 
 
@@ -56,7 +56,7 @@ def test_a_full_disk_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_closed_stdin_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(Fault, match="stdin is closed"), opened("-"):
+    with pytest.raises(Fault, match="stdin is closed"), open_input("-"):
         pass
 
 
@@ -64,7 +64,7 @@ def test_a_file_is_read_whole_or_as_it_comes(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"abc")
     assert read(str(path)) == b"abc"
-    with opened(str(path)) as stream:
+    with open_input(str(path)) as stream:
         assert some(stream) == b"abc"
         assert some(stream) == b""
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.limits import Limits
+from sightline.agent.core.limits import RunLimits
 from sightline.app.configured import configuration
 from sightline.cli.tool_options import add_tool_options, has_tools, limits_in, refuse_without_tools, tools_in
 from sightline.errors import Fault
@@ -31,9 +31,9 @@ def test_tools_are_named_in_four_ways(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_limits_are_those_of_the_options() -> None:
-    assert limits_in(parsed(), is_asked=False) == Limits()
+    assert limits_in(parsed(), is_asked=False) == RunLimits()
     words = ["--max-requests=2", "--max-tool-calls=3", "--max-tokens-total=4", "--max-cost=0.5", "--max-seconds=6"]
-    limits = Limits(requests=2, tool_calls=3, tokens=4, cost=0.5, seconds=6.0, behaviour="confirm")
+    limits = RunLimits(requests=2, tool_calls=3, tokens=4, cost=0.5, seconds=6.0, behaviour="confirm")
     assert limits_in(parsed(*words), is_asked=True) == limits
 
 

@@ -104,4 +104,4 @@ def test_money_is_short(cost: float | None, shown: str) -> None:
 def test_counts_and_states_are_short() -> None:
     assert traffic.tokens(Summary(id="x", at=0.0, input_tokens=12_345)) == "12k→?"
     assert traffic.outcome(Summary(id="x", at=0.0, state="held")) == "held"
-    assert traffic._clipped("x" * 100) == "x" * 27 + "…"
+    assert traffic._clip("x" * 100) == "x" * 27 + "…"

@@ -13,10 +13,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from sightline.agent.core.approval import Policy, Rule
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.steps import Call
+from sightline.agent.core.approval import ApprovalRule, Policy
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.steps import RunnableCall
 from sightline.store.logbook import Line, Log, Logbook
 from tests.loop_stage import plan
 from tests.running_stage import FakeTools, Person, RunStage, opened
@@ -24,19 +24,19 @@ from tests.running_stage import FakeTools, Person, RunStage, opened
 EFFECTS = "effects"
 
 
-def the_plan() -> Plan:
+def the_plan() -> RunPlan:
     """Some calls are allowed, and a person is asked about others."""
-    return plan(policy=Policy((Rule("count", "allow"), Rule("shell", "allow"))))
+    return plan(policy=Policy((ApprovalRule("count", "allow"), ApprovalRule("shell", "allow"))))
 
 
 def the_tools(folder: Path) -> FakeTools:
     """Tools whose effect can be seen from outside, one line for each call that ran."""
 
-    async def act(call: Call) -> Outcome:
+    async def act(call: RunnableCall) -> ToolOutcome:
         file = os.open(folder / EFFECTS, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         os.write(file, f"{call.key}\n".encode())
         os.close(file)
-        return said(f"{call.name} {call.key} did it")
+        return text_outcome(f"{call.name} {call.key} did it")
 
     return FakeTools(act)
 

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator
 
 from sightline.model.json import Json
-from sightline.wire.pointer import join, split
+from sightline.wire.pointer import join, parse_pointer
 
 
 def leaves(document: Json, at: str = "") -> Iterator[tuple[str, Json]]:
@@ -23,7 +23,7 @@ def with_other_leaf(document: Json, pointer: str) -> Json:
     """The same document with another value of the same type at this place."""
     changed = copy.deepcopy(document)
     holder = changed
-    *parents, last = split(pointer)
+    *parents, last = parse_pointer(pointer)
     for token in parents:
         holder = holder[int(token)] if isinstance(holder, list) else holder[token]  # type: ignore[index,call-overload]
     key = int(last) if isinstance(holder, list) else last

@@ -3,9 +3,9 @@
 import pytest
 
 from sightline.dialects.registry import dialect
-from sightline.evals.core.making.case import Made, make_case
-from sightline.evals.core.making.recorded import Recorded, turns_of
-from sightline.evals.core.reading.need import Reading
+from sightline.evals.core.making.case import MadeCase, make_case
+from sightline.evals.core.making.recorded import RecordedExchange, turns_of
+from sightline.evals.core.reading.need import SuiteReading
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import CallSegment, Case, FileSegment, ImageSegment, TextSegment
 from sightline.model.parts import Document, Image, Text, ToolCall
@@ -21,7 +21,7 @@ def request_of(case: WireCase) -> Request:
     return dialect(case.dialect).read_request(decode(case.file("request.json")))
 
 
-def read(made: Made) -> Reading:
+def read(made: MadeCase) -> SuiteReading:
     """The case as it is read back, in surroundings that must not get into it."""
     files = {file.path: file.data for file in made.files}
     reading = read_suite(made.text.encode(), "suite.yaml", {"HOME": "elsewhere"})
@@ -30,11 +30,11 @@ def read(made: Made) -> Reading:
         while True:
             need = reading.send(files.get(need.path))
     except StopIteration as stop:
-        found: Reading = stop.value
+        found: SuiteReading = stop.value
     return found
 
 
-def case_of(made: Made) -> Case:
+def case_of(made: MadeCase) -> Case:
     found = read(made)
     assert [each.message for each in found.problems if each.severity == "error"] == []
     assert found.suite is not None
@@ -44,7 +44,7 @@ def case_of(made: Made) -> Case:
 @pytest.mark.parametrize("wire", RECORDED, ids=str)
 def test_the_case_asks_what_the_request_asked(wire: WireCase) -> None:
     request = request_of(wire)
-    made = make_case([Recorded(request)], "case", lambda text: text)
+    made = make_case([RecordedExchange(request)], "case", lambda text: text)
     segments = [segment for message in case_of(made).messages for segment in message.segments]
     parts = [part for message in request.messages for part in message.parts]
     said = [part.text for part in parts if isinstance(part, Text) and part.text.strip()]
@@ -62,4 +62,4 @@ def test_the_case_asks_what_the_request_asked(wire: WireCase) -> None:
 def test_from_any_turn_on_it_is_a_case_too(wire: WireCase) -> None:
     request = request_of(wire)
     for turn in range(1, len(turns_of(request.messages)[1]) + 1):
-        assert case_of(make_case([Recorded(request)], "case", lambda text: text, from_turn=turn)).turns
+        assert case_of(make_case([RecordedExchange(request)], "case", lambda text: text, from_turn=turn)).turns

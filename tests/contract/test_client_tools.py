@@ -10,13 +10,13 @@ from pydantic import TypeAdapter
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Client
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.dialects.stream_translation import StreamTranslation
 from sightline.dialects.translate import translate_reply, translate_request
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, SetText
-from sightline.editing.validity import Validity, checked
+from sightline.editing.validity import Validity, check_draft
 from sightline.model.events import (
     ArgumentsReceived,
     Ended,
@@ -45,7 +45,7 @@ OTHERS = ["openai-chat", "anthropic", "gemini", "raw"]
 
 
 def judged(draft: Draft) -> Validity:
-    return checked(draft, facts=Facts())
+    return check_draft(draft, facts=Facts())
 
 
 # --- in a request ---
@@ -64,7 +64,7 @@ def test_every_call_and_every_result_has_its_section() -> None:
 def test_a_call_and_its_result_go_together(place: int) -> None:
     draft = Draft.of(REQUEST, RESPONSES)
     section = next(each for each in draft.sections if each.pointer == f"/input/{place}")
-    after = draft.applied(Delete(section=section.id))
+    after = draft.with_edit(Delete(section=section.id))
     assert judged(after).ok
     pair = (place - 1) // 2
     left = [
@@ -93,7 +93,7 @@ def test_an_edit_changes_the_action_or_the_output_and_nothing_else(place: int, t
     document = json.loads(REQUEST)
     held = document["input"][place][field]
     assert section.text == held if isinstance(held, str) else json.loads(section.text) == held
-    after = draft.applied(SetText(section=section.id, text=text))
+    after = draft.with_edit(SetText(section=section.id, text=text))
     document["input"][place][field] = text if isinstance(held, str) else json.loads(text)
     assert json.loads(after.data) == document
     assert after.data.startswith(REQUEST[: REQUEST.index(b'"local_shell_call"')])
@@ -102,7 +102,7 @@ def test_an_edit_changes_the_action_or_the_output_and_nothing_else(place: int, t
 def test_a_call_without_an_action_is_refused() -> None:
     draft = Draft.of(REQUEST, RESPONSES)
     (shell,) = [each for each in draft.sections if each.pointer == "/input/3"]
-    after = draft.applied(SetText(section=shell.id, text='"ls"'))
+    after = draft.with_edit(SetText(section=shell.id, text='"ls"'))
     assert [(each.pointer, each.severity) for each in judged(after).problems] == [("/input/3", "error")]
 
 
@@ -110,7 +110,7 @@ def test_a_call_without_an_action_is_refused() -> None:
 
 
 def heard(data: bytes, spoken: str = RESPONSES) -> Any:
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     return fold([*hearing.feed(data), *hearing.close()], spoken)
 
 

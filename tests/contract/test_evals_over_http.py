@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sightline.evals.api.calls import Evals, eval_calls
+from sightline.evals.api.calls import EvalCalls, eval_calls
 from tests.gateway_server import Served, served
 
 SUITE = "tests:\n  - {id: one, criteria: x, input: hi}\n"
@@ -26,7 +26,7 @@ class _Named:
 
 CALLS = {
     f"/api/{pattern.replace('*', 'e_1')}": tuple(methods)
-    for pattern, methods in eval_calls(cast("Evals", _Named())).items()
+    for pattern, methods in eval_calls(cast("EvalCalls", _Named())).items()
 }
 
 

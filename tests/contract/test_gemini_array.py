@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.editing.operations import SetText
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished
 from tests.contract.loopback import speaking
 from tests.contract.test_law_4_stream_is_whole import read_stream
@@ -27,7 +27,7 @@ SSE = [("Content-Type", "text/event-stream")]
 OTHERS = [name for name in DIALECTS if name != "gemini"]
 
 
-def wants(query: str = "") -> Asked:
+def wants(query: str = "") -> ClientRequest:
     return asks("gemini", stream=True, query=query)
 
 
@@ -201,7 +201,7 @@ def test_an_array_that_breaks_off_within_an_element_is_cut_off(tmp_path: Path) -
 
 def test_a_reader_finds_the_same_in_an_array_and_in_events() -> None:
     frames = streamed("gemini")
-    hearing = Hearing(dialect("gemini"))
+    hearing = ReplyDecoder(dialect("gemini"))
     assert hearing.feed(array_of(frames)) + hearing.close() == read_stream("gemini", [b"".join(frames)])
 
 

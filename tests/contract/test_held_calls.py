@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.editing.operations import Delete, SetText
-from sightline.exchange.interception.answering import said
+from sightline.exchange.interception.answering import write_reply
 from sightline.model.exchange import (
     Answered,
     Edited,
@@ -40,12 +40,12 @@ def test_a_reply_that_is_written_anew_says_the_same(case: Case, is_stream: bool)
     reply = heard(case.dialect, case.file(name))
     if reply.fault is None:
         client = Client(id=reply.id or "", model=reply.model or "")
-        again = heard(case.dialect, said(reply, case.dialect, client, is_stream=is_stream))
+        again = heard(case.dialect, write_reply(reply, case.dialect, client, is_stream=is_stream))
         assert seen(again) == seen(reply)
 
 
 def heard(spoken: str, data: bytes) -> Reply:
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     return fold([*hearing.feed(data), *hearing.close()], spoken)
 
 

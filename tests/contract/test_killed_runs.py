@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.facts import RequestStarted, RunTaken
-from sightline.agent.core.rounds import Ended
+from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.standing import stand
 from sightline.errors import Fault
 from sightline.model.parts import ToolCall
@@ -42,12 +42,12 @@ def asked(upstream: Upstream, name: str) -> int:
     return sum(json.loads(seen.body)["messages"][0]["content"] == name for seen in upstream.seen)
 
 
-def essence(ended: Ended) -> object:
+def essence(ended: FinishedRun) -> object:
     """What does not depend on when and where it ran."""
     return ended.why, ended.request.messages[1:], ended.rounds, ended.spent, ended.amendments
 
 
-async def uninterrupted(folder: Path, upstream: Upstream) -> Ended:
+async def uninterrupted(folder: Path, upstream: Upstream) -> FinishedRun:
     stage = await stage_of(folder, upstream.url, "whole")
     try:
         return await stage.run(the_plan(), tools=the_tools(folder))
@@ -55,7 +55,7 @@ async def uninterrupted(folder: Path, upstream: Upstream) -> Ended:
         await stage.close()
 
 
-async def resumed(folder: Path, upstream: Upstream, person: Person) -> Ended | None:
+async def resumed(folder: Path, upstream: Upstream, person: Person) -> FinishedRun | None:
     """The run taken up, or as it had ended; None where it had not even begun."""
     stage = await stage_of(folder, upstream.url, "second")
     try:
@@ -102,7 +102,7 @@ def test_killed_at_any_fact_a_run_goes_on_and_no_tool_runs_twice(tmp_path: Path,
             for number in range(1, last):
                 await taken_up(tmp_path / f"{how}-{number}", f"{how} {number}", upstream, whole)
 
-    async def taken_up(folder: Path, name: str, upstream: Upstream, whole: Ended) -> None:
+    async def taken_up(folder: Path, name: str, upstream: Upstream, whole: FinishedRun) -> None:
         running = await mid_flight(folder)
         before = effects(folder)
         person = Person(interrupted="skip")
@@ -140,7 +140,7 @@ def test_a_person_can_have_an_interrupted_call_run_again(tmp_path: Path) -> None
         await gate.wait()
         task.cancel()
         await asyncio.wait({task})
-        assert (await stage.runner.shown("r_1")).pending is not None
+        assert (await stage.runner.show("r_1")).pending is not None
         stage.tools.act = None
         person = Person(interrupted="again")
         ended = await stage.runner.resume("r_1", stage.tools, person)
@@ -199,7 +199,7 @@ def test_a_run_of_a_living_process_is_left_to_it(tmp_path: Path) -> None:
             task = group.create_task(stage.run(the_plan(), run="r_1"))
             await stage.person.is_asked.wait()
             other = stage.another("there", "here")
-            assert (await other.shown("r_1")).state == "running"
+            assert (await other.show("r_1")).state == "running"
             for runner in (other, stage.runner):
                 with pytest.raises(Fault, match="is under way"):
                     await runner.resume("r_1", stage.tools, stage.person)

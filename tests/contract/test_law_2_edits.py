@@ -22,8 +22,8 @@ from sightline.editing.operations import (
     SetText,
     Undo,
 )
-from sightline.editing.reading import Reading
-from sightline.editing.sectioning import Made, Sectioning
+from sightline.editing.reading import DocumentReading
+from sightline.editing.sectioning import Sectioning, SectionList
 from sightline.errors import Fault
 from sightline.model.report import Report
 from sightline.wire.document import WireDocument
@@ -75,9 +75,9 @@ def check_consistent(draft: Draft) -> None:
     document = decode(draft.data)
     assert draft.document == document
     assert list(leaves(draft.document)) == list(leaves(document)), "the order of keys is the one in the bytes"
-    read = Reading.of(draft.dialect, document)
+    read = DocumentReading.of(draft.dialect, document)
     assert (draft.request, draft.fault) == (read.request, read.fault)
-    assert draft.sections == Sectioning(draft.whole, Made()).made(draft.data).sections
+    assert draft.sections == Sectioning(draft.whole, SectionList()).make_sections(draft.data).sections
     assert len({section.id for section in draft.sections}) == len(draft.sections)
     for section in draft.sections:
         assert len({part.id for part in section.parts}) == len(section.parts)
@@ -103,7 +103,7 @@ def check_surgical(before: Draft, operation: AnyOperation, after: Draft) -> None
     elif isinstance(operation, SetText):
         check_text(before, operation, after)
     elif isinstance(operation, Delete) and after is not before:
-        restored = after.applied(Restore(section=operation.section, part=operation.part))
+        restored = after.with_edit(Restore(section=operation.section, part=operation.part))
         if before.section(operation.section) == restored.section(operation.section):
             assert restored.data == before.data
 
@@ -111,7 +111,7 @@ def check_surgical(before: Draft, operation: AnyOperation, after: Draft) -> None
 def check_text(before: Draft, operation: SetText, after: Draft) -> None:
     section = after.section(operation.section)
     # An edit of what is deleted restores it, with what was deleted along with it.
-    before = before.applied(Restore(section=operation.section, part=operation.part))
+    before = before.with_edit(Restore(section=operation.section, part=operation.part))
     if operation.part is None:
         shown, is_json = section.text, any(part.is_json for part in section.parts)
     else:

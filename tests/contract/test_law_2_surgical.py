@@ -10,7 +10,7 @@ from sightline.dialects.registry import NAMES, dialect
 from sightline.model.json import Json
 from sightline.model.report import Report
 from sightline.wire.document import WireDocument
-from sightline.wire.pointer import resolve, split
+from sightline.wire.pointer import parse_pointer, resolve
 from tests.contract.cases import Case, cases
 from tests.contract.generated import TARGET, requests, spaced
 from tests.contract.leaves import leaves
@@ -20,7 +20,7 @@ NEW = st.one_of(st.text(), st.integers(), st.booleans(), st.none(), st.just({"a"
 
 def edited(document: Json, pointer: str, value: Json) -> Json:
     changed = copy.deepcopy(document)
-    *parents, last = split(pointer)
+    *parents, last = parse_pointer(pointer)
     holder = resolve(changed, "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parents))
     holder[int(last) if isinstance(holder, list) else last] = value  # type: ignore[index,call-overload]
     return changed

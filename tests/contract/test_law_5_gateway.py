@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.taps import broken_off
+from sightline.exchange.taps import failure_frame
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished
 from sightline.model.fold import fold
 from sightline.model.reply import Reply
@@ -258,7 +258,7 @@ def test_redirects_are_not_followed(tmp_path: Path, client: str, provider: str) 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_the_provider_s_own_error_frame_passes_and_nothing_is_added(tmp_path: Path, spoken: str) -> None:
-    error = broken_off(spoken, Fault(Code.OVERLOADED, "too busy"), Reply(), b"")
+    error = failure_frame(spoken, Fault(Code.OVERLOADED, "too busy"), Reply(), b"")
     said = [*streamed(spoken)[:3], error]
 
     async def story(stage: Stage) -> None:
@@ -273,7 +273,7 @@ def test_the_provider_s_own_error_frame_passes_and_nothing_is_added(tmp_path: Pa
 @pair
 def test_an_error_in_place_of_a_stream_s_first_words_has_a_status(tmp_path: Path, client: str, provider: str) -> None:
     async def story(stage: Stage) -> None:
-        stage.upstream.script = [streams(broken_off(provider, Fault(Code.OVERLOADED, "too busy"), Reply(), b""))]
+        stage.upstream.script = [streams(failure_frame(provider, Fault(Code.OVERLOADED, "too busy"), Reply(), b""))]
         got = await stage.ask(asks(client, stream=True))
         assert b"too busy" in got.body
         assert (got.status == 200) == (client == provider)

@@ -120,11 +120,11 @@ def test_whatever_was_done_to_a_request_what_leaves_is_what_was_on_screen(
 
 
 async def _refused(stage: Stage, spoken: str, body: bytes, refusals: list[Fault]) -> bool:
-    from sightline.exchange.outbound import translated
+    from sightline.exchange.outbound import outbound_for
 
     asked = asks(spoken, body=body)
     try:
-        translated(asked, stage.relay._routed(asked), {"ACME_KEY": "k"})
+        outbound_for(asked, stage.relay._route_for(asked), {"ACME_KEY": "k"})
     except Fault as fault:
         refusals.append(fault)
     return bool(refusals)

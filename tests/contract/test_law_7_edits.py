@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from sightline.catalog.facts import Facts
 from sightline.dialects.registry import NAMES, dialect
 from sightline.editing.draft import Draft
-from sightline.editing.masks import Mask, masked, strip_of
+from sightline.editing.masks import Mask, apply_masks, strip_of
 from sightline.editing.operations import Batch, Delete, Duplicate, Edit, Move, Remove, Restore, SetRole, SetText
 from sightline.editing.stripping import Strip
-from sightline.editing.validity import checked
+from sightline.editing.validity import check_draft
 from sightline.errors import Fault
 from sightline.model.report import Report
 from sightline.wire.jsontext import decode, encode
@@ -59,7 +59,7 @@ def strips(draw: st.DrawFn, draft: Draft) -> Strip:
 
 def attempted(draft: Draft, operation: Edit) -> Draft:
     try:
-        return draft.applied(operation)
+        return draft.with_edit(operation)
     except Fault:
         return draft
 
@@ -69,7 +69,7 @@ def check_deletions(draft: Draft, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 6))):
         draft = attempted(draft, data.draw(deletions(draft)))
         assert new(errors(draft), before) == []
-        assert checked(draft, facts=FACTS).ok
+        assert check_draft(draft, facts=FACTS).ok
 
 
 def new(now: list[str], before: list[str]) -> list[str]:
@@ -90,14 +90,14 @@ def check_masks(draft: Draft, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(0, 4))):
         operation = data.draw(deletions(draft) | words(draft))
         try:
-            masks.append(mask_of(draft, operation, draft.applied(operation), "all", ""))
+            masks.append(mask_of(draft, operation, draft.with_edit(operation), "all", ""))
         except Fault:
             continue
     masks += [strip_of(data.draw(strips(draft)), "all", "") for _ in range(data.draw(st.integers(0, 2)))]
-    after, outcomes = masked(draft, masks, session="s", project="")
+    after, outcomes = apply_masks(draft, masks, session="s", project="")
     assert len(outcomes) <= len(masks)
     assert new(errors(after), before) == []
-    assert checked(after, facts=FACTS).ok
+    assert check_draft(after, facts=FACTS).ok
     if not any(outcome.outcome == "applied" for outcome in outcomes):
         assert after.data == draft.data or any(outcome.outcome == "refused" for outcome in outcomes)
 
@@ -124,13 +124,13 @@ def check_fixes(draft: Draft, data: st.DataObject) -> None:
     removals = [Remove(pointer=place) for place in places or ["/nowhere"]]
     operation = data.draw(st.sampled_from([*removals, *roles]))
     broken = attempted(draft, operation)
-    validity = checked(broken, facts=FACTS)
+    validity = check_draft(broken, facts=FACTS)
     if broken.request is not None and new(errors(broken), errors(draft)):
         assert not validity.ok
     count = sum(finding.severity == "error" for finding in validity.problems)
     for finding in validity.problems[:5]:
         for fix in finding.fixes:
-            mended = checked(broken.applied(Batch(operations=fix.operations)), facts=FACTS)
+            mended = check_draft(broken.with_edit(Batch(operations=fix.operations)), facts=FACTS)
             assert sum(each.severity == "error" for each in mended.problems) <= count
 
 
@@ -168,7 +168,7 @@ def check_sequences(draft: Draft, data: st.DataObject) -> None:
         is_promised = is_promised and not isinstance(operation, SetText | Remove | Move)
         is_new = draft.request is None or bool(new(errors(draft), first))
         assert not (is_promised and is_new)
-        assert not is_new or not checked(draft, facts=FACTS).ok
+        assert not is_new or not check_draft(draft, facts=FACTS).ok
 
 
 CHECKS = {"sequences": check_sequences, "deletions": check_deletions, "masks": check_masks, "fixes": check_fixes}
@@ -195,7 +195,7 @@ def test_a_generated_request_stays_valid(name: str, check: str, request, random,
 @pytest.mark.parametrize("strip", [Strip(what="tool_results"), Strip(what="thinking")], ids=lambda strip: strip.what)
 def test_a_strip_leaves_nothing_of_its_class_or_says_what_stayed(case: Case, strip: Strip) -> None:
     draft = Draft.of(case.file("request.json"), case.dialect)
-    after, (outcome,) = masked(draft, [strip_of(strip, "all", "")], session="", project="")
+    after, (outcome,) = apply_masks(draft, [strip_of(strip, "all", "")], session="", project="")
     assert new(errors(after), errors(draft)) == []
     kind = "tool_result" if strip.what == "tool_results" else "thinking"
     left = [

@@ -13,7 +13,7 @@ from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
 from sightline.transport.http.timeouts import Timeouts
 from sightline.transport.http.trust import Trust
-from sightline.transport.sender import Accepted, Outgoing, Refused, Sender
+from sightline.transport.sender import AcceptedResponse, Outgoing, RefusedResponse, Sender
 from sightline.wire.call import HttpRequest
 from tests.fake_clock import FakeClock
 from tests.upstream import Play, Upstream, answer, chunk, cut, head, pieces, says
@@ -70,13 +70,13 @@ async def sent(script: list[str], retries: int) -> tuple[Upstream, FakeClock, li
             pass
         else:
             counted = found.attempts
-            if isinstance(found, Accepted):
+            if isinstance(found, AcceptedResponse):
                 try:
                     await found.response.read()
                 except Fault:
                     await found.response.close()
             else:
-                assert isinstance(found, Refused)
+                assert isinstance(found, RefusedResponse)
     return upstream, clock, attempts, counted
 
 

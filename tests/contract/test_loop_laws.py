@@ -5,24 +5,24 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.agent.core.approval import Allowed, AnsweredByHand, Denied, Policy, Rule
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
 from sightline.agent.core.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, write
-from sightline.agent.core.limits import Limits
-from sightline.agent.core.output import Cap, Outcome
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.rounds import Ended
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.output import Cap, ToolOutcome
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import run
 from sightline.agent.core.standing import stand
 from sightline.agent.core.steps import (
     Answer,
     Approve,
-    Ask,
+    AskModel,
+    CallsDecided,
     Confirm,
     Confirmed,
-    Decided,
     Replied,
+    RunStopped,
     Step,
-    Stopped,
     Use,
     Used,
 )
@@ -65,7 +65,7 @@ arguments = st.sampled_from(['{"n": 1}', '{"n": 2}', '{"n": 3, "filePath": "x"}'
 names = st.sampled_from(["count"] * 6 + ["edit_file", "edit_file", "shell", "format_disk", "unknown", "cuont", ""])
 calls = st.builds(ToolCall, ids, names, arguments)
 outcomes = st.builds(
-    Outcome,
+    ToolOutcome,
     st.lists(
         st.one_of(st.builds(Text, words), st.sampled_from([PICTURE, ODD_PICTURE, Audio(Inline("audio/wav", "aGk="))])),
         max_size=3,
@@ -122,9 +122,9 @@ def beginnings(draw: st.DrawFn, source: str) -> Request:
 
 
 @st.composite
-def plans(draw: st.DrawFn, spoken: str) -> Plan:
+def plans(draw: st.DrawFn, spoken: str) -> RunPlan:
     few = st.one_of(st.none(), st.none(), st.integers(0, 6))
-    limits = Limits(
+    limits = RunLimits(
         requests=draw(st.sampled_from([0, 1, 2, 3, 5, 8, 8])),
         tool_calls=draw(few),
         tokens=draw(st.one_of(st.none(), st.none(), st.integers(0, 200))),
@@ -134,11 +134,13 @@ def plans(draw: st.DrawFn, spoken: str) -> Plan:
         mistakes=draw(few),
         behaviour=draw(st.sampled_from(["stop", "confirm"])),
     )
-    rules = st.sampled_from([Rule("count", "allow"), Rule("edit*", "deny", reason="No."), Rule("shell", "ask")])
+    rules = st.sampled_from(
+        [ApprovalRule("count", "allow"), ApprovalRule("edit*", "deny", reason="No."), ApprovalRule("shell", "ask")]
+    )
     policy = Policy(
         tuple(draw(st.lists(rules, max_size=2))), draw(st.sampled_from(["ask", "ask", "allow", "allow", "deny"]))
     )
-    return Plan(
+    return RunPlan(
         dialect=spoken,
         toolbox=TOOLBOX,
         policy=policy,
@@ -152,9 +154,9 @@ def answered(data: st.DataObject, step: Step, elapsed: float, spoken: str) -> An
     """Anything that a driver could send."""
     if data.draw(st.sampled_from([False] * 30 + [True])):
         keys = [call.key for call in step.calls] if isinstance(step, Use) else []
-        return Stopped(elapsed, {key: data.draw(outcomes) for key in keys if data.draw(st.booleans())})
+        return RunStopped(elapsed, {key: data.draw(outcomes) for key in keys if data.draw(st.booleans())})
     match step:
-        case Ask():
+        case AskModel():
             return Replied(data.draw(replies(spoken)), elapsed, estimate=data.draw(usages))
         case Approve(_, calls):
             decisions = st.one_of(
@@ -164,13 +166,13 @@ def answered(data: st.DataObject, step: Step, elapsed: float, spoken: str) -> An
                 st.builds(
                     Allowed,
                     st.sampled_from([None, None, {"n": 7}, {"n": "x"}, "text"]),
-                    st.sampled_from([None, Rule("count", "allow"), Rule("count", "deny")]),
+                    st.sampled_from([None, ApprovalRule("count", "allow"), ApprovalRule("count", "deny")]),
                 ),
                 st.builds(Denied, words),
                 st.builds(AnsweredByHand, st.builds(Text, words).map(lambda part: (part,))),
             )
             drawn = {call.key: data.draw(decisions) for call in calls}
-            return Decided({key: decision for key, decision in drawn.items() if decision is not None}, elapsed)
+            return CallsDecided({key: decision for key, decision in drawn.items() if decision is not None}, elapsed)
         case Use(_, calls):
             drawn_outcomes = {call.key: data.draw(outcomes) for call in calls if data.draw(st.integers(0, 5))}
             return Used(drawn_outcomes, elapsed, data.draw(st.sampled_from(["", "", " ", "By the way."])))
@@ -178,10 +180,10 @@ def answered(data: st.DataObject, step: Step, elapsed: float, spoken: str) -> An
             return Confirmed(data.draw(mostly(True, False)) is True, elapsed)
 
 
-class Watch:
+class FactQueue:
     """Holds every step against what the plan allows, with counts of its own."""
 
-    def __init__(self, plan: Plan, spoken: str) -> None:
+    def __init__(self, plan: RunPlan, spoken: str) -> None:
         self.limits = plan.limits
         self.spoken = spoken
         self.requests = self.tool_calls = self.tokens = 0
@@ -189,7 +191,7 @@ class Watch:
         self.keys: set[str] = set()
 
     def step(self, step: Step) -> None:
-        if isinstance(step, Ask):
+        if isinstance(step, AskModel):
             assert errors(step.request, self.spoken) == []
             self.requests += 1
         if isinstance(step, Use):
@@ -200,7 +202,7 @@ class Watch:
             self.tool_calls += len(keys)
         if isinstance(step, Confirm):
             assert self.limits.behaviour == "confirm"
-        if isinstance(step, Ask | Use):
+        if isinstance(step, AskModel | Use):
             for name, spent in (("tokens", self.tokens), ("seconds", self.seconds)):
                 most = self.limits.most(name)
                 assert most is None or spent < most
@@ -216,16 +218,16 @@ class Watch:
             self.tokens += 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
             if usage is None and (self.limits.tokens is not None or self.limits.cost is not None):
                 self.tokens = 10**9  # nobody knows, so nothing may follow
-                self.limits = Limits(**{**_fields(self.limits), "tokens": 1})
+                self.limits = RunLimits(**{**_fields(self.limits), "tokens": 1})
         if isinstance(step, Confirm) and isinstance(answer, Confirmed) and answer.goes_on:
             raised = step.reached.raised
             assert raised is not None
             half = step.reached.limit * 1.5
             exact = isinstance(self.limits.most(step.reached.name), float)
             assert raised == (half if exact else math.floor(half + 0.5))
-            self.limits = self.limits.raised(step.reached.name)
+            self.limits = self.limits.raise_limit(step.reached.name)
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: FinishedRun) -> None:
         assert errors(continued(ended), self.spoken) == []
         assert ended.spent.requests == self.requests
         assert ended.spent.tool_calls == self.tool_calls
@@ -235,7 +237,7 @@ class Watch:
             assert all((call.fate == "ran") <= (call.key in self.keys) for call in done.calls)
 
 
-def _fields(limits: Limits) -> dict[str, object]:
+def _fields(limits: RunLimits) -> dict[str, object]:
     return {name: getattr(limits, name) for name in limits.__struct_fields__}
 
 
@@ -244,7 +246,7 @@ def _fields(limits: Limits) -> dict[str, object]:
 def test_the_next_request_is_valid_and_limits_hold(data: st.DataObject, spoken: str) -> None:
     source = data.draw(st.sampled_from(("", "", spoken, spoken, *PROVIDERS)))
     request, plan = data.draw(beginnings(source)), data.draw(plans(spoken))
-    watch = Watch(plan, spoken)
+    watch = FactQueue(plan, spoken)
     loop = run(request, plan)
     elapsed = 0.0
     facts: list[RunFact] = [RunBegan(request, plan)]
@@ -258,7 +260,7 @@ def test_the_next_request_is_valid_and_limits_hold(data: st.DataObject, spoken: 
             facts.append(answer)
             step = loop.send(answer)
     except StopIteration as stop:
-        ended: Ended = stop.value
+        ended: FinishedRun = stop.value
     watch.end(ended)
     assert stand(read(write(fact)) for fact in facts).ended == ended, "the facts alone bring the run to the same end"
 
@@ -284,6 +286,6 @@ def test_a_run_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(data: st.Da
         known = {fact.key for fact in facts[:length] if isinstance(fact, ToolFinished)}
         assert not {call.key for call in (*again.untouched, *again.mid_flight)} & known, "nothing is run twice"
         for fact in facts[length:]:
-            if isinstance(fact, Replied | Decided | Used | Confirmed | Stopped):
+            if isinstance(fact, Replied | CallsDecided | Used | Confirmed | RunStopped):
                 again.answer(fact)
         assert again.ended == standing.ended

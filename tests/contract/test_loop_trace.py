@@ -8,13 +8,13 @@ import json
 import msgspec
 import pytest
 
-from sightline.agent.core.output import said
+from sightline.agent.core.output import text_outcome
 from sightline.agent.core.run import run
-from sightline.agent.core.steps import Ask, Replied, Use, Used
+from sightline.agent.core.steps import AskModel, Replied, Use, Used
 from sightline.dialects.dialect import Target
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
-from sightline.dialects.translate import restored, write_request
+from sightline.dialects.translate import restore_names, write_request
 from sightline.model.fold import fold
 from sightline.model.json import Json
 from sightline.model.parts import Thinking, ToolCall, ToolResult
@@ -163,10 +163,10 @@ BODIES: dict[str, dict[str, Json]] = {
 
 def heard(spoken: str, data: bytes, request: Request, size: int) -> Reply:
     """The reply that these bytes bring, `size` of them at a time, in the terms of the request."""
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     events = [event for at in range(0, len(data), size) for event in hearing.feed(data[at : at + size])]
     events += hearing.close()
-    return fold(restored(events, request, dialect(spoken).names), spoken)
+    return fold(restore_names(events, request, dialect(spoken).names), spoken)
 
 
 def asked_by(client: str) -> Request:
@@ -182,17 +182,17 @@ def texts(value: Json) -> list[str]:
     return [text for each in inner for text in texts(each)]
 
 
-def traced(client: str, provider: str, size: int) -> tuple[Use, Ask]:
+def traced(client: str, provider: str, size: int) -> tuple[Use, AskModel]:
     """The turn of the trace: what is to be run, and what is asked next."""
     request = asked_by(client)
     loop = run(request, plan(provider))
     asked = next(loop)
-    assert isinstance(asked, Ask)
+    assert isinstance(asked, AskModel)
     used = loop.send(Replied(heard(provider, STREAMS[provider](), asked.request, size)))
     assert isinstance(used, Use)
-    outcomes = {call.key: said(text) for call, text in zip(used.calls, ANSWERS, strict=True)}
+    outcomes = {call.key: text_outcome(text) for call, text in zip(used.calls, ANSWERS, strict=True)}
     again = loop.send(Used(dict(reversed(outcomes.items()))))
-    assert isinstance(again, Ask)
+    assert isinstance(again, AskModel)
     return used, again
 
 
@@ -242,7 +242,7 @@ def test_a_stream_that_breaks_off_runs_nothing(provider: str) -> None:
     for cut in range(0, data.rindex(b"data:"), 97):
         loop = run(asked_by(provider), plan(provider))
         asked = next(loop)
-        assert isinstance(asked, Ask)
+        assert isinstance(asked, AskModel)
         with pytest.raises(StopIteration) as stop:
             loop.send(Replied(heard(provider, data[:cut], asked.request, 1 << 20)))
         assert stop.value.value.why == "failed"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.dialects.stream_translation import StreamTranslation
 from sightline.model.fold import fold
@@ -50,7 +50,7 @@ def loosened(case: Case, loosen: Callable[[Frame], Frame | None]) -> bytes:
 
 
 def heard(data: bytes, spoken: str) -> dict[str, Any]:
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     return essence(fold([*hearing.feed(data), *hearing.close()]))
 
 

@@ -11,7 +11,7 @@ from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.translate import write_request
 from sightline.errors import Fault
 from sightline.evals.core.delivery.delivery import Delivery, deliver
-from sightline.evals.core.delivery.turns import turn_messages, windowed
+from sightline.evals.core.delivery.turns import last_exchanges, turn_messages
 from sightline.evals.core.suite import Case
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json
@@ -361,7 +361,7 @@ def test_a_window_opens_on_the_answer_before_as_in_agentv() -> None:
     replies = [[Message("assistant", (Text("first"),), bare=True)]]
     messages = deliver(turn_messages(found, 1, replies), {}).messages
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
-    assert [message.role for message in windowed(messages, found.window_size)] == [
+    assert [message.role for message in last_exchanges(messages, found.window_size)] == [
         "system",
         "assistant",
         "user",

@@ -6,8 +6,8 @@ import pytest
 from sightline.agent.core.quota import quota_of, waiting_by
 from sightline.catalog.facts import Facts
 from sightline.chat.core.counter import counter_of, trim_summary
-from sightline.chat.core.plan import Plan
-from sightline.chat.core.sending import Delivered, Ending, Pause, Refused, Resumed
+from sightline.chat.core.plan import SendPlan
+from sightline.chat.core.sending import AttemptRefused, Delivered, Pause, Resumed, SendEnding
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.trouble import TRIMMED_FOR, trouble_of
@@ -32,13 +32,13 @@ from tests.chat.core.stage import (
 OVERFLOW = Fault(Code.CONTEXT_OVERFLOW, "maximum context length is 60")
 
 
-def four(prompt: str = "hello") -> Plan:
+def four(prompt: str = "hello") -> SendPlan:
     """Five pairs of 20 tokens, of which four go along: b to e."""
     return planned(view_of(history_of(*map(answered, "abcde"))), prompt)
 
 
-def overflowing(times: int, plan: Plan | None = None) -> Ending:
-    return driven(plan or four(), [*[Refused(OVERFLOW)] * times, Delivered()])[1]
+def overflowing(times: int, plan: SendPlan | None = None) -> SendEnding:
+    return driven(plan or four(), [*[AttemptRefused(OVERFLOW)] * times, Delivered()])[1]
 
 
 # --- 7.1 Definitions and invariants ---------------------------------------------------------------
@@ -96,7 +96,7 @@ def test_7_2_2_a_prompt_over_the_limit_is_refused_without_an_attempt() -> None:
 
 
 def test_7_2_4_one_oldest_pair_less_with_each_overflow() -> None:
-    steps, _ = driven(four(), [*[Refused(OVERFLOW)] * 3, Delivered()])
+    steps, _ = driven(four(), [*[AttemptRefused(OVERFLOW)] * 3, Delivered()])
     assert attempts(steps) == ["bcde", "cde", "de", "e"]
 
 
@@ -104,7 +104,7 @@ def test_7_2_4_when_the_attempts_are_used_up_it_is_an_error() -> None:
     view = view_of(
         history_of(*map(answered, "abcde")), settings=msgspec.structs.replace(BY_LETTER, max_trim_attempts=2)
     )
-    steps, ending = driven(planned(view), [Refused(OVERFLOW)] * 9)
+    steps, ending = driven(planned(view), [AttemptRefused(OVERFLOW)] * 9)
     assert len(steps) == 3
     assert ending.trouble is not None
     assert ending.trouble.code == "context_overflow_after_trimming"
@@ -114,13 +114,13 @@ def test_7_2_5_each_attempt_is_told_with_its_stage() -> None:
     assert [told.stage for told in overflowing(2).telemetry] == [
         "attempt", "overflow_initial", "overflow_retry", "overflow_retry", "success",
     ]  # fmt: skip
-    exhausted = driven(four(), [Refused(OVERFLOW)] * 9)[1]
+    exhausted = driven(four(), [AttemptRefused(OVERFLOW)] * 9)[1]
     assert exhausted.telemetry[-1].stage == "overflow_exhausted"
 
 
 def test_7_2_where_the_provider_states_figures_the_next_attempt_fits() -> None:
     stated = Fault(Code.CONTEXT_OVERFLOW, "too long", numbers=Numbers(limit=50, requested=85, excess=35))
-    assert attempts(driven(four(), [Refused(stated), Delivered()])[0]) == ["bcde", "de"]
+    assert attempts(driven(four(), [AttemptRefused(stated), Delivered()])[0]) == ["bcde", "de"]
 
 
 # --- 7.3 Counter ----------------------------------------------------------------------------------
@@ -185,19 +185,19 @@ def test_7_5_a_rate_limit_does_not_trim_whatever_it_says() -> None:
     ):
         fault = provider_fault(429, words)
         assert fault.code is Code.RATE_LIMITED
-        assert attempts(driven(four(), [Refused(fault)])[0]) == ["bcde"]
+        assert attempts(driven(four(), [AttemptRefused(fault)])[0]) == ["bcde"]
 
 
 def test_7_5_a_request_that_is_itself_too_large_for_the_rate_trims() -> None:
     fault = provider_fault(429, "Request too large for gpt-4o on tokens per min (TPM): Limit 60, Requested 85")
-    assert attempts(driven(four(), [Refused(fault), Delivered()])[0]) == ["bcde", "de"]
+    assert attempts(driven(four(), [AttemptRefused(fault), Delivered()])[0]) == ["bcde", "de"]
 
 
 # --- 7.6 Edge conditions --------------------------------------------------------------------------
 
 
 def test_7_6_all_predicted_trimmed_and_still_too_large_gives_guidance() -> None:
-    steps, ending = driven(four(), [Refused(OVERFLOW)] * 9)
+    steps, ending = driven(four(), [AttemptRefused(OVERFLOW)] * 9)
     assert attempts(steps)[-1] == ""
     assert ending.trouble is not None
     assert ending.trouble.code == "context_overflow_after_trimming"
@@ -208,7 +208,7 @@ def test_7_6_a_filter_changed_during_retries_stops_them_with_a_notice() -> None:
     view = view_of(history_of(*map(answered, "abcde")))
     plan = planned(view)
     filtered(view, "s3")
-    steps, ending = driven(plan, [Refused(OVERFLOW, view.filter_version)])
+    steps, ending = driven(plan, [AttemptRefused(OVERFLOW, view.filter_version)])
     assert attempts(steps) == ["bcde"]
     assert ending.trouble is not None
     assert (ending.trouble.code, ending.telemetry[-1].stage) == ("filter_changed", "filter_changed")
@@ -219,7 +219,7 @@ def test_7_6_a_setting_changed_in_flight_is_for_the_next_send() -> None:
     plan = planned(view)
     settings = msgspec.structs.replace(BY_LETTER, max_trim_attempts=0, user_request_allowance=50)
     view.adjust(settings, Sizer(SMALL, dialect="openai-chat", settings=settings))
-    assert attempts(driven(plan, [Refused(OVERFLOW), Delivered()])[0]) == ["bcde", "cde"]
+    assert attempts(driven(plan, [AttemptRefused(OVERFLOW), Delivered()])[0]) == ["bcde", "cde"]
     assert len(planned(view).items) == 2
 
 
@@ -232,7 +232,7 @@ def test_7_7_every_field_of_the_schema_is_there_by_its_name() -> None:
         "attemptHistoryTokens", "attemptTotalTokens", "AUT", "trimmedCount", "attemptsUsed", "charsPerToken",
         "remainingReserve", "stage", "lastErrorMessage", "overflowMatched", "messages",
     }  # fmt: skip
-    told = msgspec.to_builtins(driven(four(), [Refused(OVERFLOW), Delivered()])[1].telemetry[1])
+    told = msgspec.to_builtins(driven(four(), [AttemptRefused(OVERFLOW), Delivered()])[1].telemetry[1])
     assert told.keys() >= fields
     assert told["budget"].keys() == {"maxContext", "maxUsableRaw"}
     assert told["selection"][0].keys() == {"id", "model", "tokens"}
@@ -249,7 +249,7 @@ def test_7_7_what_the_provider_reports_stands_beside_the_prediction() -> None:
 
 def test_7_8_quotas_are_modelled_from_the_ledger() -> None:
     ledger, facts, clock = Ledger(), Facts(rpm=1), iter([NOW, NOW + 61])
-    ledger.sent("acme", "large", 10, NOW)
+    ledger.add_request("acme", "large", 10, NOW)
     quota = quota_of(ledger, "acme", "large", 85, NOW, facts)
     assert (quota.can_wait, quota.can_go_at) == (True, NOW + 61)
     waiting = waiting_by(ledger, "acme", "large", lambda: next(clock), facts)

@@ -6,7 +6,7 @@ Section 7 and what follows is in `test_rules_of_the_budget.py`.
 import msgspec
 import pytest
 
-from sightline.chat.core.compaction import compacted
+from sightline.chat.core.compaction import compaction_fact
 from sightline.chat.core.facts import (
     ChatImported,
     PairAnswered,
@@ -24,10 +24,10 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.model_choice import model_at_hand
 from sightline.chat.core.pair import MessagePair, Trouble, text_answer
-from sightline.chat.core.plan import Plan, plan_of
-from sightline.chat.core.sending import Delivered, Refused
+from sightline.chat.core.plan import SendPlan, plan_of
+from sightline.chat.core.sending import AttemptRefused, Delivered
 from sightline.chat.core.sizing import Sizer
-from sightline.chat.core.telemetry import Shown, shown
+from sightline.chat.core.telemetry import MessageSummary, summarize
 from sightline.chat.core.topics import Inherited, Topic
 from sightline.chat.core.view import View
 from sightline.errors import Code, Fault
@@ -56,15 +56,15 @@ def five() -> View:
 
 
 def heard(view: View, fact) -> View:
-    view.heard(view.history.apply(fact))
+    view.on_change(view.history.apply(fact))
     return view
 
 
-def sent(plan: Plan) -> tuple[Shown, ...]:
-    return shown(plan.messages(0))
+def sent(plan: SendPlan) -> tuple[MessageSummary, ...]:
+    return summarize(plan.messages(0))
 
 
-def names(plan: Plan) -> str:
+def names(plan: SendPlan) -> str:
     return "".join(item.id for item in plan.items)
 
 
@@ -115,14 +115,14 @@ def test_1_the_colour_flag_alone_changes_nothing() -> None:
 
 def test_1_compose_system_prelude_returns_the_system_message_or_none() -> None:
     view = five()
-    assert planned(view).wanted(0).instructions == ""
+    assert planned(view).prompt_without(0).instructions == ""
     heard(view, TopicChanged(Topic(id="t", name="T", system_prompt="Be exact.", style_directives=("Be short.",))))
     view.enter("t")
-    assert planned(view).wanted(0).instructions == "Be exact.\n\nBe short."
+    assert planned(view).prompt_without(0).instructions == "Be exact.\n\nBe short."
 
 
 def test_1_payload_terms_are_what_telemetry_tells() -> None:
-    _, ending = driven(planned(five(), "hello"), [Refused(OVERFLOW), Delivered()])
+    _, ending = driven(planned(five(), "hello"), [AttemptRefused(OVERFLOW), Delivered()])
     first, last = ending.telemetry[0], ending.telemetry[-1]
     assert first.predicted_history_tokens == sum(each.tokens for each in first.selection)
     assert last.final_delivered_tokens == sum(each.tokens for each in last.selection) + last.aut
@@ -211,13 +211,13 @@ def test_4_8_an_answer_completes_the_pair() -> None:
 
 
 def test_5_1_a_providers_error_stands_where_the_answer_would() -> None:
-    _, ending = driven(planned(five()), [Refused(Fault(Code.AUTH, "Incorrect API key provided"))])
+    _, ending = driven(planned(five()), [AttemptRefused(Fault(Code.AUTH, "Incorrect API key provided"))])
     assert ending.trouble is not None
     assert ending.trouble.line == "[error: auth] Incorrect API key provided"
 
 
 def test_5_2_a_network_error_is_classed_as_such() -> None:
-    _, ending = driven(planned(five()), [Refused(Fault(Code.NETWORK, "connection reset"))])
+    _, ending = driven(planned(five()), [AttemptRefused(Fault(Code.NETWORK, "connection reset"))])
     assert ending.trouble is not None
     assert (ending.trouble.code, ending.trouble.label) == ("network", "net")
 
@@ -290,17 +290,17 @@ def test_6_3_blank_sides_are_not_emitted() -> None:
 
 
 def test_6_4_the_new_prompt_is_the_final_message() -> None:
-    assert sent(planned(five(), "new"))[-1] == Shown("user", "new")
+    assert sent(planned(five(), "new"))[-1] == MessageSummary("user", "new")
 
 
 def test_6_5_the_prelude_is_prepended_and_takes_room() -> None:
     view = heard(five(), TopicChanged(Topic(id="t", name="T", system_prompt="x" * 15)))
     view.enter("t")
-    assert (planned(view).wanted(0).instructions, ids(view.included)) == ("x" * 15, "cde")
+    assert (planned(view).prompt_without(0).instructions, ids(view.included)) == ("x" * 15, "cde")
 
 
 def test_6_6_an_error_knows_what_was_included() -> None:
-    _, ending = driven(planned(five(), "new"), [Refused(Fault(Code.AUTH, "no"))])
+    _, ending = driven(planned(five(), "new"), [AttemptRefused(Fault(Code.AUTH, "no"))])
     assert ending.sent == tuple("bcde")
     assert ending.telemetry[-1].messages[-1].content == "new"
 
@@ -313,7 +313,7 @@ def test_6_7_excluded_pairs_stay_visible_and_are_never_sent() -> None:
 
 
 def test_6_8_trimming_does_not_recompute_the_prediction() -> None:
-    _, ending = driven(planned(five()), [Refused(OVERFLOW), Refused(OVERFLOW), Delivered()])
+    _, ending = driven(planned(five()), [AttemptRefused(OVERFLOW), AttemptRefused(OVERFLOW), Delivered()])
     assert {told.predicted_message_count for told in ending.telemetry} == {4}
 
 
@@ -351,7 +351,9 @@ def recounted(view: View) -> None:
         pytest.param(lambda view: heard(view, PairsHandled(("e",), "out")), "abcd", id="by hand"),
         pytest.param(lambda view: heard(view, ChatImported((), (answered("f", 40, at=NOW + 1),))), "def", id="import"),
         pytest.param(
-            lambda view: heard(view, compacted(view.history, ("d", "e"), "short", new_id="S")), "abcS", id="compaction"
+            lambda view: heard(view, compaction_fact(view.history, ("d", "e"), "short", new_id="S")),
+            "abcS",
+            id="compaction",
         ),
     ],
 )

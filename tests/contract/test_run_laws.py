@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from sightline.agent.core.approval import Allowed, Decision
 from sightline.agent.core.facts import ToolFinished, read
-from sightline.agent.core.limits import Limits
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.plan import Plan
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.standing import stand
-from sightline.agent.core.steps import Approve, Call, Confirm, Decided
-from sightline.agent.service.runner import Runner, Surroundings
-from sightline.agent.tools.hooks import Verdict
+from sightline.agent.core.steps import Approve, CallsDecided, Confirm, RunnableCall
+from sightline.agent.service.runner import Runner, RunnerOptions
+from sightline.agent.tools.hooks import HookVerdict
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice as Chosen
+from sightline.catalog.choose import ModelChoice as Chosen
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider
 from sightline.dialects.registry import dialect
@@ -48,7 +48,7 @@ from tests.fake_clock import FakeClock
 from tests.loop_stage import TOOLBOX, continued, errors
 
 LIMITS = st.builds(
-    Limits,
+    RunLimits,
     requests=st.sampled_from([8, 8, 5, 3, 2, 1, 0]),
     tool_calls=st.sampled_from([None, None, None, 4, 2, 1, 0]),
     tokens=st.sampled_from([None, None, None, 60]),
@@ -85,10 +85,10 @@ class ListLogbook:
 class World:
     """Everything that a run meets, drawn as it goes; it watches that the laws hold."""
 
-    def __init__(self, data: st.DataObject, spoken: str, plan: Plan) -> None:
+    def __init__(self, data: st.DataObject, spoken: str, plan: RunPlan) -> None:
         self.data = data
         self.spoken = spoken
-        self.limits: Limits = plan.limits
+        self.limits: RunLimits = plan.limits
         self.clock = FakeClock()
         self.logbook = ListLogbook()
         self.asked = 0
@@ -97,7 +97,7 @@ class World:
         sized = SimpleNamespace(message=lambda _message: SimpleNamespace(tokens=3))
         self.counter = SimpleNamespace(estimator=lambda _choice: sized)
         catalog = Catalog(providers={})
-        self.runner = Runner(self, self.logbook, Surroundings(catalog, lambda: "x_1"))  # type: ignore[arg-type]
+        self.runner = Runner(self, self.logbook, RunnerOptions(catalog, lambda: "x_1"))  # type: ignore[arg-type]
         self.definitions = TOOLBOX.definitions
 
     def draw(self, strategy: st.SearchStrategy[Any]) -> Any:
@@ -134,7 +134,7 @@ class World:
 
     # --- tools ---
 
-    async def use(self, call: Call, progress: Any) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Any) -> ToolOutcome:
         assert call.key not in self.used
         self.used.append(call.key)
         assert self.limits.tool_calls is None or len(self.used) <= self.limits.tool_calls
@@ -152,13 +152,13 @@ class World:
         if self.draw(st.booleans()):
             return {call.key: Allowed() for call in step.calls}
         told = answered(self.data, step, 0.0, self.spoken)
-        return told.decisions if isinstance(told, Decided) else {}
+        return told.decisions if isinstance(told, CallsDecided) else {}
 
     async def confirm(self, _run: str, step: Confirm) -> bool:
         await self.maybe_stopped()
         goes_on: bool = self.draw(st.booleans())
         if goes_on:
-            self.limits = self.limits.raised(step.reached.name)
+            self.limits = self.limits.raise_limit(step.reached.name)
         return goes_on
 
 
@@ -168,13 +168,13 @@ class WildHooks:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def said(self, *_: object, **__: object) -> Verdict:
+    async def said(self, *_: object, **__: object) -> HookVerdict:
         await asyncio.sleep(0)
         rare = [("deny", "No."), ("ask", ""), ("allow", "")]
         decision, reason = self._world.draw(st.sampled_from([("", "")] * 12 + rare))
         arguments = self._world.draw(st.sampled_from([None] * 6 + [{"n": 7}, {"n": "x"}, "text"]))
         stop = self._world.draw(st.sampled_from([None] * 30 + ["", "Enough."]))
-        return Verdict(decision, reason, arguments, self._world.draw(words), stop, self._world.draw(_WARNINGS))
+        return HookVerdict(decision, reason, arguments, self._world.draw(words), stop, self._world.draw(_WARNINGS))
 
     before_request = after_reply = before_tool = after_tool = stop = said
 
@@ -183,7 +183,7 @@ _WARNINGS = st.sampled_from([(), (), (), ("a hook failed",)])
 
 
 async def lived(data: st.DataObject, spoken: str, *, is_hooked: bool) -> None:
-    plan: Plan = msgspec.structs.replace(data.draw(plans(spoken)), limits=data.draw(LIMITS))
+    plan: RunPlan = msgspec.structs.replace(data.draw(plans(spoken)), limits=data.draw(LIMITS))
     request = data.draw(beginnings(""))
     world = World(data, spoken, plan)
     choice = Chosen("acme", Provider(dialect=spoken), "m-large", Facts(), Family())  # type: ignore[arg-type]

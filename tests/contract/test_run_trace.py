@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.dialects.registry import dialect
 from sightline.model.parts import ToolCall, ToolResult
 from sightline.wire.jsontext import decode
@@ -32,8 +32,8 @@ def test_two_edits_run_and_their_results_are_in_the_next_prompt(
         cut = [chunk(data[at : at + size]) for at in range(0, len(data), size)]
         upstream.script = [pieces(head(200, SSE), *cut, LAST), plays(says("Both are made."), provider)]
 
-        async def edit(call: Call) -> Outcome:
-            return said(dict(zip(("1.1", "1.2"), ANSWERS, strict=True))[call.key])
+        async def edit(call: RunnableCall) -> ToolOutcome:
+            return text_outcome(dict(zip(("1.1", "1.2"), ANSWERS, strict=True))[call.key])
 
         tools = FakeTools(edit, (EDIT,))
         asked = asked_by(client)

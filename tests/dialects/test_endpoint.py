@@ -4,15 +4,17 @@ import pytest
 
 from sightline.catalog.provider import Provider
 from sightline.dialects.dialect import Endpoint
-from sightline.dialects.endpoint import address, call_to, count_call, counted, endpoint_of
+from sightline.dialects.endpoint import address, call_to, count_call, endpoint_of, read_token_count
 from sightline.dialects.registry import NAMES, dialect
 from sightline.errors import Code, Fault
-from sightline.wire.call import Call, Variable
+from sightline.wire.call import RequestTemplate, Variable
 
 SERVED = [name for name in NAMES if dialect(name).endpoint is not None]
 
 
-def called(provider: Provider, spoken: str = "openai-chat", model: str = "m", *, stream: bool = True) -> Call:
+def called(
+    provider: Provider, spoken: str = "openai-chat", model: str = "m", *, stream: bool = True
+) -> RequestTemplate:
     return call_to(provider, spoken, model, b"{}", stream=stream)
 
 
@@ -185,14 +187,14 @@ def test_a_body_that_is_no_object_is_for_the_provider_to_refuse(spoken: str) -> 
 
 
 def test_the_count_is_read_from_the_answer() -> None:
-    assert counted("anthropic", {"input_tokens": 7}) == 7
-    assert counted("gemini", {"totalTokens": 8}) == 8
+    assert read_token_count("anthropic", {"input_tokens": 7}) == 7
+    assert read_token_count("gemini", {"totalTokens": 8}) == 8
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"input_tokens": "some"}, {"input_tokens": True}], ids=repr)
 def test_an_answer_without_a_count_is_a_fault(answer: object) -> None:
     with pytest.raises(Fault) as caught:
-        counted("anthropic", answer)  # type: ignore[arg-type]
+        read_token_count("anthropic", answer)  # type: ignore[arg-type]
     assert caught.value.code is Code.UPSTREAM_PROTOCOL
 
 
@@ -201,7 +203,7 @@ def test_where_nobody_counts_the_estimate_is_all_there_is(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(endpoint, "endpoint_of", lambda _: Endpoint("/nowhere"))
     with pytest.raises(Fault, match="nobody counts tokens") as caught:
-        counted("openai-chat", {})
+        read_token_count("openai-chat", {})
     assert caught.value.code is Code.USAGE
 
 

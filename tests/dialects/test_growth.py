@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.growth import Growth
+from sightline.dialects.growth import TextDeltas
 from sightline.dialects.registry import dialect
 from sightline.model.events import TextReceived, ThinkingReceived
 from sightline.model.fold import fold
@@ -14,8 +14,8 @@ from sightline.wire.sse import Frame
 ONE = b'{"delta":{"content":"one"}}'
 
 
-def grown(first: bytes, event: TextReceived | ThinkingReceived) -> Growth:
-    growth = Growth()
+def grown(first: bytes, event: TextReceived | ThinkingReceived) -> TextDeltas:
+    growth = TextDeltas()
     growth.learn(first, event)
     return growth
 
@@ -56,7 +56,7 @@ def test_nothing_is_learned_where_it_is_not_certain_where_the_text_stands() -> N
 
 
 def test_who_numbers_frames_is_soon_left_alone() -> None:
-    growth = Growth()
+    growth = TextDeltas()
     for number in range(4):
         growth.learn(b'{"n":%d,"text":"one"}' % number, TextReceived(0, "one"))
         assert growth.read(b'{"n":%d,"text":"one"}' % (number + 1)) is None

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
-from sightline.dialects.streaming import cut
+from sightline.dialects.streaming import truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, Finished, StreamEvent, TextReceived
 from sightline.model.fold import fold
@@ -21,12 +21,12 @@ WHOLE = chunk({"role": "assistant", "content": "hi"}) + chunk({}, "stop") + b"da
 
 
 def heard(*pieces: bytes, name: str = "openai-chat") -> list[StreamEvent]:
-    hearing = Hearing(dialect(name))
+    hearing = ReplyDecoder(dialect(name))
     return [event for piece in pieces for event in hearing.feed(piece)] + hearing.close()
 
 
 def test_words_are_told_as_soon_as_they_are_there() -> None:
-    hearing = Hearing(dialect("openai-chat"))
+    hearing = ReplyDecoder(dialect("openai-chat"))
     assert [e.text for e in hearing.feed(chunk({"content": "hi"})) if isinstance(e, TextReceived)] == ["hi"]
     assert not hearing.has_ended
     hearing.feed(chunk({}, "stop") + b"data: [DONE]\n\n")
@@ -61,16 +61,16 @@ def test_what_is_neither_is_shown_in_the_fault() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"da", b": wait\n", b"event: message_start\n", b"\n\n"])
 def test_the_mere_beginning_of_a_stream_is_a_cut_stream(data: bytes) -> None:
-    assert heard(data) == [Failed(cut()), Ended()]
+    assert heard(data) == [Failed(truncation_fault()), Ended()]
 
 
 def test_half_a_frame_at_the_end_is_a_cut_stream_too() -> None:
     events = heard(chunk({"content": "hi"}), chunk({}, "stop")[:30])
-    assert events[-2:] == [Failed(cut()), Ended()]
+    assert events[-2:] == [Failed(truncation_fault()), Ended()]
 
 
 def test_a_connection_that_fails_ends_the_answer_with_its_fault() -> None:
-    hearing = Hearing(dialect("openai-chat"))
+    hearing = ReplyDecoder(dialect("openai-chat"))
     hearing.feed(chunk({"content": "hi"}))
     fault = Fault(Code.TIMEOUT_IDLE, "nothing came for a while")
     assert hearing.fail(fault) == [Failed(fault), Ended()]
@@ -78,13 +78,13 @@ def test_a_connection_that_fails_ends_the_answer_with_its_fault() -> None:
 
 
 def test_after_its_legal_end_an_answer_cannot_fail_any_more() -> None:
-    hearing = Hearing(dialect("openai-chat"))
+    hearing = ReplyDecoder(dialect("openai-chat"))
     assert any(isinstance(event, Finished) for event in hearing.feed(WHOLE))
     assert hearing.fail(Fault(Code.NETWORK, "gone")) == []
 
 
 def test_frames_behind_the_end_tell_nothing_and_are_noted() -> None:
-    hearing = Hearing(dialect("openai-chat"))
+    hearing = ReplyDecoder(dialect("openai-chat"))
     hearing.feed(WHOLE + b"data: [DONE]\n\n")
     assert hearing.feed(chunk({"content": "late"})) == []
     assert hearing.late == ["/4"]
@@ -92,7 +92,7 @@ def test_frames_behind_the_end_tell_nothing_and_are_noted() -> None:
 
 def test_a_piece_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.dialects.hearing.LONGEST_FRAME", 1000)
-    hearing = Hearing(dialect("openai-chat"))
+    hearing = ReplyDecoder(dialect("openai-chat"))
     assert hearing.feed(b"data: " + b"x" * 900) == []
     failed, ended = hearing.feed(b"x" * 200)
     assert isinstance(failed, Failed)
@@ -104,13 +104,13 @@ def test_a_piece_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_only_a_dialect_without_a_word_for_the_end_may_end_by_itself() -> None:
     part = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
-    gemini = Hearing(dialect("gemini"))
+    gemini = ReplyDecoder(dialect("gemini"))
     assert not gemini.may_end
     gemini.feed(b"data: " + json.dumps(part).encode() + b"\n\n")
     assert gemini.may_end
     gemini.fail(Fault(Code.NETWORK, "gone"))
     assert not gemini.may_end
-    chat = Hearing(dialect("openai-chat"))
+    chat = ReplyDecoder(dialect("openai-chat"))
     chat.feed(chunk({"content": "hi"}, "stop"))
     assert not chat.may_end
 
@@ -119,7 +119,7 @@ def test_an_answer_that_is_all_here_is_a_body_or_a_stream() -> None:
     message = {"role": "assistant", "content": "hi"}
     body = json.dumps({**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
     for answer in (body, WHOLE, b" " + body):
-        reply = fold(Hearing(dialect("openai-chat")).whole(answer))
+        reply = fold(ReplyDecoder(dialect("openai-chat")).whole(answer))
         assert (reply.fault, reply.choice.finish, reply.choice.parts[0].text) == (None, "stop", "hi")  # type: ignore[union-attr] # it is a text
 
 
@@ -130,11 +130,11 @@ def test_a_plain_body_is_read_at_once_and_any_other_is_left() -> None:
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
     }
     data = json.dumps(body).encode()
-    plain = Hearing(dialect("openai-chat")).plain(data)
-    assert plain == fold(Hearing(dialect("openai-chat")).whole(data), "openai-chat")
+    plain = ReplyDecoder(dialect("openai-chat")).plain(data)
+    assert plain == fold(ReplyDecoder(dialect("openai-chat")).whole(data), "openai-chat")
     for other in (WHOLE, b"{broken", b'{"choices": []}', data.replace(b'"r"', b"1")):
-        assert Hearing(dialect("openai-chat")).plain(other) is None
-    assert Hearing(dialect("anthropic")).plain(data) is None
+        assert ReplyDecoder(dialect("openai-chat")).plain(other) is None
+    assert ReplyDecoder(dialect("anthropic")).plain(data) is None
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "gemini"])
@@ -142,7 +142,7 @@ def test_a_plain_body_is_read_at_once_and_any_other_is_left() -> None:
 def test_pieces_of_one_text_that_come_at_once_may_be_told_as_one(name: str, size: int) -> None:
     words = ["hi", " there", " \u00e9", '"', " a", " b", " c"]
     data = b"".join(chunk({"content": word}) for word in words) + chunk({}, "stop") + b"data: [DONE]\n\n" + chunk({})
-    single, joining = Hearing(dialect(name)), Hearing(dialect(name), joins=True)
+    single, joining = ReplyDecoder(dialect(name)), ReplyDecoder(dialect(name), joins=True)
     told, joined = [
         [event for at in range(0, len(data), size) for event in each.feed(data[at : at + size])] + each.close()
         for each in (single, joining)
@@ -154,7 +154,7 @@ def test_pieces_of_one_text_that_come_at_once_may_be_told_as_one(name: str, size
 
 def test_elements_of_an_array_are_told_as_soon_as_they_are_whole() -> None:
     part = b'{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}'
-    hearing = Hearing(dialect("gemini"))
+    hearing = ReplyDecoder(dialect("gemini"))
     assert hearing.feed(b" \n") == []
     assert any(isinstance(event, TextReceived) for event in hearing.feed(b"[" + part))
     assert hearing.can_add_element
@@ -167,7 +167,7 @@ def test_an_array_without_its_last_bracket_is_cut_whatever_its_elements_say() ->
     part = b'{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}'
     *_, failed, ended = heard(b"[" + part, name="gemini")
     assert isinstance(failed, Failed)
-    assert failed.fault.message == cut().message
+    assert failed.fault.message == truncation_fault().message
     assert ended == Ended()
 
 
@@ -178,7 +178,7 @@ def test_a_text_that_only_begins_like_an_array_is_quoted() -> None:
 
 
 def test_an_end_without_a_finish_is_told_from_an_error_of_the_provider() -> None:
-    bare, refused = Hearing(dialect("openai-chat")), Hearing(dialect("openai-chat"))
+    bare, refused = ReplyDecoder(dialect("openai-chat")), ReplyDecoder(dialect("openai-chat"))
     bare.feed(b"data: [DONE]\n\n")
     refused.feed(b'data: {"error": {"message": "no", "code": 500}}\n\n')
     assert (bare.was_cut, refused.was_cut) == (True, False)
@@ -189,7 +189,7 @@ def test_an_end_without_a_finish_is_told_from_an_error_of_the_provider() -> None
     [("anthropic", b"", True), ("anthropic", b"event: error\n", False), ("openai-chat", b"", False)],
 )
 def test_an_error_without_the_name_that_clients_look_for_is_noticed(name: str, head: bytes, is_unnamed: bool) -> None:
-    hearing = Hearing(dialect(name))
+    hearing = ReplyDecoder(dialect(name))
     frame = b'data: {"type":"error","error":{"type":"api_error","message":"boom"}}\n\n'
     assert [type(event) for event in hearing.feed(head + frame)][-2:] == [Failed, Ended]
     assert hearing.has_unnamed_error is is_unnamed

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.option_table import KINDS, known_keys, options_of, put, read_options, write_options
+from sightline.dialects.option_table import KINDS, options_of, read_options, set_path, top_level_keys, write_options
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import Options
@@ -69,11 +69,11 @@ def test_in_the_same_dialect_an_option_goes_back_where_it_stood() -> None:
 
 def test_a_path_never_runs_through_a_scalar() -> None:
     with pytest.raises(Fault, match="/a/b: expected an object"):
-        put({"a": 1}, ("a", "b"), 2)
+        set_path({"a": 1}, ("a", "b"), 2)
 
 
 def test_top_level_keys_are_those_that_are_read_whole() -> None:
-    assert known_keys(TABLE) == {"max_tokens", "stop", "temperature", "metadata", "safety", "store", "user"}
+    assert top_level_keys(TABLE) == {"max_tokens", "stop", "temperature", "metadata", "safety", "store", "user"}
 
 
 def test_every_plain_option_has_a_kind() -> None:

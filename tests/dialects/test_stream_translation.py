@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sightline.dialects.stream_translation import StreamTranslation
-from sightline.dialects.streaming import cut
+from sightline.dialects.streaming import truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text
 from sightline.model.request import Request
@@ -123,7 +123,7 @@ def test_a_web_page_in_place_of_a_stream_is_shown_in_the_error() -> None:
 def test_the_mere_beginning_of_a_stream_is_a_cut_stream(data: bytes) -> None:
     out, translation = closed(data)
     assert out.count(b"event: error") == 1
-    assert translation.reply.fault == cut()
+    assert translation.reply.fault == truncation_fault()
 
 
 def test_the_answer_can_be_given_another_models_name() -> None:

@@ -1,6 +1,12 @@
 import pytest
 
-from sightline.dialects.streaming import StreamReader, broken, cut, no_reply, settled
+from sightline.dialects.streaming import (
+    StreamReader,
+    broken_frame_fault,
+    finish_for_content,
+    no_reply,
+    truncation_fault,
+)
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, Finished, FrameBroken, SignatureReceived, StreamEvent, TextReceived
 from sightline.model.json import JsonObject
@@ -75,13 +81,13 @@ def test_every_choice_that_has_begun_must_finish() -> None:
     reader = StreamReader(Scripted())
     reader.feed(frame("finish"))
     reader.feed(frame("other"))
-    assert reader.close() == [Failed(cut()), Ended()]
+    assert reader.close() == [Failed(truncation_fault()), Ended()]
 
 
 def test_bytes_that_stop_without_a_finish_are_a_failure() -> None:
     reader = StreamReader(Scripted())
     reader.feed(frame("text"))
-    assert reader.close() == [Failed(cut()), Ended()]
+    assert reader.close() == [Failed(truncation_fault()), Ended()]
 
 
 def test_the_done_marker_lets_the_machine_finish() -> None:
@@ -109,7 +115,7 @@ def test_a_frame_that_cannot_be_read_is_told_and_passed_over(data: bytes, at: st
     assert event.at == at
     reader.feed(frame("finish"))
     assert reader.close() == [Finished("stop"), Ended()]
-    assert broken(event).code == Code.UPSTREAM_PROTOCOL
+    assert broken_frame_fault(event).code == Code.UPSTREAM_PROTOCOL
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ def test_a_frame_that_cannot_be_read_is_told_and_passed_over(data: bytes, at: st
     ],
 )
 def test_a_finish_agrees_with_the_content(finish: Finish, has_calls: bool, expected: Finish) -> None:
-    assert settled(finish, has_calls=has_calls) == expected
+    assert finish_for_content(finish, has_calls=has_calls) == expected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.stream_translation import StreamTranslation
-from sightline.dialects.translate import restored, translate_reply, translate_request, write_request
+from sightline.dialects.translate import restore_names, translate_reply, translate_request, write_request
 from sightline.errors import Fault
 from sightline.model.events import ToolCallBegun
 from sightline.model.message import Message
@@ -116,9 +116,9 @@ def test_a_body_that_is_not_json_is_refused() -> None:
 
 def test_calls_get_their_names_back_from_the_clients_request() -> None:
     begun = ToolCallBegun(0, "c", "patch")
-    assert restored([begun], None) == [begun]
+    assert restore_names([begun], None) == [begun]
     request = Request(tools=(CustomTool("patch"),))
-    assert restored([begun], request) == [ToolCallBegun(0, "c", "patch", kind="custom")]
+    assert restore_names([begun], request) == [ToolCallBegun(0, "c", "patch", kind="custom")]
 
 
 def test_what_stands_in_the_url_is_lost_only_to_a_caller_who_does_not_write_it() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.evals.core.exports.agentv_index import to_index
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.score import Check, Score
 from sightline.model.usage import Usage
 from tests.e2e.test_agentv import agentv as agentv
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 ODD = "a\x00b ]]> </script> \ud800 \U0001f600\u2028 end"
-SEEN = Observation(text=ODD, usage=Usage(input_tokens=3, output_tokens=4), cost=0.1, seconds=1.2)
+SEEN = CaseObservation(text=ODD, usage=Usage(input_tokens=3, output_tokens=4), cost=0.1, seconds=1.2)
 WRONG = Score(name="exact", type="equals", verdict="fail", score=0.0, reason=ODD, checks=(Check(ODD, False, ODD),))
 
 

@@ -10,17 +10,17 @@ import msgspec
 
 from sightline.app.configured import Configuration, configuration
 from sightline.app.machine import SystemClock
-from sightline.app.parts import means_of, nowhere, opened_relay, opened_store
+from sightline.app.parts import make_relay, means_of, nowhere, open_configured_store
 from sightline.chat.core.facts import ChatImported, TopicChanged
 from sightline.chat.core.pair import MessagePair, text_answer
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.chat.service.service import chat_service
-from sightline.exchange.counting import Counter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
 from sightline.filters.expression import EVERYTHING
 from sightline.model.exchange import Budgeted
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from tests.local_model import needs_model
 
 pytestmark = needs_model
@@ -54,7 +54,7 @@ def pairs(how_many: int) -> tuple[MessagePair, ...]:
     )
 
 
-def stages(facts: list[Noted]) -> list[object]:
+def stages(facts: list[FactEntry]) -> list[object]:
     return [noted.fact.telemetry["stage"] for noted in facts if isinstance(noted.fact, Budgeted)]
 
 
@@ -62,12 +62,12 @@ def test_a_history_that_was_thought_to_fit_is_trimmed_until_it_does(tmp_path: Pa
     async def story() -> None:
         loaded, clock, ids = misled(tmp_path), SystemClock(), count(1)
         async with AsyncExitStack() as stack:
-            store = await opened_store(loaded, tmp_path / "data", "", clock)
+            store = await open_configured_store(loaded, tmp_path / "data", "", clock)
             stack.push_async_callback(store.close)
             means = means_of(loaded, tmp_path / "data", stack)
-            aside, _ = await opened_relay(loaded, means, nowhere, stack)
-            relay, hub = await opened_relay(loaded, means, store.record, stack)
-            engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
+            aside, _ = await make_relay(loaded, means, nowhere, stack)
+            relay, hub = await make_relay(loaded, means, store.record, stack)
+            engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
             service = chat_service(
                 engine,
                 hub,
@@ -80,11 +80,11 @@ def test_a_history_that_was_thought_to_fit_is_trimmed_until_it_does(tmp_path: Pa
             stack.push_async_callback(service.close, 5)
             await service.chat.happen(ChatImported((), pairs(12)))
             await service.chat.happen(TopicChanged(Topic(id=ROOT, parameters=Parameters(max_tokens=12))))
-            looking = await service.views.put("v", model=MODEL)
+            looking = await service.views.set_view("v", model=MODEL)
             assert looking.view.room.limit == TOLD
             assert looking.counter.text == "12 / 12", "all of it was thought to fit"
             name = await service.sends.send("v", "And now?")
-            await service.sends.ended()
+            await service.sends.wait_until_idle()
             pair, told = service.chat.history.get(name), service.sends.telemetry(name)
             assert pair.state == "complete", pair.trouble
             assert pair.assistant_text
@@ -107,7 +107,7 @@ def test_a_history_that_was_thought_to_fit_is_trimmed_until_it_does(tmp_path: Pa
             assert stages(await store.facts(failed.id)) == ["attempt", "overflow_initial"]
             assert stages(await store.facts(finished.id)) == ["overflow_retry", "success"]
             name = await service.sends.send("v", "And then?")
-            await service.sends.ended()
+            await service.sends.wait_until_idle()
             assert service.chat.history.get(name).state == "complete", "it goes on from there"
 
     asyncio.run(story())

@@ -8,11 +8,11 @@ from textwrap import dedent
 
 import msgspec
 
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.tools.hook import hooks_in
-from sightline.agent.tools.opening import Surroundings, named, opened
+from sightline.agent.tools.opening import ToolContext, open_toolsets, toolsets_for_files
 from sightline.model.parts import Image, Text
 from sightline.settings import Toolset
 from tests.agent.tools.processes import environment
@@ -25,13 +25,13 @@ def blocks(language: str) -> list[str]:
     return [dedent(found) for found in re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)]
 
 
-def used(file: Path, *calls: tuple[str, dict[str, object]]) -> list[Outcome]:
-    async def story() -> list[Outcome]:
-        where = Surroundings(file.parent, file.parent, environment())
-        tools = await opened(named([str(file)]), where)
+def used(file: Path, *calls: tuple[str, dict[str, object]]) -> list[ToolOutcome]:
+    async def story() -> list[ToolOutcome]:
+        where = ToolContext(file.parent, file.parent, environment())
+        tools = await open_toolsets(toolsets_for_files([str(file)]), where)
         try:
             Toolbox(tools.definitions).check()
-            made = [Call(key="1.1", id="a", name=name, arguments=arguments) for name, arguments in calls]  # type: ignore[arg-type]
+            made = [RunnableCall(key="1.1", id="a", name=name, arguments=arguments) for name, arguments in calls]  # type: ignore[arg-type]
             return [await tools.use(call, lambda words: None) for call in made]
         finally:
             await tools.close()

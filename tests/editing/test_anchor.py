@@ -36,7 +36,7 @@ def test_each_knows_its_neighbour_and_its_kind() -> None:
 
 def test_what_is_deleted_has_no_anchor() -> None:
     draft = drafted(claude())
-    less = draft.applied(Delete(section=ids(draft, "system")[0]))
+    less = draft.with_edit(Delete(section=ids(draft, "system")[0]))
     assert len(Anchors(less).sections) == len(Anchors(draft).sections) - 1
 
 

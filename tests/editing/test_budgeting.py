@@ -2,7 +2,7 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.registry import dialect
-from sightline.editing.budgeting import CATEGORIES, Budget, budgeted, counted
+from sightline.editing.budgeting import CATEGORIES, TokenBudget, budget_of, with_tokens
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, SetText
 from sightline.tokens.calibration import Ratio
@@ -14,11 +14,11 @@ from tests.editing.conversations import chat, claude, drafted, ids
 FACTS = Facts(tokenizer="o200k_base", context_window=1000, max_output=200, message_tokens=3, reply_tokens=3)
 
 
-def budget(draft: Draft, facts: Facts = FACTS) -> Budget:
-    return budgeted(draft, Estimator(facts, dialect=draft.dialect), facts)
+def budget(draft: Draft, facts: Facts = FACTS) -> TokenBudget:
+    return budget_of(draft, Estimator(facts, dialect=draft.dialect), facts)
 
 
-def by_name(made: Budget) -> dict[str, int]:
+def by_name(made: TokenBudget) -> dict[str, int]:
     return {category.name: category.tokens for category in made.categories}
 
 
@@ -53,29 +53,29 @@ def test_pictures_and_files_are_attachments_wherever_they_stand() -> None:
 def test_an_edit_changes_its_own_section_alone() -> None:
     draft = drafted(chat(), "openai-chat")
     estimator = Estimator(FACTS, dialect="openai-chat")
-    before = budgeted(draft, estimator, FACTS)
+    before = budget_of(draft, estimator, FACTS)
     user = ids(draft, "user")[0]
-    after = budgeted(draft.applied(SetText(section=user, text="A much longer question.")), estimator, FACTS)
+    after = budget_of(draft.with_edit(SetText(section=user, text="A much longer question.")), estimator, FACTS)
     changed = {name for name in before.sections if before.sections[name] != after.sections[name]}
     assert changed == {user}
 
 
 def test_what_is_deleted_costs_nothing() -> None:
     draft = drafted(chat(), "openai-chat")
-    less = draft.applied(Delete(section=ids(draft, "system")[0]))
+    less = draft.with_edit(Delete(section=ids(draft, "system")[0]))
     made = budget(less)
     assert ids(draft, "system")[0] not in made.sections
     assert by_name(made)["system"] == 0
-    assert counted(less.sections, made)[0].tokens is None
-    assert counted(less.sections, made)[1].tokens == made.sections[less.sections[1].id]
+    assert with_tokens(less.sections, made)[0].tokens is None
+    assert with_tokens(less.sections, made)[1].tokens == made.sections[less.sections[1].id]
 
 
 def test_what_past_counts_taught_is_shared_out() -> None:
     draft = drafted(chat(), "openai-chat")
     facts = Facts(context_window=1000)
     calibration = Ratio(1.5, 0.0, 1.0, 30)
-    raw = budgeted(draft, Estimator(facts, dialect="openai-chat"), facts)
-    made = budgeted(draft, Estimator(facts, dialect="openai-chat", calibration=calibration), facts)
+    raw = budget_of(draft, Estimator(facts, dialect="openai-chat"), facts)
+    made = budget_of(draft, Estimator(facts, dialect="openai-chat", calibration=calibration), facts)
     assert made.estimate.tokens > raw.estimate.tokens
     assert sum(by_name(made).values()) == made.estimate.tokens
     assert made.sections[ids(draft, "user")[0]].tokens >= raw.sections[ids(draft, "user")[0]].tokens

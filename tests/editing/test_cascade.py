@@ -20,8 +20,8 @@ def gone(draft: Draft) -> list[str]:
 
 
 def deleted(draft: Draft, section: str, part: str | None = None) -> list[str]:
-    after = draft.applied(Delete(section=section, part=part))
-    restored = after.applied(Restore(section=section, part=part))
+    after = draft.with_edit(Delete(section=section, part=part))
+    restored = after.with_edit(Restore(section=section, part=part))
     assert restored.data == draft.data
     assert not restored.is_dirty
     assert restored.sections == draft.sections
@@ -48,9 +48,9 @@ def test_a_thought_does_not_stand_without_what_it_led_to() -> None:
 
 def test_words_can_be_deleted_part_by_part() -> None:
     draft = anthropic(said("user", [text("a"), text("b")]), said("user", "c"))
-    after = draft.applied(Delete(section="s1", part="s1.p1"))
+    after = draft.with_edit(Delete(section="s1", part="s1.p1"))
     assert after.section("s1").text == "b"
-    assert gone(after.applied(Delete(section="s1", part="s1.p2"))) == ["s1"]
+    assert gone(after.with_edit(Delete(section="s1", part="s1.p2"))) == ["s1"]
 
 
 def test_a_cache_mark_can_be_deleted_alone() -> None:
@@ -58,7 +58,7 @@ def test_a_cache_mark_can_be_deleted_alone() -> None:
     draft = anthropic(said("user", [marked]))
     assert draft.section("s1").has_cache_mark
     assert deleted(draft, "s1", "s1.p2") == ["s1.p2"]
-    assert b"cache_control" not in draft.applied(Delete(section="s1", part="s1.p2")).data
+    assert b"cache_control" not in draft.with_edit(Delete(section="s1", part="s1.p2")).data
 
 
 def chat_call(number: int) -> JsonObject:
@@ -70,7 +70,7 @@ def test_the_last_call_takes_its_list_along() -> None:
     results: list[Json] = [{"role": "tool", "tool_call_id": f"c{number}", "content": "x"} for number in (1, 2)]
     draft = chat(ASK, message, *results, ASK)
     assert deleted(draft, "s3") == ["s2.p2", "s3"]
-    both = draft.applied(Delete(section="s3")).applied(Delete(section="s4"))
+    both = draft.with_edit(Delete(section="s3")).with_edit(Delete(section="s4"))
     assert gone(both) == ["s2.p2", "s2.p3", "s3", "s4"]
     assert b"tool_calls" not in both.data
     assert deleted(draft, "s2", "s2.p1") == ["s2.p1"], "a call needs no words"
@@ -107,7 +107,7 @@ def test_an_object_of_declarations_goes_with_the_last_of_them() -> None:
     tools: list[Json] = [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {}}]
     config = {"functionCallingConfig": {"mode": "AUTO"}}
     draft = gemini({"role": "user", "parts": [{"text": "a"}]}, tools=tools, toolConfig=config)
-    after = draft.applied(Delete(section="s2", part="s2.p1"))
+    after = draft.with_edit(Delete(section="s2", part="s2.p1"))
     assert after.document["tools"] == [{"googleSearch": {}}]  # type: ignore[index,call-overload]
     assert deleted(draft, "s2") == ["s2", "s3"], "the choice was the only option"
 
@@ -125,7 +125,7 @@ def test_an_item_of_reasoning_goes_with_what_it_led_to() -> None:
     assert deleted(draft, "s3") == ["s2", "s3"]
     assert deleted(draft, "s5") == ["s5"], "it still leads to the next one"
     assert deleted(draft, "s2") == ["s2"]
-    assert gone(draft.applied(Delete(section="s5")).applied(Delete(section="s6"))) == ["s4", "s5", "s6"]
+    assert gone(draft.with_edit(Delete(section="s5")).with_edit(Delete(section="s6"))) == ["s4", "s5", "s6"]
     last = responses(ASK, reasoning(1), output("a"))
     assert deleted(last, "s3") == ["s2", "s3"]
 
@@ -197,9 +197,9 @@ def test_the_raw_schema_cascades_too() -> None:
 
 def test_deletions_that_overlap_come_back_one_by_one() -> None:
     draft = anthropic(ASK, *round_of_tools(1, "I look."), said("user", "thanks"))
-    words = draft.applied(Delete(section="s2", part="s2.p1"))
-    both = words.applied(Delete(section="s3"))
+    words = draft.with_edit(Delete(section="s2", part="s2.p1"))
+    both = words.with_edit(Delete(section="s3"))
     assert gone(both) == ["s2", "s3"]
-    assert gone(both.applied(Restore(section="s3"))) == ["s2.p1"]
-    assert gone(both.applied(Restore(section="s2", part="s2.p1"))) == []
-    assert gone(words.applied(Restore(section="s2"))) == []
+    assert gone(both.with_edit(Restore(section="s3"))) == ["s2.p1"]
+    assert gone(both.with_edit(Restore(section="s2", part="s2.p1"))) == []
+    assert gone(words.with_edit(Restore(section="s2"))) == []

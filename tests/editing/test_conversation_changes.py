@@ -1,7 +1,7 @@
 import json
 from typing import Any
 
-from sightline.editing.conversation_changes import Change, carry_over, changes_between
+from sightline.editing.conversation_changes import SectionChange, carry_over, changes_between
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Edit, Insert, Remove, SetText
 from sightline.model.message import Message
@@ -31,10 +31,10 @@ def drafted() -> Draft:
     return Draft.of(json.dumps({"model": "m", "messages": TALK}).encode(), "openai-chat")
 
 
-def changes(*edits: Edit) -> tuple[Change, ...]:
+def changes(*edits: Edit) -> tuple[SectionChange, ...]:
     draft = now = drafted()
     for edit in edits:
-        now = now.applied(edit)
+        now = now.with_edit(edit)
     return changes_between(draft, now)
 
 
@@ -49,8 +49,8 @@ def test_what_is_the_same_or_added_is_no_change() -> None:
 
 def test_a_change_says_who_said_what_and_which_of_equal_words() -> None:
     first, second = changes(SetText(section=at(1), text="start"), SetText(section=at(5), text="stop"))
-    assert first == Change(who="user", old="go", new="start", nth=0, count=1)
-    assert second == Change(who="user", old="go", new="stop", nth=1, count=1, is_question=True)
+    assert first == SectionChange(who="user", old="go", new="start", nth=0, count=1)
+    assert second == SectionChange(who="user", old="go", new="stop", nth=1, count=1, is_question=True)
     (call,) = changes(SetText(section=at(2), text='{"a": 2}'))
     assert (call.who, call.new) == ("call", '{"a": 2}')
     (result,) = changes(SetText(section=at(3), text="nothing"))
@@ -65,7 +65,7 @@ def test_what_was_deleted_or_removed_has_no_words_left() -> None:
 
 def test_a_document_without_a_question_has_none() -> None:
     draft = Draft.of(b'{"model":"m","messages":[{"role":"system","content":"Be kind."}]}', "openai-chat")
-    now = draft.applied(SetText(section=draft.sections[0].id, text="Be terse."))
+    now = draft.with_edit(SetText(section=draft.sections[0].id, text="Be terse."))
     assert [change.is_question for change in changes_between(draft, now)] == [False]
 
 

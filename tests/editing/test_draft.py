@@ -27,14 +27,14 @@ def test_a_fresh_draft_is_the_body_that_came() -> None:
 
 def test_dirty_means_that_the_bytes_differ() -> None:
     before = chat(A, B, C)
-    after = before.applied(SetText(section="s1", text="x"))
+    after = before.with_edit(SetText(section="s1", text="x"))
     assert after.is_dirty
     assert after.sha256 != before.sha256
-    assert not after.applied(SetText(section="s1", text="a")).is_dirty
-    gone = before.applied(Delete(section="s2"))
+    assert not after.with_edit(SetText(section="s1", text="a")).is_dirty
+    gone = before.with_edit(Delete(section="s2"))
     assert gone.is_dirty
     assert gone.size > len(gone.data)
-    assert gone.applied(Restore(section="s2")).data == before.data
+    assert gone.with_edit(Restore(section="s2")).data == before.data
 
 
 def test_every_place_belongs_to_a_section() -> None:
@@ -47,7 +47,7 @@ def test_every_place_belongs_to_a_section() -> None:
     assert edited.section_at("/not/there/yet") == "s6"
     assert edited.section_at("/messages") == ""
     assert edited.section_at("") == ""
-    assert edited.applied(Delete(section="s3")).section_at("/messages/1") == "s4"
+    assert edited.with_edit(Delete(section="s3")).section_at("/messages/1") == "s4"
     assert Draft.of(b'[{"role":1,"content":"a"}]', "raw").section_at("/7") == ""
     assert Draft.of(b"{", "raw").section_at("/x") == "s1"
 
@@ -59,9 +59,9 @@ def test_an_unknown_section_is_refused() -> None:
 
 
 def test_edits_beside_something_deleted_read_one_item_only() -> None:
-    gone = chat(A, B, C).applied(Delete(section="s2"))
+    gone = chat(A, B, C).with_edit(Delete(section="s2"))
     assert gone.request is not None
-    after = gone.applied(SetText(section="s3", text="z"))
+    after = gone.with_edit(SetText(section="s3", text="z"))
     assert after.request is not None
     assert after.request.messages[0] is gone.request.messages[0]
     assert after.request.messages[1].at == "/messages/1"
@@ -153,7 +153,7 @@ def test_the_last_step_can_be_undone_however_large_the_document_is(monkeypatch: 
 
 def test_two_megabytes_are_no_trouble() -> None:
     edited = responses(said("user", "x" * 2_000_000), said("user", "y"))
-    after = edited.applied(SetText(section="s1", text="x" * 2_000_000 + "!"))
+    after = edited.with_edit(SetText(section="s1", text="x" * 2_000_000 + "!"))
     assert len(after.data) == len(edited.data) + 1
 
 
@@ -162,7 +162,7 @@ def test_something_is_tried_on_a_copy_of_the_history() -> None:
     editing.apply(SetText(section="s1", text="x"))
     editing.apply(SetText(section="s1", text="y"))
     editing.apply(Undo())
-    trial = editing.copied()
+    trial = editing.copy()
     trial.apply(SetText(section="s1", text="z"))
     assert (trial.can_redo, editing.can_redo) == (False, True)
     trial.apply(Undo())

@@ -8,7 +8,7 @@ from tests.editing.conversations import chat, claude, drafted, ids
 
 def fixed(draft: Draft, problem: Problem, facts: Facts | None = None) -> dict[str, Draft]:
     return {
-        fix.label: draft.applied(Batch(operations=fix.operations))
+        fix.label: draft.with_edit(Batch(operations=fix.operations))
         for fix in fixes_for(draft, problem, facts or Facts())
     }
 
@@ -36,7 +36,7 @@ def test_a_message_can_be_dropped() -> None:
 
 
 def test_bad_arguments_become_none() -> None:
-    draft = drafted(chat(), "openai-chat").applied(
+    draft = drafted(chat(), "openai-chat").with_edit(
         Set(pointer="/messages/2/tool_calls/0/function/arguments", value="{oops")
     )
     at = draft.request.messages[2].parts[0].at
@@ -47,7 +47,7 @@ def test_bad_arguments_become_none() -> None:
 
 
 def test_an_orphan_can_be_dropped() -> None:
-    draft = drafted(claude()).applied(Remove(pointer="/messages/1/content/2"))
+    draft = drafted(claude()).with_edit(Remove(pointer="/messages/1/content/2"))
     found = fixed(draft, Problem("/messages/2/content/0", "this tool result answers no open call (id 't1')"))
     assert list(found) == ["Drop this result"]
     assert len(found["Drop this result"].request.messages) == 9
@@ -56,7 +56,7 @@ def test_an_orphan_can_be_dropped() -> None:
 def test_an_empty_text_can_be_dropped() -> None:
     draft = drafted(claude())
     answer = draft.section(ids(draft, "assistant")[0])
-    emptied = draft.applied(SetText(section=answer.id, text=""))
+    emptied = draft.with_edit(SetText(section=answer.id, text=""))
     found = fixed(emptied, Problem("/messages/1/content/1", "this text is empty"))
     assert list(found) == ["Drop the empty part"]
     assert len(found["Drop the empty part"].request.messages[2].parts) == 2
@@ -65,7 +65,7 @@ def test_an_empty_text_can_be_dropped() -> None:
 def test_a_problem_of_the_whole_has_no_fix_and_an_unreadable_body_goes_back() -> None:
     draft = drafted(claude())
     assert fixed(draft, Problem("", "too long")) == {}
-    broken = draft.applied(Set(pointer="/messages", value="none"))
+    broken = draft.with_edit(Set(pointer="/messages", value="none"))
     found = fixed(broken, Problem("", "cannot be read"))
     assert not found["Back to the request as it came"].is_dirty
 

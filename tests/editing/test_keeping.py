@@ -4,7 +4,7 @@ import pytest
 
 from sightline.editing.draft import Draft
 from sightline.editing.keeping import Keeper, check_counts, check_repeats, is_same, keeper_beside, unkeepable
-from sightline.editing.masks import Mask, masked
+from sightline.editing.masks import Mask, apply_masks
 from sightline.editing.operations import Batch, Delete, Duplicate, Edit, Insert, Restore, Set, SetRole, SetText
 from sightline.errors import Fault
 from tests.editing.conversations import chat, claude, drafted, ids, part_of
@@ -12,7 +12,7 @@ from tests.editing.conversations import chat, claude, drafted, ids, part_of
 
 def edited(draft: Draft, *operations: Edit) -> Draft:
     for operation in operations:
-        draft = draft.applied(operation)
+        draft = draft.with_edit(operation)
     return draft
 
 
@@ -22,7 +22,7 @@ def between(start: Draft, now: Draft) -> list[Mask]:
 
 def repeated(now: Draft, masks: list[Mask]) -> Draft:
     check_repeats(now, masks, session="work", project="")
-    return masked(now.first, masks, session="work", project="")[0]
+    return apply_masks(now.first, masks, session="work", project="")[0]
 
 
 def test_all_that_was_changed_is_kept_and_comes_out_the_same() -> None:
@@ -43,8 +43,8 @@ def test_all_that_was_changed_is_kept_and_comes_out_the_same() -> None:
 
 def test_what_nobody_touched_is_not_kept() -> None:
     draft = drafted(chat(), "openai-chat")
-    start = draft.applied(SetText(section=ids(draft, "system")[0], text="By another mask."))
-    now = start.applied(SetText(section=ids(draft, "user")[0], text="Mine."))
+    start = draft.with_edit(SetText(section=ids(draft, "system")[0], text="By another mask."))
+    now = start.with_edit(SetText(section=ids(draft, "user")[0], text="Mine."))
     (mask,) = between(start, now)
     assert mask.anchor.kind == "user"
     assert between(start, start) == []
@@ -83,7 +83,7 @@ def test_a_part_that_is_no_words_is_kept_beside_words_that_are() -> None:
 
 def test_the_arguments_of_a_call_that_is_alone_are_the_text_of_their_section() -> None:
     draft = drafted(chat(), "openai-chat")
-    now = draft.applied(SetText(section=ids(draft, "tool_call")[0], text='{"a": 2}'))
+    now = draft.with_edit(SetText(section=ids(draft, "tool_call")[0], text='{"a": 2}'))
     (mask,) = between(draft, now)
     assert (mask.kind, mask.part) == ("patch", None)
     assert repeated(now, [mask]).data == now.data
@@ -92,9 +92,9 @@ def test_the_arguments_of_a_call_that_is_alone_are_the_text_of_their_section() -
 def test_what_a_mask_had_deleted_can_be_restored_for_later_requests() -> None:
     draft = drafted(chat(), "openai-chat")
     system = ids(draft, "system")[0]
-    start = draft.applied(Delete(section=system))
+    start = draft.with_edit(Delete(section=system))
     (deletion,) = between(draft, start)
-    now = start.applied(Restore(section=system))
+    now = start.with_edit(Restore(section=system))
     (mask,) = between(start, now)
     assert (mask.id, mask.hunks) == (deletion.id, ())
     assert repeated(now, [mask]).data == draft.data
@@ -103,9 +103,9 @@ def test_what_a_mask_had_deleted_can_be_restored_for_later_requests() -> None:
 def test_a_section_that_had_no_words_gets_them_as_a_whole() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
     draft = drafted(chat(messages=[{"role": "user", "content": [picture]}]), "openai-chat")
-    now = draft.applied(SetText(section=ids(draft, "user")[0], text="What is this?"))
+    now = draft.with_edit(SetText(section=ids(draft, "user")[0], text="What is this?"))
     with pytest.raises(Fault, match="a part was added"):
-        between(draft, now.applied(Insert(pointer="/messages/0/content/-", value=picture)))
+        between(draft, now.with_edit(Insert(pointer="/messages/0/content/-", value=picture)))
     (mask,) = between(draft, now)
     assert (mask.kind, mask.text) == ("set_text", "What is this?")
     assert repeated(now, [mask]).data == now.data
@@ -121,7 +121,7 @@ def test_a_section_that_had_no_words_gets_them_as_a_whole() -> None:
 def test_what_was_added_cannot_be_kept(operation: Edit) -> None:
     draft = drafted(chat(), "openai-chat")
     with pytest.raises(Fault, match="a section was added") as caught:
-        between(draft, draft.applied(operation))
+        between(draft, draft.with_edit(operation))
     assert caught.value.status == 422
     assert caught.value.hint == unkeepable("").hint
 
@@ -135,7 +135,7 @@ def test_what_was_added_cannot_be_kept(operation: Edit) -> None:
 )
 def test_what_masks_cannot_repeat_is_told_and_not_lost(operation: Edit) -> None:
     draft = drafted(chat(messages=chat()["messages"][:2]), "openai-chat")
-    now = draft.applied(operation)
+    now = draft.with_edit(operation)
     with pytest.raises(Fault, match=r"not all of the edits|was added"):
         check_repeats(now, between(draft, now), session="work", project="")
 
@@ -143,11 +143,11 @@ def test_what_masks_cannot_repeat_is_told_and_not_lost(operation: Edit) -> None:
 def test_sections_are_the_same_by_what_they_say() -> None:
     draft = drafted(claude())
     tool = part_of(draft, "tool")
-    other = draft.applied(Delete(section=tool[0], part=tool[1]))
+    other = draft.with_edit(Delete(section=tool[0], part=tool[1]))
     assert is_same(draft.section(tool[0]), draft.section(tool[0]))
     assert not is_same(draft.section(tool[0]), other.section(tool[0]))
     user = ids(draft, "user")[0]
-    assert not is_same(draft.section(user), draft.applied(SetText(section=user, text="x")).section(user))
+    assert not is_same(draft.section(user), draft.with_edit(SetText(section=user, text="x")).section(user))
 
 
 def test_a_mask_repeats_only_what_the_others_do_not() -> None:
@@ -158,9 +158,9 @@ def test_a_mask_repeats_only_what_the_others_do_not() -> None:
 
     def kept(scope: str, masks: list[Mask], text: str) -> Mask:
         keeper = keeper_beside(first, masks, scope, **around)
-        start, _ = masked(first, masks, **around)
+        start, _ = apply_masks(first, masks, **around)
         operation = SetText(section=system, text=text)
-        return keeper.of_edit(start, operation, start.applied(operation))[1]
+        return keeper.of_edit(start, operation, start.with_edit(operation))[1]
 
     session = kept("session", [], f"Mine.\n{came}")
     everywhere = kept("all", [session], f"Mine.\n{came}\nAll.")

@@ -2,7 +2,7 @@
 
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
-from sightline.editing.leaves import Leaf, Words, as_text, words_of, words_of_option, words_of_tool
+from sightline.editing.leaves import EditableText, Leaf, as_text, words_of, words_of_option, words_of_tool
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Refusal, Thinking, ToolCall
@@ -11,12 +11,12 @@ from sightline.model.request import Request
 from tests.editing.bodies import said
 
 
-def words(name: str, document: Json) -> list[Words]:
+def words(name: str, document: Json) -> list[EditableText]:
     request = dialect(name).read_request(document)
     return [words_of(part, document) for message in request.messages for part in message.parts]
 
 
-def first(name: str, document: Json) -> Words:
+def first(name: str, document: Json) -> EditableText:
     return words(name, document)[0]
 
 
@@ -38,7 +38,7 @@ def test_a_refusal_can_be_edited() -> None:
 def test_what_the_raw_schema_only_carries_has_no_leaf() -> None:
     request = Request(messages=(Message("assistant", (Refusal("no"), ToolCall("c", "f", "free", "custom"))),))
     document = dialect("raw").write_request(request, Target(), Report())
-    assert first("raw", document) == Words()
+    assert first("raw", document) == EditableText()
 
 
 def test_what_is_signed_is_read_only() -> None:

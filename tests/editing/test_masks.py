@@ -3,7 +3,7 @@ import pytest
 
 from sightline.editing.draft import Draft
 from sightline.editing.keeping import Keeper
-from sightline.editing.masks import Mask, masked, project_of, read_masks, strip_of
+from sightline.editing.masks import Mask, apply_masks, project_of, read_masks, strip_of
 from sightline.editing.operations import Delete, Duplicate, Insert, Set, SetText
 from sightline.editing.stripping import Strip
 from sightline.errors import Fault
@@ -11,11 +11,11 @@ from tests.editing.conversations import chat, claude, drafted, ids, mask_of, par
 
 
 def kept(draft: Draft, operation, scope: str = "session", name: str = "work") -> Mask:
-    return mask_of(draft, operation, draft.applied(operation), scope, name)
+    return mask_of(draft, operation, draft.with_edit(operation), scope, name)
 
 
 def outcomes(draft: Draft, *masks: Mask, session: str = "work", project: str = "") -> list[tuple[str, str]]:
-    _, found = masked(draft, masks, session=session, project=project)
+    _, found = apply_masks(draft, masks, session=session, project=project)
     return [(outcome.outcome, outcome.section) for outcome in found]
 
 
@@ -34,7 +34,7 @@ def grown() -> Draft:
 def test_a_text_is_put_in_again_in_the_next_turn_although_everything_has_moved() -> None:
     draft = drafted(chat(), "openai-chat")
     mask = kept(draft, SetText(section=ids(draft, "user")[0], text="What is 1+2?"))
-    later, (outcome,) = masked(grown(), [mask], session="work", project="")
+    later, (outcome,) = apply_masks(grown(), [mask], session="work", project="")
     assert outcome.outcome == "applied"
     assert later.section(outcome.section).text == "What is 1+2?"
     assert "What is 1+1?" not in texts(later)
@@ -44,18 +44,18 @@ def test_a_deletion_takes_the_pair_again() -> None:
     draft = drafted(chat(), "openai-chat")
     mask = kept(draft, Delete(section=ids(draft, "tool_result")[0]))
     assert (mask.kind, mask.text, mask.label) == ("delete", None, draft.section(ids(draft, "tool_result")[0]).label)
-    later, _ = masked(grown(), [mask], session="work", project="")
+    later, _ = apply_masks(grown(), [mask], session="work", project="")
     assert len(later.request.messages) == len(grown().request.messages) - 2
 
 
 def test_a_mask_is_anchored_to_what_the_client_sends_however_often_it_is_edited() -> None:
     draft = drafted(chat(), "openai-chat")
     user = ids(draft, "user")[0]
-    once = draft.applied(SetText(section=user, text="Once."))
+    once = draft.with_edit(SetText(section=user, text="Once."))
     twice = SetText(section=user, text="Twice.")
-    mask = mask_of(once, twice, once.applied(twice), "session", "work")
+    mask = mask_of(once, twice, once.with_edit(twice), "session", "work")
     assert mask.id == kept(draft, SetText(section=user, text="Once.")).id
-    assert "Twice." in texts(masked(drafted(chat(), "openai-chat"), [mask], session="work", project="")[0])
+    assert "Twice." in texts(apply_masks(drafted(chat(), "openai-chat"), [mask], session="work", project="")[0])
 
 
 def test_a_part_is_found_although_its_section_has_changed() -> None:
@@ -63,7 +63,9 @@ def test_a_part_is_found_although_its_section_has_changed() -> None:
     section, part = part_of(draft, "tool", 1)
     mask = kept(draft, Delete(section=section, part=part))
     more = {"name": "mul", "input_schema": {"type": "object"}}
-    later, (outcome,) = masked(drafted(claude(tools=[more, *claude()["tools"]])), [mask], session="work", project="")
+    later, (outcome,) = apply_masks(
+        drafted(claude(tools=[more, *claude()["tools"]])), [mask], session="work", project=""
+    )
     assert outcome.outcome == "applied"
     assert [tool.name for tool in later.request.tools] == ["mul", "add"]
 
@@ -72,7 +74,7 @@ def test_an_option_can_be_kept_by_its_part_and_by_its_place() -> None:
     draft = drafted(chat(), "openai-chat")
     mask = kept(draft, Set(pointer="/temperature", value=0))
     assert (mask.kind, mask.text) == ("set_text", "0")
-    later, _ = masked(grown(), [mask], session="work", project="")
+    later, _ = apply_masks(grown(), [mask], session="work", project="")
     assert later.request.options.temperature == 0
 
 
@@ -94,10 +96,10 @@ def test_other_edits_cannot_be_kept(operation) -> None:
 
 def test_what_the_client_did_not_send_cannot_be_kept() -> None:
     draft = drafted(claude())
-    more = draft.applied(Insert(pointer="/messages/-", value={"role": "user", "content": "Mine."}))
+    more = draft.with_edit(Insert(pointer="/messages/-", value={"role": "user", "content": "Mine."}))
     with pytest.raises(Fault, match="did not send this section"):
         kept(more, SetText(section=ids(more, "user")[-1], text="Still mine."))
-    longer = draft.applied(Insert(pointer="/messages/1/content/1", value={"type": "text", "text": "Mine."}))
+    longer = draft.with_edit(Insert(pointer="/messages/1/content/1", value={"type": "text", "text": "Mine."}))
     part = next(part for part in longer.section(ids(longer, "assistant")[0]).parts if part.text == "Mine.")
     with pytest.raises(Fault, match="did not send this part"):
         kept(longer, Delete(section=ids(longer, "assistant")[0], part=part.id))
@@ -107,7 +109,7 @@ def test_a_mask_whose_anchor_is_gone_says_so_and_changes_nothing() -> None:
     draft = drafted(chat(), "openai-chat")
     mask = kept(draft, SetText(section=ids(draft, "user")[0], text="What is 1+2?"))
     other = drafted(claude(messages=[{"role": "user", "content": "Hello."}]))
-    after, (outcome,) = masked(other, [mask], session="work", project="")
+    after, (outcome,) = apply_masks(other, [mask], session="work", project="")
     assert after is other
     assert (outcome.mask, outcome.outcome) == (mask.id, "missing")
     assert outcome.why
@@ -123,7 +125,7 @@ def repeated(*words: str) -> Draft:
 def test_equal_sections_are_told_apart_by_what_stands_before_them() -> None:
     draft = repeated("a", "go on", "b", "go on")
     mask = kept(draft, SetText(section=ids(draft, "user")[3], text="stop"))
-    later, (outcome,) = masked(repeated("x", "go on", "b", "go on", "c"), [mask], session="work", project="")
+    later, (outcome,) = apply_masks(repeated("x", "go on", "b", "go on", "c"), [mask], session="work", project="")
     assert outcome.outcome == "applied"
     assert [later.section(name).text for name in ids(later, "user")] == ["x", "go on", "b", "stop", "c"]
 
@@ -171,7 +173,7 @@ def test_the_narrowest_scope_counts() -> None:
     masks = [session, everywhere, project]
 
     def said(session: str) -> str:
-        after, found = masked(draft, masks, session=session, project=project_of(session))
+        after, found = apply_masks(draft, masks, session=session, project=project_of(session))
         assert [outcome.outcome for outcome in found] == ["applied"]
         return after.section(user).text
 
@@ -190,7 +192,7 @@ def test_patches_of_broader_scopes_count_too_where_they_fit_together() -> None:
         return kept(of, SetText(section=system, text=text), scope, name)
 
     def said(*masks: Mask, prompt: str = "One.\nTwo.\nSix.\n") -> str:
-        return texts(masked(prompted(prompt), masks, session="work@shop", project="shop")[0])[0]
+        return texts(apply_masks(prompted(prompt), masks, session="work@shop", project="shop")[0])[0]
 
     session = patch("session", "work@shop", "One.\nTWO.\nSix.\n")
     project = patch("project", "shop", "One.\nTwo.\nSIX.\n")
@@ -213,12 +215,12 @@ def test_a_patch_of_words_that_a_broader_mask_puts_in_is_found_in_a_prompt_that_
         [{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [{"old": "kind", "new": "stern"}]}]
     )
     first = prompted("Be kind.\nOn main.")
-    beneath, _ = masked(first, by_hand, session="work", project="")
+    beneath, _ = apply_masks(first, by_hand, session="work", project="")
     system = ids(first, "system")[0]
-    after = beneath.applied(SetText(section=system, text="Be stern and just.\nOn main."))
+    after = beneath.with_edit(SetText(section=system, text="Be stern and just.\nOn main."))
     _, mask = Keeper(first, "session", "work", beneath).between(beneath, after)[0]
     for branch in ("main", "dev"):
-        later, found = masked(prompted(f"Be kind.\nOn {branch}."), [*by_hand, mask], session="work", project="")
+        later, found = apply_masks(prompted(f"Be kind.\nOn {branch}."), [*by_hand, mask], session="work", project="")
         assert (texts(later)[0], [each.outcome for each in found]) == (
             f"Be stern and just.\nOn {branch}.",
             ["applied", "applied"],
@@ -229,14 +231,14 @@ def test_of_equal_masks_the_last_counts() -> None:
     draft = drafted(chat(), "openai-chat")
     user = ids(draft, "user")[0]
     masks = [kept(draft, SetText(section=user, text=text)) for text in ("One.", "Two.")]
-    assert masked(draft, masks, session="work", project="")[0].section(user).text == "Two."
+    assert apply_masks(draft, masks, session="work", project="")[0].section(user).text == "Two."
 
 
 def test_masks_of_others_are_not_heard() -> None:
     draft = drafted(chat(), "openai-chat")
     mask = kept(draft, Delete(section=ids(draft, "system")[0]), "session", "work")
     nobodys = msgspec.structs.replace(mask, scope="project", name="")
-    after, found = masked(draft, [mask, nobodys], session="play", project="")
+    after, found = apply_masks(draft, [mask, nobodys], session="play", project="")
     assert (after, found) == (draft, ())
 
 
@@ -245,7 +247,7 @@ def test_a_mask_that_would_break_the_request_is_refused() -> None:
         {"max_tokens": 1, "messages": [{"role": "user", "content": "One."}, {"role": "user", "content": "Two."}]}
     )
     masks = [kept(draft, Delete(section=name)) for name in ids(draft, "user")]
-    after, found = masked(draft, masks, session="work", project="")
+    after, found = apply_masks(draft, masks, session="work", project="")
     assert [outcome.outcome for outcome in found] == ["applied", "refused"]
     assert found[1].why
     assert len(after.request.messages) == 1
@@ -255,7 +257,7 @@ def test_a_strip_is_a_mask() -> None:
     mask = strip_of(Strip(what="thinking"), "all", "ignored")
     assert (mask.kind, mask.name, mask.label) == ("strip", "", "All thinking")
     draft = drafted(claude())
-    after, (outcome,) = masked(draft, [mask], session="work", project="")
+    after, (outcome,) = apply_masks(draft, [mask], session="work", project="")
     assert (outcome.outcome, outcome.section) == ("applied", ids(draft, "assistant")[0])
     assert b"c2VhbDE=" not in after.data
     assert outcomes(after, mask) == [("applied", "")]
@@ -269,7 +271,7 @@ def test_a_strip_of_a_tool_that_is_not_there_says_so() -> None:
 def test_a_strip_that_leaves_something_says_what_and_why() -> None:
     messages = [*chat()["messages"][2:4]]
     draft = drafted(chat(messages=messages), "openai-chat")
-    after, (outcome,) = masked(draft, [strip_of(Strip(what="tool_results"), "all", "")], session="", project="")
+    after, (outcome,) = apply_masks(draft, [strip_of(Strip(what="tool_results"), "all", "")], session="", project="")
     assert after is draft
     assert (outcome.outcome, outcome.section) == ("refused", ids(draft, "tool_result")[0])
     assert outcome.why
@@ -280,7 +282,7 @@ def test_a_text_that_leaves_others_empty_takes_them_along_where_they_are_forbidd
     document["messages"][0]["content"] = [{"type": "text", "text": "What is"}, {"type": "text", "text": " 1+1?"}]
     draft = drafted(document)
     mask = kept(draft, SetText(section=ids(draft, "user")[0], text="Quite different, isn't it."))
-    after, (outcome,) = masked(draft, [mask], session="work", project="")
+    after, (outcome,) = apply_masks(draft, [mask], session="work", project="")
     assert outcome.outcome == "applied"
     assert [part.text for part in after.request.messages[1].parts] == ["Quite different, isn't it."]
 
@@ -289,7 +291,7 @@ def test_arguments_that_are_no_json_are_refused_although_the_api_takes_them() ->
     draft = drafted(chat(), "openai-chat")
     section, part = part_of(draft, "tool_call")
     mask = kept(draft, SetText(section=section, part=part, text="{oops"))
-    after, (outcome,) = masked(draft, [mask], session="work", project="")
+    after, (outcome,) = apply_masks(draft, [mask], session="work", project="")
     assert after is draft
     assert (outcome.outcome, outcome.why) == ("refused", "the arguments of 'add' are not a JSON object")
     broken = chat()
@@ -301,7 +303,7 @@ def test_arguments_that_are_no_json_are_refused_although_the_api_takes_them() ->
 def test_a_text_that_cannot_stand_is_refused() -> None:
     draft = drafted(claude(messages=[{"role": "user", "content": "Hello."}]))
     mask = kept(draft, SetText(section=ids(draft, "user")[0], text=" "))
-    after, (outcome,) = masked(draft, [mask], session="work", project="")
+    after, (outcome,) = apply_masks(draft, [mask], session="work", project="")
     assert after is draft
     assert outcome.outcome == "refused"
 
@@ -312,7 +314,7 @@ def test_the_narrower_strip_of_a_class_counts() -> None:
         strip_of(Strip(what="tool_results", older_than=9), "session", "work"),
     ]
     draft = drafted(claude())
-    assert masked(draft, masks, session="work", project="")[0] is draft
+    assert apply_masks(draft, masks, session="work", project="")[0] is draft
 
 
 def test_masks_come_and_go_as_json() -> None:
@@ -382,7 +384,9 @@ def patch_of(draft: Draft, kind: str, text: str, **where: str) -> Mask:
 
 def test_a_kept_edit_survives_when_something_else_in_its_section_changes() -> None:
     mask = patch_of(prompted(PROMPT), "system", PROMPT.replace("one line", "three lines"))
-    later, (outcome,) = masked(prompted(PROMPT.replace("clean", "M parser.py")), [mask], session="work", project="")
+    later, (outcome,) = apply_masks(
+        prompted(PROMPT.replace("clean", "M parser.py")), [mask], session="work", project=""
+    )
     assert (outcome.outcome, outcome.why) == ("applied", "")
     assert texts(later)[0] == "You are a coding agent.\nAnswer in three lines.\nGit status: M parser.py"
 
@@ -391,7 +395,7 @@ def test_a_kept_edit_whose_context_is_gone_or_there_twice_changes_nothing_and_sa
     mask = patch_of(prompted(PROMPT), "system", PROMPT.replace("one line", "three lines"))
     for prompt, result in (("Be kind.", "missing"), (f"{PROMPT}\nAnswer in one line.", "ambiguous")):
         other = prompted(prompt)
-        after, (outcome,) = masked(other, [mask], session="work", project="")
+        after, (outcome,) = apply_masks(other, [mask], session="work", project="")
         assert (after is other, outcome.outcome, bool(outcome.why)) == (True, result, True)
 
 
@@ -404,7 +408,7 @@ def test_a_short_word_is_looked_for_only_where_it_was_said() -> None:
 def test_a_patch_finds_its_words_in_a_message_that_grew() -> None:
     draft = prompted(PROMPT, "Mend the parser in lexer.py")
     mask = patch_of(draft, "user", "Mend the parser in parser.py")
-    later, _ = masked(
+    later, _ = apply_masks(
         prompted(PROMPT, "Note.", "Mend the parser in lexer.py\n<date>"), [mask], session="work", project=""
     )
     assert texts(later)[2] == "Mend the parser in parser.py\n<date>"
@@ -422,7 +426,7 @@ def test_a_part_is_patched_although_it_has_changed_elsewhere() -> None:
     text = draft.section(section).parts[0].text
     mask = kept(draft, SetText(section=section, part=part, text=text.replace("what is there", "things")))
     changed = {**tool, "input_schema": {"type": "object", "properties": {"grams": {"type": "number"}}}}
-    later, (outcome,) = masked(
+    later, (outcome,) = apply_masks(
         drafted(claude(tools=[claude()["tools"][0], changed])), [mask], session="work", project=""
     )
     assert outcome.outcome == "applied"
@@ -438,9 +442,9 @@ def test_patches_written_by_hand_name_the_kind_of_section_and_apply_one_after_th
         ]
     )
     assert len({mask.id for mask in masks}) == 2
-    later, found = masked(prompted("one and only"), masks[:1], session="work", project="")
+    later, found = apply_masks(prompted("one and only"), masks[:1], session="work", project="")
     assert (texts(later)[0], found[0].outcome) == ("two and only", "applied")
-    later, found = masked(prompted("one of two"), masks, session="work", project="")
+    later, found = apply_masks(prompted("one of two"), masks, session="work", project="")
     assert [each.outcome for each in found] == ["applied", "missing"]  # the second has no single place by then
     assert "not in this section" in found[1].why
 
@@ -448,7 +452,7 @@ def test_patches_written_by_hand_name_the_kind_of_section_and_apply_one_after_th
 def test_a_deletion_that_another_has_done_already_counts_as_done() -> None:
     draft = drafted(chat(), "openai-chat")
     both = [kept(draft, Delete(section=ids(draft, kind)[0])) for kind in ("tool_result", "tool_call")]
-    later, found = masked(grown(), both, session="work", project="")
+    later, found = apply_masks(grown(), both, session="work", project="")
     assert [each.outcome for each in found] == ["applied", "applied"]
     assert len(later.request.messages) == len(grown().request.messages) - 2
 
@@ -457,7 +461,7 @@ def test_masks_as_they_were_stored_before_keep_working() -> None:
     draft = prompted(PROMPT)
     anchor = msgspec.to_builtins(patch_of(draft, "system", "New.").anchor)
     (mask,) = read_masks([{"scope": "session", "name": "work", "kind": "set_text", "anchor": anchor, "text": "New."}])
-    assert texts(masked(draft, [mask], session="work", project="")[0])[0] == "New."
+    assert texts(apply_masks(draft, [mask], session="work", project="")[0])[0] == "New."
 
 
 def test_a_list_may_come_back_with_what_was_reported_of_each_mask() -> None:

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.editing import patching
-from sightline.editing.patching import CONTEXT, Hunk, Place, apply_patch, find, hunks_between
+from sightline.editing.patching import CONTEXT, Hunk, HunkMatch, apply_patch, find, hunks_between
 
 TEXTS = st.text("ab \n", max_size=40)
 
@@ -53,9 +53,9 @@ def test_a_blank_line_is_no_context() -> None:
 
 def test_context_that_is_gone_or_there_twice_is_no_place() -> None:
     hunk = Hunk("Be ", "kind", "terse", ".")
-    assert find("Be good.", hunk) == Place(0)
+    assert find("Be good.", hunk) == HunkMatch(0)
     assert find("Be kind. Be kind.", hunk).count == 2
-    assert find("Now. Be kind.", hunk) == Place(1, 8)
+    assert find("Now. Be kind.", hunk) == HunkMatch(1, 8)
     assert find("aaa", Hunk(old="aa", new="b")).count == 2
     assert apply_patch("Be kind. Be kind.", [hunk]) is None
 

@@ -3,13 +3,13 @@
 import pytest
 
 from sightline.editing.places import (
-    inserted,
-    moved,
+    edit_refusal,
     parent_of,
-    positioned,
-    refused,
-    removed,
-    replaced,
+    resolve_position,
+    shift_by_insertion,
+    shift_by_move,
+    shift_by_removal,
+    shift_by_replacement,
     with_change,
     with_entry,
     without_entries,
@@ -17,7 +17,7 @@ from sightline.editing.places import (
 
 
 def test_an_insertion_moves_what_stands_behind_it() -> None:
-    shift = inserted("/m/1")
+    shift = shift_by_insertion("/m/1")
     assert [shift(place) for place in ("/m/0", "/m/1", "/m/2/c/0", "/m", "/other", "/mm/3")] == [
         "/m/0",
         "/m/2",
@@ -30,26 +30,30 @@ def test_an_insertion_moves_what_stands_behind_it() -> None:
 
 def test_places_of_an_object_that_is_a_list_now_stay_as_they_are() -> None:
     # They are remembered until the document can be read again.
-    assert [shift("/messages/0") for shift in (inserted("/1"), removed("/0", in_array=True))] == ["/messages/0"] * 2
+    assert [shift("/messages/0") for shift in (shift_by_insertion("/1"), shift_by_removal("/0", in_array=True))] == [
+        "/messages/0"
+    ] * 2
 
 
 def test_a_removal_takes_what_is_within_and_moves_what_is_behind() -> None:
-    shift = removed("/m/1", in_array=True)
+    shift = shift_by_removal("/m/1", in_array=True)
     assert [shift(place) for place in ("/m/0", "/m/1", "/m/1/c", "/m/10/c")] == ["/m/0", None, None, "/m/9/c"]
-    shift = removed("/a/b", in_array=False)
+    shift = shift_by_removal("/a/b", in_array=False)
     assert [shift(place) for place in ("/a/b", "/a/b/0", "/a/bc")] == [None, None, "/a/bc"]
 
 
 def test_a_move_takes_along_what_is_within() -> None:
-    shift = moved("/m/0", "/m/2", removed("/m/0", in_array=True), inserted("/m/2"))
+    shift = shift_by_move("/m/0", "/m/2", shift_by_removal("/m/0", in_array=True), shift_by_insertion("/m/2"))
     assert [shift(place) for place in ("/m/0/c", "/m/1", "/m/2", "/m/3")] == ["/m/2/c", "/m/0", "/m/1", "/m/3"]
-    shift = moved("/a", "/b", removed("/a", in_array=False), removed("/c", in_array=False))
+    shift = shift_by_move("/a", "/b", shift_by_removal("/a", in_array=False), shift_by_removal("/c", in_array=False))
     assert [shift(place) for place in ("/a/0", "/c", "/d")] == ["/b/0", None, "/d"]
-    assert moved("/m/0", "/x", removed("/q", in_array=False), inserted("/z/0"))("/q/1") is None
+    assert (
+        shift_by_move("/m/0", "/x", shift_by_removal("/q", in_array=False), shift_by_insertion("/z/0"))("/q/1") is None
+    )
 
 
 def test_another_value_has_nothing_of_the_old_one() -> None:
-    shift = replaced("/m/1")
+    shift = shift_by_replacement("/m/1")
     assert [shift(place) for place in ("/m/1", "/m/1/c", "/m/10")] == ["/m/1", None, "/m/10"]
 
 
@@ -84,10 +88,10 @@ def test_entries_come_and_go() -> None:
     ],
 )
 def test_the_end_of_a_list_is_a_position(pointer: str, expected: str) -> None:
-    assert positioned({"a": [1, {"e": []}], "b": {"c/d": [0]}}, pointer) == expected
+    assert resolve_position({"a": [1, {"e": []}], "b": {"c/d": [0]}}, pointer) == expected
 
 
 def test_a_refusal_says_what_to_do() -> None:
-    fault = refused("no", "Try this.", pointer="/a")
+    fault = edit_refusal("no", "Try this.", pointer="/a")
     assert (fault.status, fault.hint, fault.pointer) == (422, "Try this.", "/a")
     assert parent_of("/a/b~1c/0") == "/a/b~1c"

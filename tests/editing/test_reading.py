@@ -3,9 +3,9 @@
 import pytest
 
 from sightline.editing.places import with_change
-from sightline.editing.reading import Reading
+from sightline.editing.reading import DocumentReading
 from sightline.model.json import Json
-from sightline.wire.pointer import split
+from sightline.wire.pointer import parse_pointer
 from tests.editing.bodies import round_of_tools, said, text
 
 THOUGHT = {"text": "hm", "thought": True}
@@ -46,17 +46,17 @@ RAW: Json = {"messages": [{"role": 1, "content": "a"}]}
     ],
 )
 def test_reading_again(name: str, document: Json, pointer: str, value: Json, is_one: bool) -> None:
-    before = Reading.of(name, document)
+    before = DocumentReading.of(name, document)
     assert len(before.pairs) == (name == "anthropic" or document is SHELLS)
-    changed = with_change(document, split(pointer), lambda _: value)
-    after, anew = before.reread(changed, pointer), Reading.of(name, changed)
+    changed = with_change(document, parse_pointer(pointer), lambda _: value)
+    after, anew = before.reread(changed, pointer), DocumentReading.of(name, changed)
     assert (after.request, after.fault) == (anew.request, anew.fault)
     assert [(one.at, two.at) for one, two in after.pairs] == [(one.at, two.at) for one, two in anew.pairs]
     assert bool(after.changed) == is_one
 
 
 def test_what_cannot_be_read_says_why_and_may_be_mended() -> None:
-    broken = Reading.of("openai-chat", {"messages": 5})
+    broken = DocumentReading.of("openai-chat", {"messages": 5})
     assert broken.request is None
     assert broken.fault is not None
     assert broken.pairs == ()
@@ -64,5 +64,5 @@ def test_what_cannot_be_read_says_why_and_may_be_mended() -> None:
 
 
 def test_the_conversation_is_a_list_somewhere() -> None:
-    assert Reading.of("openai-responses", RESPONSES).container == "/input"
-    assert Reading.of("raw", []).container == ""
+    assert DocumentReading.of("openai-responses", RESPONSES).container == "/input"
+    assert DocumentReading.of("raw", []).container == ""

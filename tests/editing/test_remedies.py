@@ -8,7 +8,7 @@ from sightline.editing.draft import Draft
 from sightline.editing.fixes import fixes_for
 from sightline.editing.operations import Batch
 from sightline.editing.remedies import remedies
-from sightline.editing.validity import Finding, checked
+from sightline.editing.validity import ValidityFinding, check_draft
 from sightline.wire.pointer import resolve
 from tests.editing.conversations import drafted
 
@@ -30,8 +30,8 @@ def claude(**more: Any) -> Draft:
     return drafted({"model": "m", "max_tokens": 99, "messages": messages, **more}, "anthropic")
 
 
-def problems(draft: Draft, facts: Facts) -> tuple[Finding, ...]:
-    return checked(draft, facts=facts, is_vendor=True).problems
+def problems(draft: Draft, facts: Facts) -> tuple[ValidityFinding, ...]:
+    return check_draft(draft, facts=facts, is_vendor=True).problems
 
 
 def mended(draft: Draft, pointer: str, label: str, facts: Facts | None = None) -> Draft:
@@ -40,7 +40,7 @@ def mended(draft: Draft, pointer: str, label: str, facts: Facts | None = None) -
     before = problems(draft, facts)
     (finding,) = [each for each in before if each.pointer == pointer and label in [fix.label for fix in each.fixes]]
     (fix,) = [fix for fix in finding.fixes if fix.label == label]
-    after = draft.applied(Batch(operations=fix.operations))
+    after = draft.with_edit(Batch(operations=fix.operations))
     left = [(each.pointer, each.message) for each in problems(after, facts)]
     assert len(left) < len(before)
     assert set(left) <= {(each.pointer, each.message) for each in before}
@@ -112,7 +112,7 @@ def test_a_whole_schema_is_made_strict_in_one_step(dialect: str, field: str, at:
         for label in ("Make the whole schema strict", "Do not be strict"):
             fixes = [fix for each in problems(draft, Facts()) if each.pointer == place for fix in each.fixes]
             fix = next(fix for fix in fixes if fix.label == label)
-            after = draft.applied(Batch(operations=fix.operations))
+            after = draft.with_edit(Batch(operations=fix.operations))
             assert [each.message for each in problems(after, Facts()) if "strict" in each.message] == []
 
 

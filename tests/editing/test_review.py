@@ -4,12 +4,12 @@ from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.registry import dialect
-from sightline.editing.budgeting import budgeted
+from sightline.editing.budgeting import budget_of
 from sightline.editing.cost import EditCost, cost_of
 from sightline.editing.draft import Draft, Editing
 from sightline.editing.operations import Delete, Duplicate, Redo, Remove, Restore, Set, SetText, Undo
 from sightline.editing.review import Review
-from sightline.editing.validity import checked
+from sightline.editing.validity import check_draft
 from sightline.errors import Fault
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimator import CountedRequest, Estimator
@@ -59,10 +59,10 @@ def test_what_is_remembered_is_what_would_be_found_anew(case: Case, data: st.Dat
             draft = editing.draft
         seen = review.of(draft)
         fresh = Estimator(FACTS, dialect=case.dialect)
-        budget = budgeted(draft, fresh, FACTS)
+        budget = budget_of(draft, fresh, FACTS)
         assert (seen.budget.sections, seen.budget.categories) == (budget.sections, budget.categories)
         assert seen.budget.whole.tokens == budget.whole.tokens
-        assert seen.validity == checked(draft, facts=FACTS, estimate=budget.whole)
+        assert seen.validity == check_draft(draft, facts=FACTS, estimate=budget.whole)
         if draft.request is not None:
             anew = cost_of(previous, draft.first.request, draft.request, fresh, FACTS, section_at=draft.section_at)
             assert seen.cost == anew
@@ -71,13 +71,13 @@ def test_what_is_remembered_is_what_would_be_found_anew(case: Case, data: st.Dat
 def test_without_an_earlier_request_an_edit_breaks_nothing() -> None:
     draft = drafted(chat(), "openai-chat")
     review = Review(Estimator(Facts(), dialect="openai-chat"), Facts())
-    assert review.of(draft.applied(SetText(section=ids(draft, "system")[0], text="Be brief."))).cost == EditCost()
+    assert review.of(draft.with_edit(SetText(section=ids(draft, "system")[0], text="Be brief."))).cost == EditCost()
 
 
 def test_a_body_that_cannot_be_read_has_no_cost() -> None:
     draft = drafted(chat(), "openai-chat")
     review = Review(Estimator(Facts(), dialect="openai-chat"), Facts(), draft.request)
-    seen = review.of(draft.applied(Set(pointer="/messages", value="none")))
+    seen = review.of(draft.with_edit(Set(pointer="/messages", value="none")))
     assert seen.cost == EditCost()
     assert not seen.validity.ok
 

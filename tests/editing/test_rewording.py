@@ -16,7 +16,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 
 
 def after(before: Draft, section: str, words: str, pointer: str, part: str | None = None) -> Json:
-    changed = before.applied(SetText(section=section, part=part, text=words))
+    changed = before.with_edit(SetText(section=section, part=part, text=words))
     assert changed.data == changed.data.strip()
     return resolve(json.loads(changed.data), pointer)
 
@@ -37,7 +37,7 @@ def test_one_part_can_be_set_alone() -> None:
 
 
 def test_a_deleted_part_keeps_out_of_an_edit_of_its_section_and_is_restored_by_one_of_its_own() -> None:
-    before = anthropic(said("user", [text("aaa"), text("bbb")])).applied(Delete(section="s1", part="s1.p1"))
+    before = anthropic(said("user", [text("aaa"), text("bbb")])).with_edit(Delete(section="s1", part="s1.p1"))
     assert after(before, "s1", "ccc", "/messages/0/content") == [text("ccc")]
     assert after(before, "s1", "x", "/messages/0/content", "s1.p1") == [text("x"), text("bbb")]
 
@@ -60,7 +60,7 @@ def test_an_item_that_is_opaque_as_a_whole_has_no_place_for_a_text() -> None:
     before = responses(ASK, {"type": "image_generation_call", "id": "i1", "status": "completed", "result": "AAAA"})
     assert not before.section("s2").editable
     with pytest.raises(Fault, match="no text of its own"):
-        before.applied(SetText(section="s2", text="x"))
+        before.with_edit(SetText(section="s2", text="x"))
 
 
 def test_bare_strings_stay_bare() -> None:
@@ -73,9 +73,9 @@ def test_a_section_of_one_call_or_result_is_edited_as_such() -> None:
     before = anthropic(ASK, *round_of_tools(), ASK)
     assert after(before, "s2", '{"command": "pwd"}', "/messages/1/content/0/input") == {"command": "pwd"}
     assert after(before, "s3", "none", "/messages/2/content/0/content") == "none"
-    assert before.applied(SetText(section="s2", text='{"command" : "ls"}')) is before, "it says the same"
+    assert before.with_edit(SetText(section="s2", text='{"command" : "ls"}')) is before, "it says the same"
     with pytest.raises(Fault, match="not JSON"):
-        before.applied(SetText(section="s2", text="{"))
+        before.with_edit(SetText(section="s2", text="{"))
 
 
 def test_arguments_that_were_left_out_are_put_in() -> None:
@@ -95,7 +95,7 @@ def test_tools_and_options_are_edited_as_json() -> None:
     assert after(before, "s3", "200", "/max_tokens", "s3.p2") == 200
     for section in ("s2", "s3"):
         with pytest.raises(Fault, match="no text of its own"):
-            before.applied(SetText(section=section, text="x"))
+            before.with_edit(SetText(section=section, text="x"))
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_tools_and_options_are_edited_as_json() -> None:
 def test_a_message_without_words_gets_them_in_front(before: Draft, pointer: str, value: Json) -> None:
     assert before.section("s1").editable
     assert after(before, "s1", "x", pointer) == value
-    assert before.applied(SetText(section="s1", text="")) is before
+    assert before.with_edit(SetText(section="s1", text="")) is before
 
 
 def test_where_no_list_could_take_words_it_is_refused() -> None:
     media = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
     with pytest.raises(Fault, match="no list"):
-        gemini({"parts": media}).applied(SetText(section="s1", text="x"))
+        gemini({"parts": media}).with_edit(SetText(section="s1", text="x"))
 
 
 def test_sections_of_several_calls_have_no_text() -> None:
@@ -128,7 +128,7 @@ def test_sections_of_several_calls_have_no_text() -> None:
     before = chat(ASK, {"role": "assistant", "tool_calls": calls})
     assert not before.section("s2").editable
     with pytest.raises(Fault, match="no text of its own"):
-        before.applied(SetText(section="s2", text="x"))
+        before.with_edit(SetText(section="s2", text="x"))
 
 
 def test_an_edit_may_pass_by_what_is_signed_but_not_touch_it() -> None:
@@ -136,8 +136,8 @@ def test_an_edit_may_pass_by_what_is_signed_but_not_touch_it() -> None:
     before = gemini({"parts": [{"text": "a"}]}, {"role": "model", "parts": parts}, {"parts": [{"text": "b"}]})
     assert after(before, "s2", "signed words and more", "/contents/1/parts/1/text") == " and more"
     with pytest.raises(Fault, match="read-only"):
-        before.applied(SetText(section="s2", text="other words and others"))
+        before.with_edit(SetText(section="s2", text="other words and others"))
     with pytest.raises(Fault, match="read-only"):
-        before.applied(SetText(section="s2", part="s2.p1", text="other"))
+        before.with_edit(SetText(section="s2", part="s2.p1", text="other"))
     with pytest.raises(Fault, match="no text that can be edited"):
-        anthropic(said("user", [PNG])).applied(SetText(section="s1", part="s1.p1", text="x"))
+        anthropic(said("user", [PNG])).with_edit(SetText(section="s1", part="s1.p1", text="x"))

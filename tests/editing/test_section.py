@@ -2,7 +2,7 @@
 
 import msgspec
 
-from sightline.editing.section import Answered, Section, SectionPart, Tokens
+from sightline.editing.section import CallReference, Section, SectionPart, Tokens
 
 
 def test_a_section_is_told_whole() -> None:
@@ -19,7 +19,7 @@ def test_a_section_is_told_whole() -> None:
         parts=(part,),
         category="user",
         tokens=Tokens(1, 1, 2),
-        answers=(Answered("c1", "Bash", "{}", "s0"),),
+        answers=(CallReference("c1", "Bash", "{}", "s0"),),
     )
     told = msgspec.to_builtins(section)
     assert {"id", "kind", "role", "pointer", "text", "editable", "deleted", "parts"} <= told.keys()

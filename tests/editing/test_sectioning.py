@@ -4,8 +4,8 @@ import json
 
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Remove, Restore, Set, SetText
-from sightline.editing.section import Answered
-from sightline.editing.sectioning import Made, Sectioning
+from sightline.editing.section import CallReference
+from sightline.editing.sectioning import Sectioning, SectionList
 from tests.editing.bodies import PNG, anthropic, chat, draft, gemini, raw, responses, round_of_tools, said, text
 
 TOOL = {"name": "Bash", "description": "runs", "input_schema": {"type": "object"}}
@@ -32,7 +32,7 @@ def test_a_messages_request() -> None:
         "options",
     ]
     result = edited.section("s4")
-    assert result.answers == (Answered("t1", "Bash", '{"command":"ls"}', "s3"),)
+    assert result.answers == (CallReference("t1", "Bash", '{"command":"ls"}', "s3"),)
     assert result.label == "Result · Bash"
     call = edited.section("s3").parts[1]
     assert (call.type, call.call_id, call.name, call.is_json, call.editable) == ("tool_call", "t1", "Bash", True, True)
@@ -109,20 +109,20 @@ def test_what_cannot_be_read_is_shown_as_it_is() -> None:
 
 def test_only_what_changed_is_made_anew() -> None:
     before = anthropic(A, *round_of_tools(), C, tools=[TOOL])
-    after = before.applied(SetText(section="s4", text="z"))
+    after = before.with_edit(SetText(section="s4", text="z"))
     assert [one is two for one, two in zip(before.sections, after.sections, strict=True)] == [True] * 3 + [False] + [
         True
     ] * 2
-    other = after.applied(Set(pointer="/max_tokens", value=7))
+    other = after.with_edit(Set(pointer="/max_tokens", value=7))
     assert other.section("s5") == after.section("s5")
     assert other.section("s6") != after.section("s6")
-    described = after.applied(Set(pointer="/tools/0/description", value="walks"))
+    described = after.with_edit(Set(pointer="/tools/0/description", value="walks"))
     assert described.section("s5") != after.section("s5")
 
 
 def test_sections_behind_a_deleted_one_only_move() -> None:
     before = anthropic(A, B, said("user", [text("c"), text("d")]), B, C)
-    after = before.applied(Delete(section="s2"))
+    after = before.with_edit(Delete(section="s2"))
     assert [section.pointer for section in after.sections[:5]] == [
         "/messages/0",
         "",
@@ -130,15 +130,21 @@ def test_sections_behind_a_deleted_one_only_move() -> None:
         "/messages/2",
         "/messages/3",
     ]
-    part = after.applied(Delete(section="s3", part="s3.p1"))
+    part = after.with_edit(Delete(section="s3", part="s3.p1"))
     assert [each.pointer for each in part.section("s3").parts] == ["", "/messages/1/content/0"]
-    back = part.applied(Restore(section="s2"))
-    for edited in (after, part, back, part.applied(Delete(section="s3")), back.applied(Remove(pointer="/messages/0"))):
-        assert edited.sections == Sectioning(edited.whole, Made()).made(edited.data).sections
+    back = part.with_edit(Restore(section="s2"))
+    for edited in (
+        after,
+        part,
+        back,
+        part.with_edit(Delete(section="s3")),
+        back.with_edit(Remove(pointer="/messages/0")),
+    ):
+        assert edited.sections == Sectioning(edited.whole, SectionList()).make_sections(edited.data).sections
 
 
 def test_a_deleted_section_shows_what_it_was() -> None:
-    gone = anthropic(A, B, C).applied(Delete(section="s1")).section("s1")
+    gone = anthropic(A, B, C).with_edit(Delete(section="s1")).section("s1")
     # An edit of it restores it.
     assert (gone.deleted, gone.text, gone.editable, gone.pointer) == (True, "a", True, "")
 

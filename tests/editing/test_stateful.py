@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.editing.stateful import Link, expanded, previous_of
+from sightline.editing.stateful import ChainLink, expand_request, previous_of
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import decode
 
@@ -17,9 +17,9 @@ def whole(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-def refused(data: bytes, chain: list[Link]) -> Fault:
+def refused(data: bytes, chain: list[ChainLink]) -> Fault:
     with pytest.raises(Fault) as caught:
-        expanded(data, chain)
+        expand_request(data, chain)
     assert (caught.value.code, caught.value.status) == (Code.INVALID_REQUEST, 422)
     assert caught.value.hint
     return caught.value
@@ -33,7 +33,7 @@ def test_the_reference_is_known() -> None:
 
 
 def test_a_question_and_its_answer_take_the_place_of_the_reference() -> None:
-    data = expanded(GOING_ON, [Link(ASKED, whole(ANSWERED))])
+    data = expand_request(GOING_ON, [ChainLink(ASKED, whole(ANSWERED))])
     assert decode(data) == {
         "model": "m",
         "input": [
@@ -48,8 +48,11 @@ def test_a_question_and_its_answer_take_the_place_of_the_reference() -> None:
 
 def test_a_longer_chain_is_told_from_its_beginning() -> None:
     second = b'{"previous_response_id":"resp_1","input":[ {"role":"user","content":[]},{"type":"x"} ]}'
-    chain = [Link(ASKED, whole(ANSWERED)), Link(second, whole({"id": "resp_2", "status": "incomplete", "output": []}))]
-    data = expanded(b'{"previous_response_id":"resp_2","input":"More."}', chain)
+    chain = [
+        ChainLink(ASKED, whole(ANSWERED)),
+        ChainLink(second, whole({"id": "resp_2", "status": "incomplete", "output": []})),
+    ]
+    data = expand_request(b'{"previous_response_id":"resp_2","input":"More."}', chain)
     spoken = [item.get("content") for item in decode(data)["input"]]  # type: ignore[index,call-overload]
     assert spoken == ["What is 2+2?", ITEM["content"], [], None, "More."]
 
@@ -61,29 +64,31 @@ def test_a_streamed_answer_is_read_to_its_end() -> None:
         b'data: {"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[]}}\n\n'
         b"data: [DONE]\n\n"
     )
-    items = decode(expanded(MISSING, [Link(ASKED, stream)]))["input"]  # type: ignore[index,call-overload]
+    items = decode(expand_request(MISSING, [ChainLink(ASKED, stream)]))["input"]  # type: ignore[index,call-overload]
     assert items[1] == ITEM
 
 
 @pytest.mark.parametrize("data", [MISSING, b'{"previous_response_id":"resp_1","input":null}'])
 def test_a_request_without_input_gets_that_of_the_chain(data: bytes) -> None:
-    assert len(decode(expanded(data, [Link(ASKED, whole(ANSWERED))]))["input"]) == 2  # type: ignore[index,call-overload]
+    assert len(decode(expand_request(data, [ChainLink(ASKED, whole(ANSWERED))]))["input"]) == 2  # type: ignore[index,call-overload]
 
 
 def test_an_empty_chain_of_things_said_leaves_an_empty_input() -> None:
-    silent = Link(b'{"model":"m","prompt":{"id":"p"}}', whole({"id": "resp_1", "status": "completed", "output": []}))
-    assert decode(expanded(MISSING, [silent])) == {"model": "m", "input": []}
+    silent = ChainLink(
+        b'{"model":"m","prompt":{"id":"p"}}', whole({"id": "resp_1", "status": "completed", "output": []})
+    )
+    assert decode(expand_request(MISSING, [silent])) == {"model": "m", "input": []}
 
 
 def test_what_is_not_known_is_refused_with_the_reason() -> None:
-    link = Link(ASKED, whole(ANSWERED))
+    link = ChainLink(ASKED, whole(ANSWERED))
     assert "goes on from no earlier response" in refused(ASKED, [link]).message
     assert "'resp_1' is not in the record" in refused(GOING_ON, []).message
     other = b'{"previous_response_id":"resp_9","input":[]}'
     assert "'resp_9' is not in the record" in refused(other, [link]).message
     assert (
         "link 1 of 1 goes on from resp_9, not from the beginning"
-        in refused(GOING_ON, [Link(other, whole(ANSWERED))]).message
+        in refused(GOING_ON, [ChainLink(other, whole(ANSWERED))]).message
     )
     assert "link 2 of 2 goes on from nothing, not from resp_1" in refused(GOING_ON, [link, link]).message
     stored = b'{"previous_response_id":"resp_1","conversation":"conv_1"}'
@@ -102,4 +107,4 @@ def test_what_is_not_known_is_refused_with_the_reason() -> None:
     ],
 )
 def test_an_answer_that_is_not_whole_cannot_stand_for_itself(reply: bytes) -> None:
-    assert "the answer of link 1 is not whole" in refused(GOING_ON, [Link(ASKED, reply)]).message
+    assert "the answer of link 1 is not whole" in refused(GOING_ON, [ChainLink(ASKED, reply)]).message

@@ -31,17 +31,17 @@ def test_ids_that_name_nothing_are_refused(section: str, part: str | None) -> No
 
 
 def test_what_is_no_more_has_no_target() -> None:
-    gone = DRAFT.applied(Set(pointer="/messages/0/content", value=[text("x")]))
+    gone = DRAFT.with_edit(Set(pointer="/messages/0/content", value=[text("x")]))
     for section, part in (("s1", "s1.p2"),):
         with pytest.raises(Fault):
             target_of(gone.whole, section, part)
     for pointer, section, part in (("/tools/1", "s2", "s2.p2"), ("/model", "s3", "s3.p1")):
         with pytest.raises(Fault):
-            target_of(DRAFT.applied(Remove(pointer=pointer)).whole, section, part)
+            target_of(DRAFT.with_edit(Remove(pointer=pointer)).whole, section, part)
 
 
 def test_while_nothing_can_be_read_there_is_one_section() -> None:
-    broken = DRAFT.applied(Set(pointer="/messages", value=5))
+    broken = DRAFT.with_edit(Set(pointer="/messages", value=5))
     assert [section.kind for section in broken.sections] == ["other"]
     with pytest.raises(Fault):
         target_of(broken.whole, "s1", None)

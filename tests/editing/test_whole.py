@@ -3,7 +3,7 @@
 import pytest
 
 from sightline.editing.deletions import Deletions
-from sightline.editing.whole import Whole
+from sightline.editing.whole import WholeDocument
 from sightline.errors import Fault
 from sightline.wire.jsontext import decode
 
@@ -12,12 +12,12 @@ DATA = b"""{ "model":"m",
                {"role":"user","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]} ] }"""
 
 
-def whole(*deleted: str) -> Whole:
-    made = Whole.of(DATA, "openai-chat")
+def whole(*deleted: str) -> WholeDocument:
+    made = WholeDocument.of(DATA, "openai-chat")
     return made.with_deletions(Deletions.of([frozenset(deleted)], made.reading.document))
 
 
-def check(made: Whole, ids: dict[str, str]) -> None:
+def check(made: WholeDocument, ids: dict[str, str]) -> None:
     assert made.reading.document == decode(made.body.data)
     found = {place: named.id for place, named in made.names.sections.items() if place.startswith("/")}
     assert found == ids
@@ -70,20 +70,20 @@ def test_ids_outlive_a_document_that_cannot_be_read() -> None:
 
 
 def test_ids_outlive_another_body_that_cannot_be_read() -> None:
-    broken = whole().written(b'{"messages":[{"role":"user","content":"a"}, 5]}')
+    broken = whole().replace_document(b'{"messages":[{"role":"user","content":"a"}, 5]}')
     assert broken.reading.request is None
     check(broken, {"/messages/0": "s1", "/messages/1": "s2", "/messages/2": "s3"})
-    check(broken.written(b'{"messages":[{"role":"user","content":"a"}]}'), {"/messages/0": "s1"})
+    check(broken.replace_document(b'{"messages":[{"role":"user","content":"a"}]}'), {"/messages/0": "s1"})
 
 
 def test_what_is_not_json_can_only_be_written_anew() -> None:
-    broken = Whole.of(b"{oh", "openai-chat")
+    broken = WholeDocument.of(b"{oh", "openai-chat")
     assert broken.reading.fault is not None
     with pytest.raises(Fault):
         broken.set("/model", "m")
     assert broken.set("", {"messages": []}).reading.request is not None
     with pytest.raises(Fault):
-        broken.written(b"still not")
+        broken.replace_document(b"still not")
 
 
 def test_a_value_too_deep_to_be_read_is_refused() -> None:

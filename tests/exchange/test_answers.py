@@ -1,7 +1,7 @@
 import json
 
 from sightline.errors import Code, Fault
-from sightline.exchange.answers import header, passed_back, refusal, without, without_coding
+from sightline.exchange.answers import header, headers_for_client, refusal, without, without_coding
 from tests.relay_stage import taken
 
 
@@ -25,9 +25,9 @@ def test_a_provider_s_headers_without_those_of_its_connection() -> None:
         (b"Set-Cookie", b"a=configured-key"),
         (b"Content-Encoding", b"gzip"),
     )
-    passed = passed_back(headers)
+    passed = headers_for_client(headers)
     assert passed == [headers[0], headers[6], headers[7]]
-    assert passed_back(headers, ("configured-key",))[1] == (b"Set-Cookie", b"a=***")
+    assert headers_for_client(headers, ("configured-key",))[1] == (b"Set-Cookie", b"a=***")
     assert without_coding(passed) == passed[:2]
     assert header(headers, b"date") == "now"
     assert header(headers, b"none") == ""

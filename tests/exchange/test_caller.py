@@ -1,6 +1,6 @@
 """What a client's headers tell of it."""
 
-from sightline.exchange.caller import introduced
+from sightline.exchange.caller import identify_caller
 
 KEY = "sk-secret-0123456789"
 HEADERS = (
@@ -12,7 +12,7 @@ HEADERS = (
 
 
 def test_a_client_is_known_without_its_secrets() -> None:
-    caller = introduced(HEADERS, "/v1/messages", f"key={KEY}&beta=true", ())
+    caller = identify_caller(HEADERS, "/v1/messages", f"key={KEY}&beta=true", ())
     assert (caller.program, caller.client, caller.session) == ("tool/1", "tool/1", "s-1")
     assert caller.address == "/v1/messages?key=***&beta=true"
     assert dict(caller.headers) == {
@@ -21,11 +21,11 @@ def test_a_client_is_known_without_its_secrets() -> None:
 
 
 def test_our_own_secrets_are_kept_out_too() -> None:
-    caller = introduced((("User-Agent", "configured-key"),), "/", "", ("configured-key",))
+    caller = identify_caller((("User-Agent", "configured-key"),), "/", "", ("configured-key",))
     assert (caller.program, caller.client) == ("configured-key", "***")
     assert caller.redaction.text("a configured-key") == "a ***"
 
 
 def test_what_a_client_sends_again_is_worked_out_once() -> None:
-    assert introduced(HEADERS, "/", "", ()) is introduced(HEADERS, "/", "", ())
-    assert introduced(HEADERS, "/", "", ()) is not introduced(HEADERS, "/other", "", ())
+    assert identify_caller(HEADERS, "/", "", ()) is identify_caller(HEADERS, "/", "", ())
+    assert identify_caller(HEADERS, "/", "", ()) is not identify_caller(HEADERS, "/other", "", ())

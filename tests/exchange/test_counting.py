@@ -3,17 +3,17 @@ from pathlib import Path
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.dialects.registry import dialect
-from sightline.exchange.counting import MOST_ESTIMATORS, Counter, told
+from sightline.exchange.counting import MOST_ESTIMATORS, RequestCounter, read_count
 from sightline.exchange.memory import Memory
-from sightline.exchange.routing import routed
+from sightline.exchange.routing import route_for
 from sightline.wire.jsontext import decode
 from tests.relay_stage import asks
 
 
 def test_large_bodies_are_told_by_their_size_and_small_ones_counted(tmp_path: Path) -> None:
     asked = asks("gemini", provider="acme", body=b'{"generateContentRequest":{"contents":[{"parts":[{"text":"hi"}]}]}}')
-    choice = routed(Catalog(providers={"acme": Provider()}), asked, lambda _: True)
-    counter = Counter(Memory(tmp_path, lambda: 0.0))
+    choice = route_for(Catalog(providers={"acme": Provider()}), asked, lambda _: True)
+    counter = RequestCounter(Memory(tmp_path, lambda: 0.0))
     tokens, body = counter.answer(asked, choice)
     assert body == {"totalTokens": tokens}
     assert tokens > 0
@@ -23,20 +23,20 @@ def test_large_bodies_are_told_by_their_size_and_small_ones_counted(tmp_path: Pa
 
 
 def test_a_count_that_is_none_is_told() -> None:
-    assert told("gemini", b'{"totalTokens": 3}') == (3, None)
-    count, fault = told("gemini", b"{}")
+    assert read_count("gemini", b'{"totalTokens": 3}') == (3, None)
+    count, fault = read_count("gemini", b"{}")
     assert count is None
     assert fault is not None
 
 
 def test_few_estimators_are_kept_and_those_in_use_stay(tmp_path: Path) -> None:
-    counter = Counter(Memory(tmp_path, lambda: 0.0))
+    counter = RequestCounter(Memory(tmp_path, lambda: 0.0))
     catalog = Catalog(providers={"acme": Provider()})
 
     def estimate(model: str) -> None:
         asked = asks("openai-chat", provider="acme", model=model)
         counter.estimate(
-            routed(catalog, asked, lambda _: True), dialect("openai-chat").read_request(decode(asked.body))
+            route_for(catalog, asked, lambda _: True), dialect("openai-chat").read_request(decode(asked.body))
         )
 
     for number in range(MOST_ESTIMATORS * 2):

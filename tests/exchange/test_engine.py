@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from sightline.app.configured import configuration
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
 from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Received
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
-from sightline.transport.embedded.process import EmbeddedModel, Turn
+from sightline.transport.embedded.process import EmbeddedModel, EmbeddedTurn
 from tests.engine_stage import EngineStage
 from tests.local_model import needs_model
 from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
@@ -123,7 +123,7 @@ def test_the_call_that_is_shown_is_the_one_that_is_made(tmp_path: Path, spoken: 
         with pytest.raises(Fault, match="no"):
             await stage.ask(ready)
         (seen,) = upstream.seen
-        shown = ready.call.filled(stage.environment)
+        shown = ready.call.fill(stage.environment)
         assert (seen.method, upstream.url + seen.target, seen.body) == (shown.method, shown.url, shown.body)
         sent = {name.lower(): value for name, value in seen.headers}
         assert len(sent) == len(seen.headers)
@@ -229,7 +229,7 @@ def test_who_keeps_the_ledger_elsewhere_is_asked_there(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         asked: list[tuple[str, str]] = []
 
-        async def limits(choice: Choice, _tokens: int) -> Wait:
+        async def limits(choice: ModelChoice, _tokens: int) -> Wait:
             asked.append((choice.provider_name, choice.model))
             return Wait(3.0, "used_up", "rpm")
 
@@ -262,7 +262,7 @@ def test_the_providers_count_teaches_the_estimate_and_settles_the_ledger(tmp_pat
         assert (counted.tokens, counted.is_exact, counted.how) == (9, True, "counted by the provider")
         longer = stage.engine.estimate(stage.ready("some words " * 4))
         assert longer.how.endswith("learned")
-        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 11
+        assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == 11
 
     play(story, tmp_path)
 
@@ -281,13 +281,13 @@ def test_a_reply_without_usage_teaches_nothing(tmp_path: Path) -> None:
 def test_a_provider_that_counts_is_believed(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
         upstream.script = [says({"input_tokens": 42})]
-        estimate = await stage.engine.measured(stage.ready(), asks_provider=True, tried=stage.tried.append)
+        estimate = await stage.engine.measure_prompt(stage.ready(), asks_provider=True, tried=stage.tried.append)
         assert (estimate.tokens, estimate.is_exact, estimate.how) == (42, True, "counted by acme")
-        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 0
+        assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == 0
         assert stage.kinds() == ["received", "attempt", "finished"]
         upstream.script.append(says({"error": {"message": "no such page"}}, 404))
         with pytest.raises(Fault, match="no such page"):
-            await stage.engine.counted(stage.ready(), tried=stage.tried.append)
+            await stage.engine.count_prompt(stage.ready(), tried=stage.tried.append)
 
     play(story, tmp_path, quirks=Quirks(counts_tokens=True))
 
@@ -304,7 +304,7 @@ def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(tmp_pa
             embedded=True,
             quirks=Quirks(counts_tokens=True),
         )
-        measured = stage.engine.measured(stage.ready(), asks_provider=False, tried=stage.tried.append)
+        measured = stage.engine.measure_prompt(stage.ready(), asks_provider=False, tried=stage.tried.append)
         if status == 404:
             assert not (await measured).is_exact
         else:
@@ -317,9 +317,11 @@ def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(tmp_pa
 
 def test_nobody_is_asked_unasked(tmp_path: Path) -> None:
     async def story(stage: Stage, upstream: Upstream) -> None:
-        assert not (await stage.engine.measured(stage.ready(), asks_provider=False, tried=stage.tried.append)).is_exact
+        assert not (
+            await stage.engine.measure_prompt(stage.ready(), asks_provider=False, tried=stage.tried.append)
+        ).is_exact
         with pytest.raises(Fault, match="acme does not count tokens"):
-            await stage.engine.measured(stage.ready(), asks_provider=True, tried=stage.tried.append)
+            await stage.engine.measure_prompt(stage.ready(), asks_provider=True, tried=stage.tried.append)
         assert upstream.connections == []
 
     play(story, tmp_path)
@@ -374,13 +376,13 @@ def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path) -> No
             quirks=Quirks(counts_tokens=True),
         )
         ready = stage.ready("Say hello.", max_tokens=16)
-        estimate = await stage.engine.measured(ready, asks_provider=False, tried=stage.tried.append)
+        estimate = await stage.engine.measure_prompt(ready, asks_provider=False, tried=stage.tried.append)
         reply = await stage.ask(ready)
         assert reply.fault is None
         assert reply.choice.parts[0].text
         assert reply.usage.input_tokens == estimate.tokens
         assert upstream.connections == []
-        assert {entry.exchange for entry in stage.entries if isinstance(entry, Noted)} == {"x_1"}
+        assert {entry.exchange for entry in stage.entries if isinstance(entry, FactEntry)} == {"x_1"}
         assert stage.aside != []
 
     play(story, tmp_path)
@@ -420,7 +422,7 @@ def test_an_answer_that_breaks_off_is_told_to_whoever_gave_the_turn(tmp_path: Pa
         turns = EmbeddedModel(environment={}, make_key=lambda: "k", url=upstream.url)
 
         @asynccontextmanager
-        async def watched() -> AsyncIterator[Turn]:
+        async def watched() -> AsyncIterator[EmbeddedTurn]:
             async with turns.turn() as turn:
                 try:
                     yield turn
@@ -443,7 +445,7 @@ def test_a_count_that_nobody_can_mean_breaks_nothing(tmp_path: Path) -> None:
         before = stage.engine.estimate(ready)
         await stage.ask(ready)
         assert stage.engine.estimate(ready) == before
-        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == before.tokens
+        assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == before.tokens
 
     play(story, tmp_path)
 

@@ -6,7 +6,7 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.exchange.expanding import expand
-from sightline.exchange.viewing import Viewing
+from sightline.exchange.viewing import Viewer
 from sightline.model.exchange import Edited
 from sightline.store.store import Store
 from tests.exchange.test_viewing import recorded
@@ -29,7 +29,7 @@ def responses(words: str, before: str = "") -> Any:
 
 
 def test_a_chain_of_responses_becomes_one_request(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         stage.upstream.script = [answer(200, reply(f"r{n}", f"said {n}"), JSON) for n in (1, 2, 3)]
         await stage.ask(responses("one"))
         await stage.ask(responses("two", "r1"))
@@ -54,7 +54,7 @@ def test_a_chain_of_responses_becomes_one_request(tmp_path: Path) -> None:
 
 
 def test_a_link_that_is_not_on_record_is_named(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, responses("two", "r_lost")):
@@ -69,7 +69,7 @@ def test_a_link_that_is_not_on_record_is_named(tmp_path: Path) -> None:
 
 
 def test_calls_of_a_reply_cannot_be_written_out(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         holds = stage.relay.holds
         holds.set_rules([{"filter": "", "phase": "tool_calls"}])
         stage.upstream.script = [answer(200, whole("openai-responses", CALLS), JSON)]

@@ -11,8 +11,8 @@ from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.editing.operations import Set, SetBody, SetText, Undo
 from sightline.errors import Fault
-from sightline.exchange.gate import Gate
-from sightline.exchange.outbound import translated
+from sightline.exchange.gate import Interceptor
+from sightline.exchange.outbound import outbound_for
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
@@ -243,14 +243,14 @@ def test_holds_stand_in_order_of_arrival_and_do_not_end_each_other(tmp_path: Pat
         async with asking(stage, first, asks("openai-chat", body=body, session="same"), first) as clients:
             assert [hold.exchange for hold in holds.waiting] == ["x_1", "x_2", "x_3"]
             assert [holds.queue(hold) for hold in holds.waiting] == [1, 2, 3]
-            let_go(stage, holds.held("x_2"))
+            let_go(stage, holds.hold_of("x_2"))
             await promptly(asyncio.shield(clients[1]))
             assert [hold.exchange for hold in holds.waiting] == ["x_1", "x_3"]
             holds.set_rules([])
             holds.set_mode("off")
             assert len(holds.waiting) == 2
             holds.drop("x_1")
-            let_go(stage, holds.held("x_3"))
+            let_go(stage, holds.hold_of("x_3"))
         assert [stage.kinds(f"x_{n}")[-1] for n in (1, 2, 3)] == ["dropped", "finished", "finished"]
 
     play(story, tmp_path)
@@ -323,8 +323,8 @@ def test_where_nothing_is_intercepted_nobody_asks(tmp_path: Path, monkeypatch: p
     async def refuses(*_: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(Gate, "request", refuses)
-    monkeypatch.setattr(Gate, "reply", refuses)
+    monkeypatch.setattr(Interceptor, "request", refuses)
+    monkeypatch.setattr(Interceptor, "reply", refuses)
     monkeypatch.setattr("sightline.exchange.relay.kept_alive", refuses)
 
     async def story(stage: Stage) -> None:
@@ -339,7 +339,7 @@ def test_where_nothing_is_intercepted_nobody_asks(tmp_path: Path, monkeypatch: p
 
 def test_what_is_looked_at_is_translated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    monkeypatch.setattr("sightline.exchange.relay.translated", lambda *told: calls.append(told) or translated(*told))
+    monkeypatch.setattr("sightline.exchange.relay.translated", lambda *told: calls.append(told) or outbound_for(*told))
 
     async def story(stage: Stage) -> None:
         stage.relay.holds.set_rules([{"filter": "model:another"}])
@@ -448,7 +448,7 @@ def test_a_kept_edit_is_made_again_on_later_requests_held_or_not(tmp_path: Path)
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         asked = asks("openai-chat", body=TWO, session="blue")
         async with asking(stage, asked) as _:
-            section = next(each.id for each in holds.held("x_1").draft.sections if "Ann" in each.text)
+            section = next(each.id for each in holds.hold_of("x_1").draft.sections if "Ann" in each.text)
             let_go(stage, holds.edit("x_1", SetText(section=section, text="my name is Bo", keep="session")))
         after = TWO.replace(b"Ann", b"Bo")
         assert not holds.is_idle

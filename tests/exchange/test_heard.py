@@ -5,8 +5,8 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.exchange.answers import refusal
-from sightline.exchange.heard import heard
-from sightline.exchange.relayed import Headers, Relayed
+from sightline.exchange.heard import read_answer
+from sightline.exchange.relayed import ClientResponse, Headers
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.parts import Text
 from sightline.model.reply import Reply
@@ -22,7 +22,7 @@ class Spoken:
 
     def __init__(self, pieces: Sequence[bytes | Fault | None]) -> None:
         self.pieces = pieces
-        self.relayed: Relayed
+        self.relayed: ClientResponse
         self.was_left = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -42,9 +42,9 @@ def hear(
     *pieces: bytes | Fault | None, headers: Headers | None = None, spoken: str = "openai-chat"
 ) -> tuple[Reply, list[StreamEvent]]:
     body = Spoken(pieces)
-    body.relayed = Relayed("x_1", 200, headers or [], body)
+    body.relayed = ClientResponse("x_1", 200, headers or [], body)
     told: list[StreamEvent] = []
-    return asyncio.run(heard(body.relayed, spoken, told.append)), told
+    return asyncio.run(read_answer(body.relayed, spoken, told.append)), told
 
 
 @pytest.mark.parametrize("spoken", ["openai-chat", "openai-responses", "anthropic", "gemini"])
@@ -89,14 +89,14 @@ def test_whoever_cannot_tell_what_came_hears_his_own_fault() -> None:
         raise Fault(Code.USAGE, "stdout: No space left on device")
 
     body = Spoken(FRAMES)
-    body.relayed = Relayed("x_1", 200, [], body)
+    body.relayed = ClientResponse("x_1", 200, [], body)
     with pytest.raises(Fault, match="No space left"):
-        asyncio.run(heard(body.relayed, "openai-chat", full))
+        asyncio.run(read_answer(body.relayed, "openai-chat", full))
 
 
 def test_what_is_told_in_place_of_an_answer_is_raised() -> None:
     with pytest.raises(Fault) as caught:
-        asyncio.run(heard(refusal("openai-chat", BROKE, []), "openai-chat", lambda _: None))
+        asyncio.run(read_answer(refusal("openai-chat", BROKE, []), "openai-chat", lambda _: None))
     assert caught.value is BROKE
 
 
@@ -115,8 +115,8 @@ def test_what_follows_the_end_is_not_waited_for_long() -> None:
                 await asyncio.Event().wait()
 
         body = Endless([])
-        async with Relayed("x_1", 200, [], body) as relayed:
-            reply = await heard(relayed, "openai-chat", lambda _: None)
+        async with ClientResponse("x_1", 200, [], body) as relayed:
+            reply = await read_answer(relayed, "openai-chat", lambda _: None)
         assert body.was_left
         return reply
 

@@ -1,12 +1,12 @@
 import asyncio
 from pathlib import Path
 
-from sightline.editing.conversation_changes import Change
+from sightline.editing.conversation_changes import SectionChange
 from sightline.editing.operations import SetText
-from sightline.exchange.held_changes import Changes, carried, held_changes
+from sightline.exchange.held_changes import Changes, apply_changes, changes_while_held
 from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from tests.holding import JSON, held, let_go, promptly
 from tests.relay_stage import Stage, asks, play
 from tests.reply_samples import whole
@@ -24,8 +24,8 @@ def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: Path) 
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
         found: list[Changes] = []
 
-        def note(noted: Noted) -> None:
-            found.append(held_changes(holds, noted))
+        def note(noted: FactEntry) -> None:
+            found.append(changes_while_held(holds, noted))
 
         async def ask() -> None:
             async with await stage.relay.start(asks("openai-chat", body=BODY), note) as relayed:
@@ -48,9 +48,11 @@ def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: Path) 
 
 
 def test_changes_of_several_requests_follow_each_other() -> None:
-    def change(old: str, new: str) -> tuple[Change, ...]:
-        return (Change(who="user", old=old, new=new, nth=0, count=1),)
+    def change(old: str, new: str) -> tuple[SectionChange, ...]:
+        return (SectionChange(who="user", old=old, new=new, nth=0, count=1),)
 
     messages = (Message("user", (Text("one"),)),)
-    assert carried(messages, (change("one", "two"), change("two", "three"))) == (Message("user", (Text("three"),)),)
-    assert carried(messages, ()) is messages
+    assert apply_changes(messages, (change("one", "two"), change("two", "three"))) == (
+        Message("user", (Text("three"),)),
+    )
+    assert apply_changes(messages, ()) is messages

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.hold import Drop, Ending
+from sightline.exchange.hold import Drop, Shutdown
 from tests.holding import asking, held
 from tests.relay_stage import Stage, asks, play
 from tests.stepping_clock import SteppingClock
@@ -54,7 +54,7 @@ def test_the_first_decision_counts(tmp_path: Path) -> None:
             hold.decide(Drop("no"))
             assert not hold.is_open
             with pytest.raises(Fault, match="not held") as caught:
-                hold.decide(Ending())
+                hold.decide(Shutdown())
             assert caught.value.status == 409
 
     play(story, tmp_path)

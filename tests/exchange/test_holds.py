@@ -6,14 +6,14 @@ import pytest
 
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Quirks
-from sightline.editing.masks import Outcome
+from sightline.editing.masks import MaskOutcome
 from sightline.editing.operations import Batch, Delete, KeepEdits, Redo, Remove, Set, SetBody, SetText, Undo
 from sightline.errors import Code, Fault
 from sightline.exchange.holds import MOST_OUTCOMES, Holds
 from sightline.exchange.kept_interception import FILE_NAME, KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
 from sightline.model.exchange import Edited
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from tests.holding import JSON, asking, held, let_go, said_by
 from tests.relay_stage import Stage, asks, play
 from tests.reply_samples import SAYS, whole
@@ -238,7 +238,7 @@ def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_session(tmp_
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat", session="a")) as _:
             section = (await held(stage)).draft.sections[0].id
-            came = holds.held("x_1").draft.section(section).text
+            came = holds.hold_of("x_1").draft.section(section).text
             holds.edit("x_1", SetText(section=section, text=f"First.\n{came}", keep="session"))
             holds.edit("x_1", SetText(section=section, text=f"First.\n{came}\nLast.", keep="all"))
             assert {each.scope: [hunk.new for hunk in each.hunks] for each in holds.masks} == {
@@ -259,7 +259,7 @@ def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(tmp_pat
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat", session="a")) as _:
             section = (await held(stage)).draft.sections[0].id
-            came = holds.held("x_1").draft.section(section).text
+            came = holds.hold_of("x_1").draft.section(section).text
             hunk = {"old": came[:2], "new": "Other"}
             holds.set_masks([{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [hunk]}])
             holds.edit("x_1", SetText(section=section, text=f"{came}\nLast.", keep="session"))
@@ -350,7 +350,7 @@ def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
             assert not calls.draft.is_dirty
             stage.hub._record = record
             let_go(stage, calls)
-        numbers = [each.n for each in stage.entries if isinstance(each, Noted)]
+        numbers = [each.n for each in stage.entries if isinstance(each, FactEntry)]
         assert numbers == list(range(len(numbers)))
         assert len([fact for fact in stage.facts() if isinstance(fact, Edited)]) == 3
 
@@ -414,18 +414,18 @@ def test_the_counts_of_masks_are_written_once_for_many_requests_and_not_by_each(
         holds.set_masks([STRIP])
         name, before = holds.masks[0].id, (tmp_path / FILE_NAME).read_bytes()
         for exchange in ("x_1", "x_2"):
-            holds.note_outcomes(exchange, (Outcome(name, "applied"),))
-        holds.note_outcomes("x_3", (Outcome(name, "refused"),))
+            holds.note_outcomes(exchange, (MaskOutcome(name, "applied"),))
+        holds.note_outcomes("x_3", (MaskOutcome(name, "refused"),))
         holds.note_outcomes("x_4", ())
         assert (tmp_path / FILE_NAME).read_bytes() == before
         await asyncio.sleep(0.01)  # behind the timer, which is due at once
         assert holds_in(tmp_path).count_of(holds.masks[0]) == MaskCount(2, 1, "x_2")
-        holds.note_outcomes("x_5", (Outcome(name, "applied"),))
+        holds.note_outcomes("x_5", (MaskOutcome(name, "applied"),))
         holds.close()
         assert holds_in(tmp_path).count_of(holds.masks[0]) == MaskCount(3, 1, "x_5")
         (tmp_path / FILE_NAME).unlink()
         (tmp_path / FILE_NAME).mkdir()
-        holds.note_outcomes("x_6", (Outcome(name, "applied"),))
+        holds.note_outcomes("x_6", (MaskOutcome(name, "applied"),))
         holds.close()
         assert "counts of masks could not be kept" in caplog.text
 
@@ -436,7 +436,7 @@ def test_counts_go_with_their_masks(tmp_path: Path) -> None:
     holds = Holds(Memory(tmp_path, lambda: 1.0), lambda: 1.0)
     holds.set_masks([STRIP])
     (mask,) = holds.masks
-    holds.note_outcomes("x_1", (Outcome(mask.id, "applied"),))
+    holds.note_outcomes("x_1", (MaskOutcome(mask.id, "applied"),))
     assert holds.count_of(mask).applied == 1
     holds.remove_mask(mask.id)
     holds.set_masks([STRIP])

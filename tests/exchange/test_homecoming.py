@@ -170,7 +170,7 @@ def test_limits_that_a_provider_tells_are_learned(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [answer(200, whole("openai-chat"))]
         await stage.ask(asks("openai-chat"))
-        used = stage.memory.ledger.used("acme", "m", stage.clock.now())
+        used = stage.memory.ledger.usage("acme", "m", stage.clock.now())
         assert "18" in repr(used)
 
     play(story, tmp_path)

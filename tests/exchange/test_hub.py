@@ -5,9 +5,9 @@ import pytest
 
 from sightline.exchange.hub import MOST_OWED, MOST_WAITING, Announced, Hub
 from sightline.model.exchange import Dropped, FrameArrived, Held
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 
-FACT = Noted("x_1", 0, 1.0, Dropped("no"))
+FACT = FactEntry("x_1", 0, 1.0, Dropped("no"))
 
 
 def test_facts_are_recorded_first_and_then_told_and_frames_are_not_told_twice() -> None:
@@ -18,9 +18,9 @@ def test_facts_are_recorded_first_and_then_told_and_frames_are_not_told_twice() 
         hub.record([FACT])
         with hub.watch() as watch:
             assert hub.is_watched
-            frame = Noted("x_1", 1, 2.0, FrameArrived(b"a"))
+            frame = FactEntry("x_1", 1, 2.0, FrameArrived(b"a"))
             hub.show(frame)
-            hub.record([Kept("h", b""), frame, FACT])
+            hub.record([BodyEntry("h", b""), frame, FACT])
         hub.record([FACT])
         assert [noted async for noted in watch] == [frame, FACT]
         assert [noted async for noted in watch] == [], "it stays over"
@@ -63,7 +63,7 @@ class Waits:
 
     def commit(self) -> None:
         self.commits += 1
-        self.hub.written(self)
+        self.hub.stop_expecting(self)
         self.has_written.set()
 
 
@@ -126,8 +126,8 @@ class Disk:
             self.was_written.set()
 
 
-def fact(exchange: str, n: int, size: int = 0) -> Noted:
-    return Noted(exchange, n, 1.0, FrameArrived(b"x" * size) if size else Held())
+def fact(exchange: str, n: int, size: int = 0) -> FactEntry:
+    return FactEntry(exchange, n, 1.0, FrameArrived(b"x" * size) if size else Held())
 
 
 def test_what_is_owed_is_written_before_anything_else() -> None:
@@ -174,7 +174,7 @@ def test_what_is_owed_is_tried_once_more_at_the_end() -> None:
 
 def test_not_everything_can_be_owed_but_an_end_can() -> None:
     hub = Hub(Disk().record)
-    assert hub.owe([Kept("aa", b"x" * (MOST_OWED - 2000))])
+    assert hub.owe([BodyEntry("aa", b"x" * (MOST_OWED - 2000))])
     assert not hub.owe([fact("x_1", 0, size=9000)])
     assert hub.owe([fact("x_2", 5)])
 

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider
 from sightline.exchange import learning as learning_module
-from sightline.exchange.learning import LARGEST_BODY, MOST_WAITING, Learning
+from sightline.exchange.learning import LARGEST_BODY, MOST_WAITING, TrafficLearning
 from sightline.exchange.memory import Memory
 from sightline.model.usage import Usage
 
-CHOICE = Choice("acme", Provider(dialect="openai-chat"), "m", Facts(context_window=1000), Family())
-OTHER = Choice("acme", Provider(dialect="openai-chat"), "other", Facts(), Family())
+CHOICE = ModelChoice("acme", Provider(dialect="openai-chat"), "m", Facts(context_window=1000), Family())
+OTHER = ModelChoice("acme", Provider(dialect="openai-chat"), "other", Facts(), Family())
 USAGE = Usage(input_tokens=12, output_tokens=3)
 
 
@@ -25,10 +25,10 @@ def taught(memory: Memory, *noted: tuple[bytes, Usage | None]) -> int:
     """How many counts of the model are believed or set aside after these."""
 
     async def story() -> None:
-        learning = Learning(memory)
+        learning = TrafficLearning(memory)
         for data, usage in noted:
             learning.note(CHOICE, data, usage)
-        await learning.settled()
+        await learning.wait_until_idle()
 
     asyncio.run(story())
     return sum(lesson.seen + lesson.set_aside for lesson in memory.lessons())
@@ -70,13 +70,13 @@ def test_of_many_requests_at_once_the_first_are_looked_at_and_then_some(
     memory = Memory(tmp_path, lambda: 0.0)
 
     async def story() -> int:
-        loop, learning = asyncio.get_running_loop(), Learning(memory)
+        loop, learning = asyncio.get_running_loop(), TrafficLearning(memory)
         times = iter([0.0] * 100 + [1.5] * 100)
         with monkeypatch.context() as patch:
             patch.setattr(loop, "time", lambda: next(times))
             taken = [learning._is_due(CHOICE) for _ in range(200)]
         learning.note(OTHER, body(), USAGE)
-        await learning.settled()
+        await learning.wait_until_idle()
         return sum(taken)
 
     assert asyncio.run(story()) == learning_module.FIRST_LESSONS + 1
@@ -85,7 +85,7 @@ def test_of_many_requests_at_once_the_first_are_looked_at_and_then_some(
 
 def test_whoever_closes_it_waits_for_one_at_most(tmp_path: Path) -> None:
     async def story() -> None:
-        learning = Learning(Memory(tmp_path, lambda: 0.0))
+        learning = TrafficLearning(Memory(tmp_path, lambda: 0.0))
         await learning.close()
         for _ in range(5):
             learning.note(CHOICE, body(), USAGE)

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.hub import Hub
-from sightline.exchange.live import Live
-from sightline.exchange.overheard import Overheard
+from sightline.exchange.live import Recorder
+from sightline.exchange.overheard import ObservedHub
 from sightline.model.exchange import (
     Answered,
     AttemptStarted,
@@ -26,41 +26,41 @@ from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report
 from sightline.model.usage import Usage
-from sightline.store.entries import Entry, Kept, Noted
-from sightline.store.said import Said
+from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.said import ReplyText
 from tests.fake_clock import FakeClock
 
 HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
 
 
-def lived(kept: list[Entry], clock: FakeClock | None = None) -> Live:
+def lived(kept: list[Entry], clock: FakeClock | None = None) -> Recorder:
     clock = clock or FakeClock(100.0)
-    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
-    return Live(asked, "x_1", Overheard(Hub(kept.extend), lambda _: None), clock, ("configured-key",))
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
+    return Recorder(asked, "x_1", ObservedHub(Hub(kept.extend), lambda _: None), clock, ("configured-key",))
 
 
 def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
     kept: list[Entry] = []
     live = lived(kept)
     assert not kept
-    live.attempted(AttemptStarted(1, "acme", live.sha256, detail="configured-key is bad"))
+    live.record_attempt(AttemptStarted(1, "acme", live.sha256, detail="configured-key is bad"))
     body, received, attempt = kept
-    assert body == Kept(live.sha256, b"{}", "s-7")
-    assert isinstance(received, Noted)
+    assert body == BodyEntry(live.sha256, b"{}", "s-7")
+    assert isinstance(received, FactEntry)
     assert isinstance(received.fact, Received)
     assert (received.fact.client, received.fact.path) == ("claude-cli/2.1", "/v1/messages?beta=true")
     assert received.fact.headers[1] == ("X-Api-Key", "***")
-    assert isinstance(attempt, Noted)
+    assert isinstance(attempt, FactEntry)
     assert attempt.fact == AttemptStarted(1, "acme", live.sha256, detail="*** is bad")
 
 
 def test_only_the_first_end_counts() -> None:
     kept: list[Entry] = []
     live = lived(kept)
-    live.cancelled("client_gone")
-    live.finished(Reply())
-    live.failed(Fault(Code.NETWORK, "x"))
-    assert [type(each.fact) for each in kept if isinstance(each, Noted)] == [Received, ExchangeCancelled]
+    live.cancel("client_gone")
+    live.finish(Reply())
+    live.fail(Fault(Code.NETWORK, "x"))
+    assert [type(each.fact) for each in kept if isinstance(each, FactEntry)] == [Received, ExchangeCancelled]
 
 
 def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
@@ -68,16 +68,16 @@ def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
     clock = FakeClock(100.0)
     live = lived(kept, clock)
     clock.time = 102.0
-    live.answered(200, ((b"X-A", b"configured-key"),))
-    live.came(b"one")
+    live.record_head(200, ((b"X-A", b"configured-key"),))
+    live.record_chunk(b"one")
     clock.time = 103.0
-    live.came(b"two conf")
+    live.record_chunk(b"two conf")
     assert not kept
-    live.failed(Fault(Code.NETWORK, "lost configured-key"))
-    frames = [each.fact for each in kept if isinstance(each, Noted) and isinstance(each.fact, FrameArrived)]
+    live.fail(Fault(Code.NETWORK, "lost configured-key"))
+    frames = [each.fact for each in kept if isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived)]
     assert frames == [FrameArrived(b"one", 2.0), FrameArrived(b"two ", 3.0), FrameArrived(b"conf", 3.0)]
     last = kept[-1]
-    assert isinstance(last, Noted)
+    assert isinstance(last, FactEntry)
     assert isinstance(last.fact, ExchangeFailed)
     assert (last.fact.first_byte, last.fact.elapsed, last.fact.status) == (3.0, 4.0, 200)
     assert (last.fact.message, last.fact.headers) == ("lost ***", (("X-A", "***"),))
@@ -86,11 +86,15 @@ def test_frames_tell_their_time_and_are_kept_at_the_end() -> None:
 def test_what_bodies_resemble() -> None:
     def near(*headers: tuple[str, str], session: str = "") -> str:
         kept: list[Entry] = []
-        live = Live(
-            Asked("anthropic", b"", headers, "/", model="m", session=session), "x_1", Hub(kept.extend), FakeClock(), ()
+        live = Recorder(
+            ClientRequest("anthropic", b"", headers, "/", model="m", session=session),
+            "x_1",
+            Hub(kept.extend),
+            FakeClock(),
+            (),
         )
         live.commit()
-        assert isinstance(kept[0], Kept)
+        assert isinstance(kept[0], BodyEntry)
         return kept[0].near
 
     assert near() == "m"
@@ -102,14 +106,14 @@ def test_what_bodies_resemble() -> None:
 def test_a_secret_that_is_said_bit_by_bit_is_not_on_record() -> None:
     kept: list[Entry] = []
     live = lived(kept)
-    live.attempted(AttemptStarted(1, "acme", live.sha256))
-    live.answered(200, ())
+    live.record_attempt(AttemptStarted(1, "acme", live.sha256))
+    live.record_head(200, ())
     for piece in (b"data: conf\n\n", b"data: igured\n\n", b"data: -key\n\n"):
-        live.came(piece)
-    live.translated("openai-chat", "aa", Report())
+        live.record_chunk(piece)
+    live.record_translation("openai-chat", "aa", Report())
     reply = Reply(choices=(Choice(parts=(Text("it is configured-key"),), finish="stop"),))
-    live.finished(reply)
-    facts = [each for each in kept if isinstance(each, Noted)]
+    live.finish(reply)
+    facts = [each for each in kept if isinstance(each, FactEntry)]
     assert [each.n for each in facts] == list(range(len(facts)))
     assert [type(each.fact) for each in facts[2:]] == [FrameArrived, Translated, ExchangeFinished]
     assert b"igured" not in msgspec.json.encode(kept, enc_hook=repr)
@@ -121,33 +125,33 @@ def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptu
     def refuse(_entries: object) -> None:
         raise OverflowError("too large")
 
-    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    live = Live(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
-    live.finished(Reply(usage=Usage(input_tokens=10**30)))
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    live = Recorder(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
+    live.finish(Reply(usage=Usage(input_tokens=10**30)))
     assert "x_1 could not be recorded" in caplog.text
 
 
 def facts_in(kept: list[Entry]) -> list[object]:
-    return [each.fact for each in kept if isinstance(each, Noted)]
+    return [each.fact for each in kept if isinstance(each, FactEntry)]
 
 
 def test_what_a_person_does_is_on_record_at_once() -> None:
     kept: list[Entry] = []
     live = lived(kept)
-    live.held(Held())
+    live.record_hold(Held())
     assert facts_in(kept)[1:] == [Held()]
-    live.edited("set", live.sha256, "aa", b"{1}")
-    assert kept[-2:] == [Kept("aa", b"{1}", "s-7"), Noted("x_1", 2, 100.0, Edited("set", live.sha256, "aa"))]
-    live.released("aa")
+    live.record_edit("set", live.sha256, "aa", b"{1}")
+    assert kept[-2:] == [BodyEntry("aa", b"{1}", "s-7"), FactEntry("x_1", 2, 100.0, Edited("set", live.sha256, "aa"))]
+    live.record_release("aa")
     assert facts_in(kept)[-1] == Released("aa")
-    live.replied(Reply(choices=(Choice(parts=(Text("the configured-key"),), finish="stop"),)))
+    live.record_reply(Reply(choices=(Choice(parts=(Text("the configured-key"),), finish="stop"),)))
     body, answered = kept[-2:]
-    assert isinstance(body, Kept)
-    assert isinstance(answered, Noted)
+    assert isinstance(body, BodyEntry)
+    assert isinstance(answered, FactEntry)
     assert answered.fact == Answered(body.sha256)
     assert body.data == b'{"role":"assistant","parts":[{"type":"text","text":"the ***"}],"finish":"stop"}'
-    live.dropped("no")
-    live.cancelled("client_gone")
+    live.drop("no")
+    live.cancel("client_gone")
     assert facts_in(kept)[-1] == Dropped("no")
 
 
@@ -155,12 +159,12 @@ def test_an_end_that_was_postponed_is_made_up_for() -> None:
     kept: list[Entry] = []
     live = lived(kept)
     live.postpone()
-    live.came(b"a reply")
-    live.finished(Reply(choices=(Choice(parts=(Text("hi"),), finish="stop"),)))
+    live.record_chunk(b"a reply")
+    live.finish(Reply(choices=(Choice(parts=(Text("hi"),), finish="stop"),)))
     assert live.is_over
     assert not kept
     live.reopen()
-    live.held(Held("tool_calls"))
+    live.record_hold(Held("tool_calls"))
     live.conclude()
     assert [type(fact) for fact in facts_in(kept)] == [Received, FrameArrived, Held, ExchangeFinished]
 
@@ -169,9 +173,9 @@ def test_another_end_may_come_in_the_place_of_the_postponed_one() -> None:
     kept: list[Entry] = []
     live = lived(kept)
     live.postpone()
-    live.finished(Reply())
+    live.finish(Reply())
     live.reopen()
-    live.dropped("no")
+    live.drop("no")
     live.conclude()
     assert [type(fact) for fact in facts_in(kept)] == [Received, Dropped]
 
@@ -182,7 +186,7 @@ def test_where_nothing_has_ended_there_is_nothing_to_conclude() -> None:
     live.postpone()
     live.conclude()
     assert not kept
-    live.cancelled("client_gone")
+    live.cancel("client_gone")
     assert [type(fact) for fact in facts_in(kept)] == [Received, ExchangeCancelled]
 
 
@@ -191,15 +195,15 @@ def test_a_secret_that_came_in_pieces_is_hidden_before_a_hold_is_written_down() 
     live = lived(kept)
     live.postpone()
     for piece in (b"data: configu", b"data: red-key"):
-        live.came(piece)
-    live.finished(Reply(choices=(Choice(parts=(Text("configured-key"),), finish="tool_calls"),)))
+        live.record_chunk(piece)
+    live.finish(Reply(choices=(Choice(parts=(Text("configured-key"),), finish="tool_calls"),)))
     live.reopen()
-    live.held(Held("tool_calls"))
+    live.record_hold(Held("tool_calls"))
     live.conclude()
     frames = [fact.data for fact in facts_in(kept) if isinstance(fact, FrameArrived)]
     assert len(frames) == 1
     assert b"***" in frames[0]
-    assert [each.n for each in kept if isinstance(each, Noted)] == [0, 1, 2, 3]
+    assert [each.n for each in kept if isinstance(each, FactEntry)] == [0, 1, 2, 3]
 
 
 def said(*told: str) -> Reply:
@@ -207,22 +211,22 @@ def said(*told: str) -> Reply:
 
 
 def test_what_a_reply_says_is_told_without_secrets_before_its_end_is_recorded() -> None:
-    heard: list[Said | Entry] = []
-    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    live = Live(asked, "x_1", Hub(heard.extend, heard.append), FakeClock(100.0), ("configured-key",))
-    live.came(b"any bytes")
-    live.finished(said("a configured-key", "b"))
-    assert heard[0] == Said("x_1", "a ***\nb", "r_1")
+    heard: list[ReplyText | Entry] = []
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
+    live = Recorder(asked, "x_1", Hub(heard.extend, heard.append), FakeClock(100.0), ("configured-key",))
+    live.record_chunk(b"any bytes")
+    live.finish(said("a configured-key", "b"))
+    assert heard[0] == ReplyText("x_1", "a ***\nb", "r_1")
     assert len(heard) == 5
 
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_of_a_reply_that_was_not_read_nothing_is_told(counts: bool) -> None:
-    heard: list[Said] = []
-    asked = Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m", counts=counts)
-    live = Live(asked, "x_1", Hub(lambda _entries: None, heard.append), FakeClock(100.0), ())
-    live.came(b"any bytes")
-    live.finished(Reply(), warning="" if counts else "it cannot be read")
+    heard: list[ReplyText] = []
+    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m", counts=counts)
+    live = Recorder(asked, "x_1", Hub(lambda _entries: None, heard.append), FakeClock(100.0), ())
+    live.record_chunk(b"any bytes")
+    live.finish(Reply(), warning="" if counts else "it cannot be read")
     assert heard == []
 
 
@@ -236,40 +240,46 @@ def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all()
         kept.extend(entries)
 
     hub = Hub(record)
-    live = Live(Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ())
+    live = Recorder(
+        ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
+    )
     assert not live.ensure_recorded()
-    live.came(b"data: 1\n\n")
+    live.record_chunk(b"data: 1\n\n")
     is_full = False
-    live.finished(Reply())
+    live.finish(Reply())
     assert live.is_recorded
-    assert [each.n for each in kept if isinstance(each, Noted)] == [0, 1, 2]
+    assert [each.n for each in kept if isinstance(each, FactEntry)] == [0, 1, 2]
 
 
 def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Entry] = []
     monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 0)
     hub = Hub(kept.extend)
-    live = Live(Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ())
+    live = Recorder(
+        ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
+    )
     monkeypatch.setattr(hub, "_record", no_room)
     live.commit()
     monkeypatch.setattr(hub, "_record", kept.extend)
-    live.finished(Reply())
-    hub.record([Noted("x_1", 9, 1.0, Held())])
-    assert not [each for each in kept if isinstance(each, Noted)]
+    live.finish(Reply())
+    hub.record([FactEntry("x_1", 9, 1.0, Held())])
+    assert not [each for each in kept if isinstance(each, FactEntry)]
 
 
 def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Entry] = []
     hub = Hub(kept.extend)
-    live = Live(Asked("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ())
+    live = Recorder(
+        ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
+    )
     assert live.ensure_recorded()
     monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 3000)
     monkeypatch.setattr(hub, "_record", no_room)
-    live.came(b"x" * 9000)
-    live.finished(Reply())
+    live.record_chunk(b"x" * 9000)
+    live.finish(Reply())
     monkeypatch.setattr(hub, "_record", kept.extend)
-    hub.record([Noted("x_2", 0, 1.0, Held())])
-    facts = [each for each in kept if isinstance(each, Noted) and each.exchange == "x_1"]
+    hub.record([FactEntry("x_2", 0, 1.0, Held())])
+    facts = [each for each in kept if isinstance(each, FactEntry) and each.exchange == "x_1"]
     assert [each.n for each in facts] == [0, 1]
     assert isinstance(facts[1].fact, ExchangeFailed)
     assert facts[1].fact.code == "interrupted"

@@ -22,7 +22,7 @@ def taught(folder: Path, model: str, times: int = 1) -> Memory:
     for size in range(times):
         raw = Estimate(100 + size, 80, 150)
         learning.learn("acme", model, raw, Usage(input_tokens=130 + size), tools=False)
-    learning.ledger.sent("acme", model, 130, NOW)
+    learning.ledger.add_request("acme", model, 130, NOW)
     learning.save()
     return learning
 
@@ -42,7 +42,7 @@ def test_what_was_learned_is_there_in_the_next_run(tmp_path: Path) -> None:
     assert ratio == first.ratio("acme", "m", tools=False)
     assert ratio is not None
     assert second.ratio("acme", "m", tools=True) is None
-    assert second.ledger.used("acme", "m", NOW).rpd == 1
+    assert second.ledger.usage("acme", "m", NOW).rpd == 1
 
 
 def test_the_folder_is_the_owners_alone(tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_runs_that_end_at_once_all_count(tmp_path: Path) -> None:
     learning = [memory(tmp_path) for _ in range(8)]
     for number, each in enumerate(learning):
         each.learn("acme", f"m{number}", Estimate(100, 80, 150), Usage(input_tokens=130), tools=False)
-        each.ledger.sent("acme", f"m{number}", 130, NOW)
+        each.ledger.add_request("acme", f"m{number}", 130, NOW)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(Memory.save, learning))
     last = memory(tmp_path)
     assert all(last.ratio("acme", f"m{number}", tools=False) for number in range(8))
-    assert [last.ledger.used("acme", f"m{number}", NOW).rpm for number in range(8)] == [1] * 8
+    assert [last.ledger.usage("acme", f"m{number}", NOW).rpm for number in range(8)] == [1] * 8
 
 
 def test_runs_of_the_same_model_that_overlap_all_count(tmp_path: Path) -> None:
@@ -83,14 +83,14 @@ def test_runs_of_the_same_model_that_overlap_all_count(tmp_path: Path) -> None:
     for _ in range(3):
         taught(tmp_path, "m")
     idle.save()
-    assert memory(tmp_path).ledger.used("acme", "m", NOW).rpd == 3
+    assert memory(tmp_path).ledger.usage("acme", "m", NOW).rpd == 3
     late = memory(tmp_path)
     taught(tmp_path, "m")
-    sent = late.ledger.sent("acme", "m", 100, NOW)
-    late.ledger.settled(sent, 40, NOW)
-    late.ledger.observed("acme", "m", {"x-ratelimit-limit-requests": "60"}, NOW)
+    sent = late.ledger.add_request("acme", "m", 100, NOW)
+    late.ledger.settle(sent, 40, NOW)
+    late.ledger.observe_headers("acme", "m", {"x-ratelimit-limit-requests": "60"}, NOW)
     late.save()
-    used = memory(tmp_path).ledger.used("acme", "m", NOW)
+    used = memory(tmp_path).ledger.usage("acme", "m", NOW)
     assert (used.rpd, used.tpd) == (5, 4 * 130 + 40)
 
 
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_read_is_begun_anew_and_that_is_said(tmp_path: Pat
 def test_a_folder_that_cannot_be_written_is_a_trouble_and_no_failure(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands in the way")
     blocked = memory(tmp_path / "data")
-    blocked.ledger.sent("acme", "m", 1, NOW)
+    blocked.ledger.add_request("acme", "m", 1, NOW)
     blocked.save()
     assert "data" in blocked.trouble
     with pytest.raises(OSError, match="exists"):
@@ -132,34 +132,34 @@ class Hours:
 def test_a_run_of_hours_and_short_ones_beside_it_all_count_at_their_own_times(tmp_path: Path) -> None:
     clock = Hours()
     long_one = Memory(tmp_path, clock.now)
-    long_one.ledger.sent("acme", "m", 1, clock.now())
+    long_one.ledger.add_request("acme", "m", 1, clock.now())
     clock.time += 10_000
     short_one = Memory(tmp_path, clock.now)
     for _ in range(20):
-        short_one.ledger.sent("acme", "m", 100, clock.now())
+        short_one.ledger.add_request("acme", "m", 100, clock.now())
     short_one.save()
     clock.time += 10
-    long_one.ledger.sent("acme", "m", 1, clock.now())
+    long_one.ledger.add_request("acme", "m", 1, clock.now())
     clock.time += 10
     long_one.save()
-    used = Memory(tmp_path, clock.now).ledger.used("acme", "m", clock.now())
+    used = Memory(tmp_path, clock.now).ledger.usage("acme", "m", clock.now())
     assert (used.rpm, used.rpd) == (21, 22)
-    assert Memory(tmp_path, clock.now).ledger.used("acme", "m", NOW + 86_400 + 5000).rpd == 21
+    assert Memory(tmp_path, clock.now).ledger.usage("acme", "m", NOW + 86_400 + 5000).rpd == 21
 
 
 def test_what_is_saved_twice_counts_once(tmp_path: Path) -> None:
     saved = taught(tmp_path, "m", times=2)
     saved.save()
     again = memory(tmp_path)
-    assert again.ledger.used("acme", "m", NOW).rpd == 1
+    assert again.ledger.usage("acme", "m", NOW).rpd == 1
     ratio = again.ratio("acme", "m", tools=False)
     assert ratio is not None
     assert ratio.seen == 2
-    sent = saved.ledger.sent("acme", "m", 50, NOW)
+    sent = saved.ledger.add_request("acme", "m", 50, NOW)
     saved.save()
-    saved.ledger.settled(sent, 7, NOW)
+    saved.ledger.settle(sent, 7, NOW)
     saved.save()
-    assert memory(tmp_path).ledger.used("acme", "m", NOW).tpd == 130 + 7
+    assert memory(tmp_path).ledger.usage("acme", "m", NOW).tpd == 130 + 7
 
 
 def test_a_folder_that_was_full_for_a_while_loses_nothing(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_folder_that_was_full_for_a_while_loses_nothing(tmp_path: Path) -> Non
     assert learning.trouble
     folder.unlink()
     learning.save()
-    assert memory(folder).ledger.used("acme", "m", NOW).rpd == 1
+    assert memory(folder).ledger.usage("acme", "m", NOW).rpd == 1
     assert memory(folder).ratio("acme", "m", tools=False) is not None
 
 
@@ -184,13 +184,13 @@ def test_a_run_without_end_holds_no_more_than_the_file_would(tmp_path: Path) -> 
 def test_an_absurd_count_leaves_no_trace(tmp_path: Path, absurd: int) -> None:
     learning = memory(tmp_path)
     learning.learn("acme", "m", Estimate(10, 8, 12), Usage(input_tokens=absurd, output_tokens=1), tools=False)
-    sent = learning.ledger.sent("acme", "m", 5, NOW)
-    learning.ledger.settled(sent, absurd, NOW)
+    sent = learning.ledger.add_request("acme", "m", 5, NOW)
+    learning.ledger.settle(sent, absurd, NOW)
     learning.save()
     again = memory(tmp_path)
     assert (learning.trouble, again.trouble) == ("", "")
     assert again.ratio("acme", "m", tools=False) is None
-    assert again.ledger.used("acme", "m", NOW).tpd == 5
+    assert again.ledger.usage("acme", "m", NOW).tpd == 5
 
 
 def test_what_was_learned_can_be_forgotten_here_and_in_the_folder(tmp_path: Path) -> None:

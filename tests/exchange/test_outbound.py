@@ -8,7 +8,7 @@ import pytest
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
-from sightline.exchange.outbound import configured_secrets, dialect_key, end_to_end
+from sightline.exchange.outbound import dialect_key, end_to_end, secrets_of_provider
 from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, play
 from tests.reply_samples import whole
 from tests.upstream import Seen, answer
@@ -118,7 +118,7 @@ def test_what_a_provider_s_settings_hide() -> None:
     provider = Provider(
         key_env="K", env_headers={"x": "E", "y": "UNSET"}, headers={"x-api-key": "inline", "x-team": "blue"}
     )
-    assert configured_secrets(provider, {"K": " k1 ", "E": "e1"}) == ("k1", "e1", "inline")
+    assert secrets_of_provider(provider, {"K": " k1 ", "E": "e1"}) == ("k1", "e1", "inline")
     assert dialect_key("raw") == ""
 
 

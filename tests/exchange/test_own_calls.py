@@ -8,7 +8,7 @@ from sightline.catalog.compose import Prompt
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.exchange.own_calls import count, path_of, question
-from sightline.exchange.preparing import Prepared, prepared
+from sightline.exchange.preparing import Prepared, prepare
 from sightline.model.message import Message
 from sightline.model.parts import Text
 
@@ -17,7 +17,7 @@ def ready(*, stream: bool = True, **provider: object) -> Prepared:
     acme = Provider(**{"base_url": "http://127.0.0.1:1", "key_env": "ACME_KEY", **provider})  # type: ignore[arg-type]
     catalog = Catalog(providers={"acme": acme}, models={"m": Model(providers=("acme",))})
     prompt = Prompt(messages=(Message("user", (Text("hi"),)),), stream=stream)
-    return prepared(prompt, choose(catalog, "m", has_key=lambda _: True))
+    return prepare(prompt, choose(catalog, "m", has_key=lambda _: True))
 
 
 def test_a_question_is_the_prepared_body_for_the_chosen_provider() -> None:
@@ -32,7 +32,7 @@ def test_a_question_is_the_prepared_body_for_the_chosen_provider() -> None:
 def test_its_headers_are_a_clients_without_any_credential() -> None:
     made = ready(dialect="anthropic", headers={"Accept": "*/*"}, env_headers={"x-trace": "TRACE"})
     asked = question(made, session="ask", received=0.0)
-    assert asked.named() == {
+    assert asked.headers_by_name() == {
         "content-type": "application/json",
         "anthropic-version": "2023-06-01",
         "user-agent": "sightline",

@@ -25,7 +25,7 @@ def test_an_answer_is_cut_between_two_reads_as_well(tmp_path: Path) -> None:
                 pieces.append(piece)
                 if len(pieces) == 1:
                     (journey,) = stage.relay._active
-                    journey.cut(Fault(Code.OVERLOADED, "that is enough"))
+                    journey.abort(Fault(Code.OVERLOADED, "that is enough"))
         assert b"that is enough" in pieces[-1]
         assert stage.kinds()[-1] == "failed"
         assert asyncio.current_task() is not None

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.exchange.patience import TICK, sign_of_life
-from sightline.exchange.relayed import Relayed
+from sightline.exchange.relayed import ClientResponse
 from sightline.model.fold import fold
 from sightline.model.reply import Reply
 from tests.holding import CODED, JSON, SSE, asking, coded, held, let_go, promptly
@@ -20,11 +20,11 @@ CODEX = (("User-Agent", "codex_cli_rs/0.99.0 (Linux)"),)
 
 
 def heard(spoken: str, data: bytes) -> Reply:
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     return fold([*hearing.feed(data), *hearing.close()], spoken)
 
 
-async def opened(stage: Stage, spoken: str, clock: SteppingClock, **more: object) -> tuple[Relayed, list[bytes]]:
+async def opened(stage: Stage, spoken: str, clock: SteppingClock, **more: object) -> tuple[ClientResponse, list[bytes]]:
     """A stream that was opened because nobody decides; and the first sign that comes through it."""
     starting = asyncio.get_running_loop().create_task(
         stage.relay.start(asks(spoken, stream=True, received=clock.time, **more))
@@ -36,7 +36,7 @@ async def opened(stage: Stage, spoken: str, clock: SteppingClock, **more: object
     return relayed, [await promptly(anext(aiter(relayed)))]
 
 
-async def rest(relayed: Relayed) -> bytes:
+async def rest(relayed: ClientResponse) -> bytes:
     return b"".join([piece async for piece in relayed])
 
 

@@ -1,8 +1,8 @@
 import gzip
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.errors import Code, Fault
-from sightline.exchange.reading import Reading, Undoing
+from sightline.exchange.reading import BodyDecoder, ReplyReader
 from tests.reply_samples import streamed, whole
 
 BROKEN = b"data: {\n\n"
@@ -10,7 +10,7 @@ BROKEN = b"data: {\n\n"
 
 def test_a_stream_and_a_whole_answer_are_read() -> None:
     for data in (b"".join(streamed("anthropic")), whole("anthropic")):
-        reading = Reading("anthropic")
+        reading = ReplyReader("anthropic")
         reading.feed(data)
         reading.close()
         assert reading.reply.choice.finish == "tool_calls"
@@ -18,7 +18,7 @@ def test_a_stream_and_a_whole_answer_are_read() -> None:
 
 
 def test_frames_that_cannot_be_read_are_a_warning_of_bounded_length() -> None:
-    reading = Reading("openai-chat")
+    reading = ReplyReader("openai-chat")
     reading.feed(BROKEN * 5 + b"".join(streamed("openai-chat")))
     assert reading.warning.count("cannot be read") == 3
     assert reading.warning.endswith("and 2 more")
@@ -27,12 +27,12 @@ def test_frames_that_cannot_be_read_are_a_warning_of_bounded_length() -> None:
 
 def test_a_mistake_of_ours_is_a_warning() -> None:
     for method in ("feed", "close"):
-        reading = Reading("openai-chat")
+        reading = ReplyReader("openai-chat")
 
         def spoilt(*_: object) -> None:
             raise RuntimeError("a mistake")
 
-        assert isinstance(reading._hearing, Hearing)
+        assert isinstance(reading._hearing, ReplyDecoder)
         setattr(reading._hearing, method, spoilt)
         reading.feed(b"data: {}\n\n")
         reading.close()
@@ -42,7 +42,7 @@ def test_a_mistake_of_ours_is_a_warning() -> None:
 
 
 def test_a_failure_is_read_once() -> None:
-    reading = Reading("openai-chat")
+    reading = ReplyReader("openai-chat")
     reading.fail(Fault(Code.NETWORK, "gone"))
     assert reading.has_failed
     reading.give_up("no more")
@@ -51,10 +51,10 @@ def test_a_failure_is_read_once() -> None:
 
 
 def test_a_coding_is_undone_as_long_as_that_goes() -> None:
-    undoing = Undoing(" GZIP")
+    undoing = BodyDecoder(" GZIP")
     data = gzip.compress(b"abc")
     assert undoing.feed(data[:5]) + undoing.feed(data[5:]) == b"abc"
     assert undoing.feed(b"rubbish") == b""
     assert "gzip" in undoing.trouble
     assert undoing.feed(b"more") == b"more"
-    assert "br" in Undoing("br").trouble
+    assert "br" in BodyDecoder("br").trouble

@@ -12,7 +12,7 @@ import zstandard
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.errors import Code
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.model.exchange import (
     AttemptStarted,
     ExchangeCancelled,
@@ -21,8 +21,8 @@ from sightline.model.exchange import (
     FrameArrived,
     Received,
 )
-from sightline.store.entries import Kept, Noted
-from sightline.transport.embedded.process import Turn
+from sightline.store.entries import BodyEntry, FactEntry
+from sightline.transport.embedded.process import EmbeddedTurn
 from tests.fake_clock import FakeClock
 from tests.relay_stage import DIALECTS, KEY, Stage, asks, play, taken
 from tests.reply_samples import SAYS, streamed, whole
@@ -131,7 +131,7 @@ def test_a_translated_body_goes_out_without_the_coding(tmp_path: Path) -> None:
         stage.upstream.script = [answer(200, whole("anthropic"), JSON)]
         asked = asks("openai-chat", coding="gzip", headers=(("Content-Encoding", "gzip"),))
         await stage.ask(
-            Asked(**{**{f: getattr(asked, f) for f in asked.__slots__}, "coded": gzip.compress(asked.body)})
+            ClientRequest(**{**{f: getattr(asked, f) for f in asked.__slots__}, "coded": gzip.compress(asked.body)})
         )
         seen = stage.upstream.seen[0]
         assert seen.header("content-encoding") == ""
@@ -202,9 +202,9 @@ def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Path) -> 
         relayed = await stage.relay.start(asks("openai-chat", stream=True, session="s1"))
         assert len(stage.commits) == 1, "before its id leaves"
         body, received, attempt = stage.commits[0]
-        assert isinstance(body, Kept)
-        assert isinstance(received, Noted)
-        assert isinstance(attempt, Noted)
+        assert isinstance(body, BodyEntry)
+        assert isinstance(received, FactEntry)
+        assert isinstance(attempt, FactEntry)
         assert (received.exchange, received.n, attempt.n, body.near) == ("x_1", 0, 1, "s1")
         assert (b"x-sightline-exchange", b"x_1") in relayed.headers
         async with relayed:
@@ -212,8 +212,8 @@ def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Path) -> 
                 assert len(stage.commits) == 1
             assert len(stage.commits) == 2
         *arrived, last = stage.commits[1]
-        assert all(isinstance(each, Noted) and isinstance(each.fact, FrameArrived) for each in arrived)
-        assert isinstance(last, Noted)
+        assert all(isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived) for each in arrived)
+        assert isinstance(last, FactEntry)
         assert isinstance(last.fact, ExchangeFinished)
         assert last.fact.usage is not None
 
@@ -251,7 +251,7 @@ def test_whoever_watches_hears_frames_as_they_come_and_facts_once_they_are_kept(
             await stage.ask(asks("openai-chat", stream=True))
         told = [noted async for noted in watch]
         assert [noted.n for noted in told] == list(range(len(told)))
-        assert [noted for noted in stage.entries if isinstance(noted, Noted)] == told
+        assert [noted for noted in stage.entries if isinstance(noted, FactEntry)] == told
 
     play(story, tmp_path)
 
@@ -262,7 +262,7 @@ def test_whoever_watches_hears_frames_as_they_come_and_facts_once_they_are_kept(
 def test_each_attempt_is_a_fact_with_the_same_bytes(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [says({}, 503), says({}, 429, [("Retry-After", "2")]), answer(200, whole("anthropic"))]
-        got = await stage.ask(asks("openai-chat", received=stage.clock.elapsed()))
+        got = await stage.ask(asks("openai-chat", received=stage.clock.monotonic()))
         assert got.status == 200
         attempts = [fact for fact in stage.facts() if isinstance(fact, AttemptStarted)]
         assert [(each.number, each.reason) for each in attempts] == [(1, ""), (2, "overloaded"), (3, "rate_limited")]
@@ -300,7 +300,7 @@ def test_a_route_may_say_how_often_its_requests_are_sent_again(tmp_path: Path) -
 def test_a_caller_of_our_own_hears_of_each_fact_and_gets_the_fault_itself(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [says({"error": {"message": f"bad key {KEY}"}}, 401)]
-        told: list[Noted] = []
+        told: list[FactEntry] = []
         async with await stage.relay.start(asks("openai-chat"), told.append) as relayed:
             assert relayed.fault is not None
             assert relayed.fault.code is Code.AUTH
@@ -332,9 +332,9 @@ def test_the_size_that_a_caller_knows_is_in_the_ledger(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.upstream.script = [says({"error": {"message": "no"}}, 400), stall(head(200, SSE))]
         await stage.ask(asks("openai-chat", tokens=70))
-        assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 0
+        assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == 0
         async with await stage.relay.start(asks("openai-chat", stream=True, tokens=70)):
-            assert stage.memory.ledger.used("acme", "m", stage.clock.now()).tpm == 70
+            assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == 70
 
     play(story, tmp_path)
 
@@ -342,9 +342,9 @@ def test_the_size_that_a_caller_knows_is_in_the_ledger(tmp_path: Path) -> None:
 def test_the_embedded_model_counts_beside_an_answer(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         @asynccontextmanager
-        async def busy() -> AsyncIterator[Turn]:
+        async def busy() -> AsyncIterator[EmbeddedTurn]:
             await asyncio.Event().wait()
-            yield Turn(await stage.embedded.running())
+            yield EmbeddedTurn(await stage.embedded.running())
 
         stage.embedded.turn = busy  # type: ignore[method-assign]
         stage.upstream.script = [says({"input_tokens": 3})]
@@ -577,13 +577,13 @@ def test_a_route_names_another_model_in_place(tmp_path: Path) -> None:
 
 def test_time_inside_is_what_is_told(tmp_path: Path) -> None:
     class Slow(FakeClock):
-        def elapsed(self) -> float:
+        def monotonic(self) -> float:
             self.time += 0.001
             return self.time
 
     async def story(stage: Stage) -> None:
         stage.upstream.script = [answer(200, whole("openai-chat"))]
-        got = await stage.ask(asks("openai-chat", received=stage.clock.elapsed()))
+        got = await stage.ask(asks("openai-chat", received=stage.clock.monotonic()))
         assert 0 < float(got.header("x-sightline-overhead-ms")) < 20
         assert got.header("x-sightline-losses") == ""
 

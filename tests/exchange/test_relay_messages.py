@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.relay_messages import (
     EndFrame,
     FactFrame,
@@ -28,12 +28,14 @@ from sightline.exchange.relay_messages import (
     write_noted,
 )
 from sightline.model.exchange import Dropped, Released
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 
-ASKED = Asked("anthropic", b"\x00\xff{}", (("a", "b"),), "/v1/messages", provider="acme", is_own=True, retries=0)
+ASKED = ClientRequest(
+    "anthropic", b"\x00\xff{}", (("a", "b"),), "/v1/messages", provider="acme", is_own=True, retries=0
+)
 FRAMES: list[Frame] = [
-    FactFrame(write_noted(Noted("x", 1, 2.5, Released("abc"))), b"\x00body", "tool_calls"),
+    FactFrame(write_noted(FactEntry("x", 1, 2.5, Released("abc"))), b"\x00body", "tool_calls"),
     HeadFrame("x", 200, ((b"content-type", b"text/\xfft"),)),
     PieceFrame(b"\x00\x01"),
     PieceFrame(b"", write_fault(Fault(Code.NETWORK, "gone"))),
@@ -69,7 +71,7 @@ def test_a_fault_keeps_what_a_command_tells() -> None:
 
 
 def test_half_a_character_passes() -> None:
-    noted = Noted("x", 0, 1.0, Dropped("\ud83d"))
+    noted = FactEntry("x", 0, 1.0, Dropped("\ud83d"))
     assert read_noted(write_noted(noted)) == noted
 
 

@@ -1,11 +1,11 @@
 import asyncio
 
-from sightline.exchange.relayed import Relayed, Whole
+from sightline.exchange.relayed import ClientResponse, WholeBody
 
 
 def test_a_body_that_is_here_is_given_once() -> None:
     async def story() -> None:
-        async with Relayed("x_1", 200, [], Whole(b"data")) as relayed:
+        async with ClientResponse("x_1", 200, [], WholeBody(b"data")) as relayed:
             assert [piece async for piece in relayed] == [b"data"]
             assert [piece async for piece in relayed] == []
             assert relayed.fault is None
@@ -15,7 +15,7 @@ def test_a_body_that_is_here_is_given_once() -> None:
 
 def test_an_answer_may_be_read_and_given_on() -> None:
     async def story() -> None:
-        first = Relayed("x_1", 201, [(b"a", b"b")], Whole(b"one"))
+        first = ClientResponse("x_1", 201, [(b"a", b"b")], WholeBody(b"one"))
         again = first.with_body(b"two")
         assert (again.exchange, again.status, again.headers) == ("x_1", 201, [(b"a", b"b")])
         assert [[piece async for piece in each] for each in (first, again)] == [[b"one"], [b"two"]]

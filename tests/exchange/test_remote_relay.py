@@ -25,7 +25,7 @@ from sightline.exchange.relay_messages import (
 )
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer
 from sightline.model.exchange import AttemptStarted, Edited, Held, Released
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Ledger, Wait
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
@@ -70,7 +70,7 @@ def framed(*frames: Frame) -> Any:
 
 
 def fact(value: Any, **more: Any) -> FactFrame:
-    return FactFrame(write_noted(Noted("x", 0, 1.0, value)), **more)
+    return FactFrame(write_noted(FactEntry("x", 0, 1.0, value)), **more)
 
 
 HEAD = HeadFrame("x", 200, ((b"content-type", b"application/json"),))
@@ -80,7 +80,7 @@ def test_a_request_goes_to_the_server_with_the_variables_of_its_provider_alone()
     async def story(stage: Stage) -> None:
         attempt = AttemptStarted(1, "acme", "abc", "", "", 0.0, "m", "openai-chat")
         stage.server.script = [framed(fact(attempt), HEAD, PieceFrame(b"{"), PieceFrame(b"}"), EndFrame())]
-        told: list[Noted] = []
+        told: list[FactEntry] = []
         asked = asks("openai-chat", provider="acme", tokens=9)
         got = await taken(await stage.relay.start(asked, told.append))
         assert (got.exchange, got.status, got.pieces) == ("x", 200, [b"{", b"}"])
@@ -90,7 +90,7 @@ def test_a_request_goes_to_the_server_with_the_variables_of_its_provider_alone()
         call = read_relay_call(seen.body)
         assert (call.asked, call.provider, call.variables) == (asked, ACME, {"ACME_KEY": "the-secret"})
         assert stage.relay.secrets == ("the-secret",)
-        assert stage.ledger.used("acme", "m", 0.0).tpm == 9, "work here can be paced by it"
+        assert stage.ledger.usage("acme", "m", 0.0).tpm == 9, "work here can be paced by it"
 
     play(story)
 

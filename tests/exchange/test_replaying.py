@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.recording.library import Library
-from sightline.exchange.replaying import Replaying
+from sightline.exchange.replaying import ReplayHandler
 from sightline.filters.expression import EVERYTHING
 from sightline.model.fold import fold
 from sightline.store.entries import Entry
@@ -29,7 +29,7 @@ WHOLE = {
     "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
 }
 
-Ask = Callable[[Asked], Awaitable[Got]]
+Ask = Callable[[ClientRequest], Awaitable[Got]]
 
 
 def play(
@@ -45,9 +45,9 @@ def play(
         async with store_with(folder, *recordings) as store:
             library, clock = Library(store), FakeClock()
             await library.fill(EVERYTHING, now=NOON)
-            replaying = Replaying(library, clock, fast=fast)
+            replaying = ReplayHandler(library, clock, fast=fast)
 
-            async def ask(asked: Asked) -> Got:
+            async def ask(asked: ClientRequest) -> Got:
                 return await taken(await replaying.start(asked))
 
             await story(ask, clock)
@@ -56,7 +56,7 @@ def play(
 
 
 def said(spoken: str, got: Got) -> str:
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     reply = fold([*hearing.feed(got.body), *hearing.close()])
     assert reply.fault is None
     return "".join(part.text for part in reply.choice.parts)  # type: ignore[union-attr]
@@ -89,7 +89,7 @@ def test_an_ending_server_waits_no_longer(tmp_path: Path) -> None:
         async with store_with(tmp_path, exchange("x_1", CHAT, FRAMES)) as store:
             library, clock = Library(store), FakeClock()
             await library.fill(EVERYTHING, now=NOON)
-            replaying = Replaying(library, clock)
+            replaying = ReplayHandler(library, clock)
             relayed = await replaying.start(asks("openai-chat", stream=True))
             await replaying.close(5)
             assert (await taken(relayed)).pieces == FRAMES
@@ -162,7 +162,7 @@ def test_a_stream_that_broke_off_breaks_off_again_and_never_looks_whole(
 ) -> None:
     async def story(ask: Ask, _clock: FakeClock) -> None:
         got = await ask(asks(spoken, stream=stream))
-        hearing = Hearing(dialect(spoken))
+        hearing = ReplyDecoder(dialect(spoken))
         if stream:
             reply = fold([*hearing.feed(got.body), *hearing.close()])
             assert reply.fault is not None

@@ -10,13 +10,13 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.overheard import Telling
-from sightline.exchange.recording.recorded import Recorded, resolved
-from sightline.exchange.relayed import Relayed
-from sightline.exchange.resending import Means, Resending
+from sightline.exchange.recording.recorded import RecordedExchange, find_exchange
+from sightline.exchange.relayed import ClientResponse
+from sightline.exchange.resending import Resender, ResendSources
 from sightline.model.exchange import Received
-from sightline.store.entries import Kept
+from sightline.store.entries import BodyEntry
 from sightline.store.sqlite import SqliteStore
 from tests.recordings import exchange, one, store_with
 from tests.relay_stage import Stage, play
@@ -37,7 +37,7 @@ CATALOG = Catalog(
 )
 
 
-def recorded(folder: Path, body: bytes = BODY, **more: Any) -> Recorded:
+def recorded(folder: Path, body: bytes = BODY, **more: Any) -> RecordedExchange:
     return asyncio.run(one(folder, exchange("x_1", body, FRAMES, headers=MASKED, **more)))
 
 
@@ -45,88 +45,88 @@ def recorded(folder: Path, body: bytes = BODY, **more: Any) -> Recorded:
 
 
 def test_the_very_bytes_for_the_same_provider(tmp_path: Path) -> None:
-    asked = Means(CATALOG, {"ACME_KEY": "k"}).asked(recorded(tmp_path))
+    asked = ResendSources(CATALOG, {"ACME_KEY": "k"}).request_for(recorded(tmp_path))
     assert (asked.body, asked.provider, asked.model, asked.origin) == (BODY, "acme", "m", "x_1")
 
 
 def test_an_edited_body_is_sent_exactly_and_says_itself_what_it_asks_for(tmp_path: Path) -> None:
     edited = b'\n{ "model":"n" ,"messages":[], "stream" : true}'
-    asked = Means(CATALOG, {"ACME_KEY": "k"}).asked(recorded(tmp_path, stream=False), body=edited)
+    asked = ResendSources(CATALOG, {"ACME_KEY": "k"}).request_for(recorded(tmp_path, stream=False), body=edited)
     assert (asked.body, asked.provider, asked.model, asked.is_stream) == (edited, "acme", "n", True)
-    whole = Means(CATALOG, {"ACME_KEY": "k"}).asked(recorded(tmp_path / "b"), body=b'{"model":"m"}')
+    whole = ResendSources(CATALOG, {"ACME_KEY": "k"}).request_for(recorded(tmp_path / "b"), body=b'{"model":"m"}')
     assert not whole.is_stream
 
 
 def test_where_the_path_says_it_the_path_goes_on_saying_it(tmp_path: Path) -> None:
     gemini = recorded(tmp_path, b'{"contents":[]}', spoken="gemini", stream=False)
-    asked = Means(CATALOG, {"ACME_KEY": "k"}).asked(gemini, body=b'{"contents": []}')
+    asked = ResendSources(CATALOG, {"ACME_KEY": "k"}).request_for(gemini, body=b'{"contents": []}')
     assert (asked.body, asked.path, asked.model) == (b'{"contents": []}', "/v1beta/models/m:generateContent", "m")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"model": ""}', b'{"model": 3}'])
 def test_an_edited_body_that_asks_nobody_is_refused(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(Fault) as caught:
-        Means(CATALOG, {"ACME_KEY": "k"}).asked(recorded(tmp_path), body=body)
+        ResendSources(CATALOG, {"ACME_KEY": "k"}).request_for(recorded(tmp_path), body=body)
     assert caught.value.code is Code.INVALID_REQUEST
 
 
 def test_another_model_is_asked_by_its_name(tmp_path: Path) -> None:
-    asked = Means(CATALOG, {"OTHER_KEY": "k"}).asked(recorded(tmp_path), model="claude/c")
+    asked = ResendSources(CATALOG, {"OTHER_KEY": "k"}).request_for(recorded(tmp_path), model="claude/c")
     assert (asked.model, asked.provider, json.loads(asked.body)["model"]) == ("claude/c", "", "claude/c")
     with pytest.raises(Fault) as caught:
-        Means(CATALOG, {}).asked(recorded(tmp_path / "b"), model="no-such-model")
+        ResendSources(CATALOG, {}).request_for(recorded(tmp_path / "b"), model="no-such-model")
     assert caught.value.code is Code.MODEL_UNKNOWN
 
 
 def test_the_embedded_model_needs_no_key(tmp_path: Path) -> None:
-    assert Means(CATALOG, {}).asked(recorded(tmp_path), model="local/m").model == "local/m"
+    assert ResendSources(CATALOG, {}).request_for(recorded(tmp_path), model="local/m").model == "local/m"
 
 
 def test_a_key_that_is_missing_is_told_before_anything_is_sent(tmp_path: Path) -> None:
     past = recorded(tmp_path)
     for environment, model in (({}, ""), ({"ACME_KEY": " "}, ""), ({"ACME_KEY": "k"}, "claude/c")):
         with pytest.raises(Fault, match="is not set") as caught:
-            Means(CATALOG, environment).asked(past, model=model)
+            ResendSources(CATALOG, environment).request_for(past, model=model)
         assert caught.value.code is Code.AUTH
         assert "credentials are not on record" in caught.value.hint
     keyless = Catalog(providers={"acme": Provider(base_url="http://127.0.0.1:1/v1")})
     with pytest.raises(Fault, match="credential for acme is not on record") as caught:
-        Means(keyless, {}).asked(past)
+        ResendSources(keyless, {}).request_for(past)
     assert "key_env" in caught.value.hint
 
 
 def test_what_cannot_be_sent_again_says_why(tmp_path: Path) -> None:
-    means = Means(CATALOG, {"ACME_KEY": "k"})
+    means = ResendSources(CATALOG, {"ACME_KEY": "k"})
     counting = recorded(tmp_path / "a", path="/v1/messages/count_tokens", spoken="anthropic")
     with pytest.raises(Fault, match="only counted tokens"):
-        means.asked(counting)
-    unsent = [Kept(sha256(BODY), BODY), *noted("x_1", [Received("openai-chat", "m", sha256(BODY))])]
+        means.request_for(counting)
+    unsent = [BodyEntry(sha256(BODY), BODY), *noted("x_1", [Received("openai-chat", "m", sha256(BODY))])]
     with pytest.raises(Fault, match="was not sent to anybody"):
-        means.asked(asyncio.run(one(tmp_path / "b", unsent)))
+        means.request_for(asyncio.run(one(tmp_path / "b", unsent)))
     with pytest.raises(Fault, match="no longer configured"):
-        Means(Catalog(), {}).asked(recorded(tmp_path / "c"))
+        ResendSources(Catalog(), {}).request_for(recorded(tmp_path / "c"))
 
 
 # --- the sending ------------------------------------------------------------------------------------
 
-Story = Callable[[Stage, Resending, SqliteStore], Coroutine[Any, Any, None]]
+Story = Callable[[Stage, Resender, SqliteStore], Coroutine[Any, Any, None]]
 
 
 def resend(story: Story, folder: Path, **settings: Any) -> None:
     async def staged(stage: Stage) -> None:
         catalog = Catalog(providers=stage.providers)
         async with store_with(folder / "data", exchange("x_a", BODY, FRAMES, headers=MASKED)) as store:
-            means = Means(catalog, {"ACME_KEY": "sk-configured-0123456789"})
-            await story(stage, Resending(stage.relay, store, means, stage.clock), store)
+            means = ResendSources(catalog, {"ACME_KEY": "sk-configured-0123456789"})
+            await story(stage, Resender(stage.relay, store, means, stage.clock), store)
 
     play(staged, folder, **settings)
 
 
 def test_the_new_exchange_is_named_as_soon_as_it_is_on_record_and_read_to_its_end(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resending, store: SqliteStore) -> None:
+    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
         goes_on = asyncio.Event()
         stage.upstream.script = [pieces(head(200, SSE), goes_on, *map(chunk, FRAMES), LAST)]
-        name = await resending.start(await resolved(store, "x_a", now=NOON))
+        name = await resending.start(await find_exchange(store, "x_a", now=NOON))
         assert stage.kinds(name) == ["received", "attempt"]
         received = stage.facts(name)[0]
         assert isinstance(received, Received)
@@ -141,10 +141,10 @@ def test_the_new_exchange_is_named_as_soon_as_it_is_on_record_and_read_to_its_en
 
 
 def test_an_edited_body_and_a_refusal_are_on_record_too(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resending, store: SqliteStore) -> None:
+    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
         stage.upstream.script = [says({"error": {"message": "no such thing"}}, 400)]
         body = b'{"model":"n", "messages":[]}'
-        name = await resending.start(await resolved(store, "x_a", now=NOON), body=body)
+        name = await resending.start(await find_exchange(store, "x_a", now=NOON), body=body)
         await resending.close(10)
         assert stage.upstream.seen[0].body == body
         assert stage.kinds(name) == ["received", "attempt", "failed"]
@@ -153,9 +153,9 @@ def test_an_edited_body_and_a_refusal_are_on_record_too(tmp_path: Path) -> None:
 
 
 def test_what_is_refused_here_begins_nothing(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resending, store: SqliteStore) -> None:
+    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
         with pytest.raises(Fault, match="no provider is known"):
-            await resending.start(await resolved(store, "x_a", now=NOON), model="no-such-model")
+            await resending.start(await find_exchange(store, "x_a", now=NOON), model="no-such-model")
         assert stage.entries == []
         assert stage.upstream.seen == []
 
@@ -163,17 +163,17 @@ def test_what_is_refused_here_begins_nothing(tmp_path: Path) -> None:
 
 
 def test_whoever_wanted_it_may_leave_and_it_goes_on(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resending, store: SqliteStore) -> None:
+    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
         stage.upstream.script = [pieces(head(200, SSE), *map(chunk, FRAMES), LAST)]
         was_begun, goes_on, start = asyncio.Event(), asyncio.Event(), stage.relay.start
 
-        async def slowly(asked: Asked, noted: Telling | None = None) -> Relayed:
+        async def slowly(asked: ClientRequest, noted: Telling | None = None) -> ClientResponse:
             was_begun.set()
             await goes_on.wait()
             return await start(asked, noted)
 
         stage.relay.start = slowly  # type: ignore[method-assign]
-        wanting = asyncio.ensure_future(resending.start(await resolved(store, "x_a", now=NOON)))
+        wanting = asyncio.ensure_future(resending.start(await find_exchange(store, "x_a", now=NOON)))
         await was_begun.wait()
         wanting.cancel()
         await asyncio.gather(wanting, return_exceptions=True)
@@ -186,27 +186,27 @@ def test_whoever_wanted_it_may_leave_and_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_at_the_end_it_is_cut_off_as_clients_are(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resending, store: SqliteStore) -> None:
+    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
         stage.upstream.script = [stall(head(200, SSE), chunk(FRAMES[0]))]
-        name = await resending.start(await resolved(store, "x_a", now=NOON))
+        name = await resending.start(await find_exchange(store, "x_a", now=NOON))
         await stage.upstream.arrived(1)
         await resending.close(0)
         assert stage.kinds(name) == ["received", "attempt", "failed"]
         assert resending._tasks == set()
         await stage.upstream.gone()
-        late = await resending.start(await resolved(store, "x_a", now=NOON))
+        late = await resending.start(await find_exchange(store, "x_a", now=NOON))
         assert stage.kinds(late) == ["received", "failed"]
 
     resend(story, tmp_path)
 
 
 def test_a_mistake_of_ours_is_not_waited_for(tmp_path: Path) -> None:
-    async def story(stage: Stage, resending: Resending, store: SqliteStore) -> None:
+    async def story(stage: Stage, resending: Resender, store: SqliteStore) -> None:
         def broken() -> str:
             raise RuntimeError("no ids left")
 
         stage.relay._make_id = broken
         with pytest.raises(RuntimeError, match="no ids left"):
-            await resending.start(await resolved(store, "x_a", now=NOON))
+            await resending.start(await find_exchange(store, "x_a", now=NOON))
 
     resend(story, tmp_path)

@@ -5,8 +5,8 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
-from sightline.exchange.routing import PLACEHOLDER, credential, routed
+from sightline.exchange.asked import ClientRequest
+from sightline.exchange.routing import PLACEHOLDER, credential, route_for
 
 PROVIDERS = {
     "openai": Provider(
@@ -25,8 +25,8 @@ OWN = (("Authorization", "Bearer mine"),)
 
 def goes(model: str, keys: str = "", *, own: bool = False, spoken: str = "openai-chat", provider: str = "") -> str:
     """`provider/model`, and a star where the client's own credential serves."""
-    asked = Asked(spoken, b"", OWN if own else (), "/", model=model, provider=provider)
-    choice = routed(CATALOG, asked, lambda each: each.embedded or not each.key_env or each.key_env in keys)
+    asked = ClientRequest(spoken, b"", OWN if own else (), "/", model=model, provider=provider)
+    choice = route_for(CATALOG, asked, lambda each: each.embedded or not each.key_env or each.key_env in keys)
     serves = PROVIDERS[choice.provider_name].key_env and not choice.provider.key_env
     return f"{choice.provider_name}/{choice.model}{'*' if serves else ''}"
 
@@ -66,35 +66,35 @@ def test_then_the_model_inside() -> None:
 
 
 def test_without_a_model_inside_somebody_has_to_be_told() -> None:
-    asked = Asked("openai-chat", b"", (), "/", model="unheard-of")
+    asked = ClientRequest("openai-chat", b"", (), "/", model="unheard-of")
     outside = Catalog(providers={"openai": PROVIDERS["openai"]})
-    assert routed(outside, asked, lambda _: False).provider_name == "openai"
+    assert route_for(outside, asked, lambda _: False).provider_name == "openai"
     for catalog in (
         Catalog(providers={"acme": PROVIDERS["acme"]}),
         Catalog(providers={"acme": PROVIDERS["acme"]}, models={"unheard-of": Model(providers=("acme",))}),
     ):
         with pytest.raises(Fault) as caught:
-            routed(catalog, asked, lambda _: False)
+            route_for(catalog, asked, lambda _: False)
         assert caught.value.code is Code.MODEL_UNKNOWN
 
 
 def test_a_route_to_nowhere_is_told() -> None:
     catalog = Catalog(providers=PROVIDERS, routes=(Route(provider="nobody"),))
     with pytest.raises(Fault) as caught:
-        routed(catalog, Asked("openai-chat", b"", (), "/", model="m"), lambda _: True)
+        route_for(catalog, ClientRequest("openai-chat", b"", (), "/", model="m"), lambda _: True)
     assert caught.value.code is Code.CONFIG
 
 
 def test_the_credential_is_the_dialect_s_own_before_others() -> None:
     headers = (("Authorization", "Bearer b"), ("X-Api-Key", "k"))
-    asked = Asked("anthropic", b"", headers, "/", query="key=q%20")
+    asked = ClientRequest("anthropic", b"", headers, "/", query="key=q%20")
     assert credential(asked, "x-api-key") == "k"
     assert credential(asked) == "b"
-    assert credential(Asked("gemini", b"", (), "/", query="alt=sse&key=q%2B")) == "q+"
-    assert credential(Asked("gemini", b"", (), "/")) == ""
+    assert credential(ClientRequest("gemini", b"", (), "/", query="alt=sse&key=q%2B")) == "q+"
+    assert credential(ClientRequest("gemini", b"", (), "/")) == ""
 
 
 def test_a_placeholder_is_no_credential() -> None:
     headers = (("authorization", f"Bearer {PLACEHOLDER}"), ("x-api-key", PLACEHOLDER))
-    assert credential(Asked("anthropic", b"", headers, "/", query=f"key={PLACEHOLDER}")) == ""
-    assert credential(Asked("anthropic", b"", (*headers, ("x-goog-api-key", "k")), "/")) == "k"
+    assert credential(ClientRequest("anthropic", b"", headers, "/", query=f"key={PLACEHOLDER}")) == ""
+    assert credential(ClientRequest("anthropic", b"", (*headers, ("x-goog-api-key", "k")), "/")) == "k"

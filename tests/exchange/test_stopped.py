@@ -5,9 +5,9 @@ import pytest
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
-from sightline.exchange.asked import Asked
-from sightline.exchange.routing import routed
-from sightline.exchange.stopped import Stopped, session_of
+from sightline.exchange.asked import ClientRequest
+from sightline.exchange.routing import route_for
+from sightline.exchange.stopped import RuleSubject, session_of
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import matches
 from tests.relay_stage import asks
@@ -20,10 +20,10 @@ BODY = json.dumps(
 ).encode()
 
 
-def stopped(asked: Asked, tools: tuple[str, ...] = ()) -> Stopped:
+def stopped(asked: ClientRequest, tools: tuple[str, ...] = ()) -> RuleSubject:
     catalog = Catalog(providers={"acme": Provider(dialect="openai-chat")}, routes=(Route(provider="acme"),))
-    choice = routed(catalog, asked, lambda _: True)
-    return Stopped("x_1", asked, choice, at=5.0, losses=2, tools=tools)
+    choice = route_for(catalog, asked, lambda _: True)
+    return RuleSubject("x_1", asked, choice, at=5.0, losses=2, tools=tools)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.taps import broken_off, unreadable
+from sightline.exchange.taps import failure_frame, unreadable
 from sightline.model.reply import Reply
 from tests.relay_stage import DIALECTS
 from tests.reply_samples import streamed
@@ -9,7 +9,7 @@ from tests.reply_samples import streamed
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_one_frame_says_that_a_stream_has_failed(spoken: str) -> None:
-    frame = broken_off(spoken, Fault(Code.NETWORK, "gone"), Reply(id="r_9"), b"")
+    frame = failure_frame(spoken, Fault(Code.NETWORK, "gone"), Reply(id="r_9"), b"")
     assert frame.count(b"data: ") == 1
     assert frame.endswith(b"\n\n")
     assert b"gone" in frame
@@ -17,7 +17,7 @@ def test_one_frame_says_that_a_stream_has_failed(spoken: str) -> None:
 
 def test_frames_that_are_numbered_go_on_to_be() -> None:
     frames = streamed("openai-responses")
-    frame = broken_off("openai-responses", Fault(Code.NETWORK, "gone"), Reply(id="r_9"), b"".join(frames[:5]))
+    frame = failure_frame("openai-responses", Fault(Code.NETWORK, "gone"), Reply(id="r_9"), b"".join(frames[:5]))
     assert b"event: response.failed" in frame
     assert b'"sequence_number":5' in frame
     assert b'"id":"r_9"' in frame

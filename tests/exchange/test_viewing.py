@@ -7,9 +7,9 @@ from typing import Any
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Insert, SetText, Undo
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.recorded import Recorded
+from sightline.exchange.recording.recorded import RecordedExchange
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewing import MOST_LOOKS, Viewing
+from sightline.exchange.viewing import MOST_LOOKS, Viewer
 from sightline.model.usage import Usage
 from sightline.store.sqlite import open_store
 from sightline.store.store import Store
@@ -27,7 +27,7 @@ def turn(*words: str) -> bytes:
     return json.dumps({"model": "m", "messages": [{"role": "system", "content": LONG}, *messages]}).encode()
 
 
-def recorded(folder: Path, story: Callable[[Stage, Viewing, Store], Awaitable[Any]], **settings: Any) -> None:
+def recorded(folder: Path, story: Callable[[Stage, Viewer, Store], Awaitable[Any]], **settings: Any) -> None:
     """A relay whose exchanges are on a real record."""
 
     async def told(stage: Stage) -> None:
@@ -37,7 +37,7 @@ def recorded(folder: Path, story: Callable[[Stage, Viewing, Store], Awaitable[An
             stage.upstream.script = [answer(200, whole(settings.get("spoken", "openai-chat"), SAYS), JSON)]
             records = Records(store, stage.clock.now, lambda _provider, _model: None, stage.relay.unwritten)
             catalog = stage.relay._catalog
-            await story(stage, Viewing(stage.relay.holds, records, catalog, stage.memory), store)
+            await story(stage, Viewer(stage.relay.holds, records, catalog, stage.memory), store)
         finally:
             await store.close()
 
@@ -45,13 +45,13 @@ def recorded(folder: Path, story: Callable[[Stage, Viewing, Store], Awaitable[An
 
 
 def test_what_an_edit_does_not_touch_is_the_very_same_section(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat", body=turn("one", "two", "three"))):
             hold = await held(stage)
-            before = await viewing.held(hold)
-            assert await viewing.held(hold) is before, "nothing is looked at twice"
+            before = await viewing.view_hold(hold)
+            assert await viewing.view_hold(hold) is before, "nothing is looked at twice"
             section = before.sections[1]
             holds.edit(hold.exchange, SetText(section=section.id, text="uno"))
             after = viewing.now(hold)
@@ -69,12 +69,12 @@ def test_what_an_edit_does_not_touch_is_the_very_same_section(tmp_path: Path) ->
 
 
 def test_every_section_says_where_it_came_from_and_an_edited_one_what_it_was(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         holds = stage.relay.holds
         holds.set_mode("every")
         async with asking(stage, asks("openai-chat", body=turn("one", "two", "three"))):
             hold = await held(stage)
-            first = (await viewing.held(hold)).sections
+            first = (await viewing.view_hold(hold)).sections
             assert [each.source_message_index for each in first] == [0, 1, 2, 3, None]
             assert {each.original_content for each in first} == {None}, "the text is what came"
             holds.edit(hold.exchange, SetText(section=first[1].id, text="uno"))
@@ -94,11 +94,11 @@ def test_every_section_says_where_it_came_from_and_an_edited_one_what_it_was(tmp
 
 
 def test_counts_that_were_learned_change_what_every_section_takes(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat", body=turn("one"))):
             hold = await held(stage)
-            look = await viewing.held(hold)
+            look = await viewing.view_hold(hold)
             assert look.budget is not None
             assert stage.relay.holds.estimate(hold) == look.budget.whole
             raw = look.budget.estimate
@@ -116,14 +116,14 @@ def test_counts_that_were_learned_change_what_every_section_takes(tmp_path: Path
 
 
 def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         await stage.ask(asks("openai-chat", body=turn("one"), session="s"))
         holds = stage.relay.holds
         holds.set_mode("every")
         next_turn = turn("one", "Hello there.", "two")
         async with asking(stage, asks("openai-chat", body=next_turn, session="s")):
             hold = await held(stage)
-            look = await viewing.held(hold)
+            look = await viewing.view_hold(hold)
             assert look.follows
             assert look.cost is not None
             assert look.cost.kept_tokens >= 1024
@@ -134,7 +134,7 @@ def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider(tmp_p
             let_go(stage, hold)
         async with asking(stage, asks("openai-chat", body=next_turn, session="s", provider="open")):
             gone, hold = hold, await held(stage)
-            assert not (await viewing.held(hold)).follows, "another provider's cache has nothing of it"
+            assert not (await viewing.view_hold(hold)).follows, "another provider's cache has nothing of it"
             assert viewing._desk(gone) is None, "what is no longer held is let go"
             let_go(stage, hold)
 
@@ -142,7 +142,7 @@ def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider(tmp_p
 
 
 def test_what_the_provider_counted_leads_where_the_conversation_goes_on(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat", body=turn("one", "Hello there.", "two"), session="s")):
             hold = await held(stage)
@@ -150,7 +150,7 @@ def test_what_the_provider_counted_leads_where_the_conversation_goes_on(tmp_path
             assert request is not None
             chain = digest_chain("acme", "m", request)
             stage.memory.note_count(chain[:3], 1500)
-            look = await viewing.held(hold)
+            look = await viewing.view_hold(hold)
             assert look.budget is not None
             assert look.budget.estimate.low >= 1500
             assert look.budget.estimate.tokens < 1600
@@ -164,12 +164,12 @@ def test_what_the_provider_counted_leads_where_the_conversation_goes_on(tmp_path
 
 
 def test_a_hold_that_nobody_has_looked_at_can_be_shown_at_once(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat")):
             hold = await held(stage)
             assert viewing.now(hold).sections[0].text == "hi"
-            first, second = await asyncio.gather(viewing.held(hold), viewing.held(hold))
+            first, second = await asyncio.gather(viewing.view_hold(hold), viewing.view_hold(hold))
             assert first is second
             let_go(stage, hold)
 
@@ -177,14 +177,14 @@ def test_a_hold_that_nobody_has_looked_at_can_be_shown_at_once(tmp_path: Path) -
 
 
 def test_held_calls_are_shown_without_a_budget(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
         stage.relay.holds.set_rules([{"filter": "", "phase": "tool_calls"}])
         stage.upstream.script = [answer(200, whole("openai-chat", CALLS), JSON)]
         async with asking(stage, asks("openai-chat")):
             hold = await held(stage)
-            look = await viewing.held(hold)
+            look = await viewing.view_hold(hold)
             assert (look.budget, look.cost, look.validity.ok) == (None, None, True)
-            assert await viewing.held(hold) is look
+            assert await viewing.view_hold(hold) is look
             stage.relay.holds.edit(hold.exchange, SetText(section=look.sections[0].id, text="{}"))
             assert [each.text for each in viewing.now(hold).since(look)] == ["{}"]
             let_go(stage, hold)
@@ -193,35 +193,35 @@ def test_held_calls_are_shown_without_a_budget(tmp_path: Path) -> None:
 
 
 def test_what_is_on_record_cannot_be_edited_and_is_remembered_for_a_while(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, store: Store) -> None:
         shown = []
         for number in range(MOST_LOOKS + 1):
             await stage.ask(asks("openai-chat", body=turn(f"one {number}")))
             await store.settle()
             found = await viewing.records.read(f"x_{number + 1}")
-            shown.append(await viewing.recorded(found, "openai-chat"))
-            assert await viewing.recorded(found, "openai-chat") is shown[-1]
+            shown.append(await viewing.view_recorded(found, "openai-chat"))
+            assert await viewing.view_recorded(found, "openai-chat") is shown[-1]
         assert not any(section.editable for section in shown[0].sections)
         assert not any(part.editable for section in shown[0].sections for part in section.parts)
         found = await viewing.records.read("x_1")
-        assert await viewing.recorded(found, "openai-chat") is not shown[0]
+        assert await viewing.view_recorded(found, "openai-chat") is not shown[0]
 
     recorded(tmp_path, story)
 
 
 def test_a_request_before_that_cannot_be_read_has_left_nothing(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, store: Store) -> None:
+    async def story(stage: Stage, viewing: Viewer, store: Store) -> None:
         await stage.ask(asks("openai-chat", body=turn("one"), session="s"))
         await stage.ask(asks("openai-chat", body=turn("one", "Hello there.", "two"), session="s"))
         found = await viewing.records.read("x_2")
         before = await viewing.records.previous("x_2")
         assert before is not None
 
-        async def unreadable(_exchange: str) -> Recorded:
-            return Recorded(before.summary, before.facts, b"5", b"5")
+        async def unreadable(_exchange: str) -> RecordedExchange:
+            return RecordedExchange(before.summary, before.facts, b"5", b"5")
 
         viewing.records.previous = unreadable  # type: ignore[method-assign, assignment]
-        look = await viewing.recorded(found, "openai-chat")
+        look = await viewing.view_recorded(found, "openai-chat")
         assert not look.follows
         assert isinstance(look.draft, Draft)
 
@@ -229,15 +229,15 @@ def test_a_request_before_that_cannot_be_read_has_left_nothing(tmp_path: Path) -
 
 
 def test_a_record_in_trouble_keeps_nobody_from_looking(tmp_path: Path) -> None:
-    async def story(stage: Stage, viewing: Viewing, _store: Store) -> None:
-        async def troubled(_exchange: str) -> Recorded:
+    async def story(stage: Stage, viewing: Viewer, _store: Store) -> None:
+        async def troubled(_exchange: str) -> RecordedExchange:
             raise Fault(Code.CONFIG, "the disk is full")
 
         viewing.records.previous = troubled  # type: ignore[method-assign, assignment]
         stage.relay.holds.set_mode("every")
         async with asking(stage, asks("openai-chat")):
             hold = await held(stage)
-            assert (await viewing.held(hold)).sections[0].text == "hi"
+            assert (await viewing.view_hold(hold)).sections[0].text == "hi"
             let_go(stage, hold)
 
     recorded(tmp_path, story)

@@ -6,25 +6,25 @@ from hypothesis import strategies as st
 
 from sightline.filters.expression import (
     EVERYTHING,
-    Aged,
-    Counted,
+    AgeTerm,
+    ContentTerm,
     Expression,
-    Filed,
+    FlagTerm,
     InContext,
     Latest,
-    Marked,
-    Named,
+    NumberTerm,
     OwnModel,
     OwnTopic,
-    Said,
+    TextTerm,
+    TopicTerm,
     both,
     either,
-    negated,
+    negate,
 )
 from sightline.filters.fields import FIELDS, Kind
 from sightline.filters.pattern import canonical
 from sightline.filters.predicate import Known
-from sightline.filters.values import dated
+from sightline.filters.values import parse_date
 
 NOW = 1_800_000_000.0
 DAY = 86400.0
@@ -41,19 +41,19 @@ NUMBERS = st.sampled_from([0.0, 0.1, 1.0, 90.0, 200.0, 400.0, 86400.5, 50_000.0]
 DAYS = ["2026-12-31", "2027-01-15", "27-01-15T08:00", "2027-01-16"]
 
 SINGLE_TERMS: st.SearchStrategy[Expression] = st.one_of(
-    st.builds(Named, st.sampled_from(NAMES), PATTERNS),
-    st.builds(Named, st.just("state"), st.sampled_from(["failed", "finished", "f*", ""])),
-    st.builds(Counted, st.sampled_from(COUNTS), OPERATORS, NUMBERS),
-    st.builds(Marked, st.sampled_from(MARKS)),
-    st.builds(Said, TEXTS.filter(bool).map(lambda text: canonical(text, "*"))),
-    st.builds(Aged, st.sampled_from(["<", "<=", ">", ">="]), st.sampled_from([0.0, 0.25, 60.0, DAY, 180 * DAY])),
-    st.builds(lambda operator, day: dated(operator, day, UTC), OPERATORS, st.sampled_from(DAYS)),
+    st.builds(TextTerm, st.sampled_from(NAMES), PATTERNS),
+    st.builds(TextTerm, st.just("state"), st.sampled_from(["failed", "finished", "f*", ""])),
+    st.builds(NumberTerm, st.sampled_from(COUNTS), OPERATORS, NUMBERS),
+    st.builds(FlagTerm, st.sampled_from(MARKS)),
+    st.builds(ContentTerm, TEXTS.filter(bool).map(lambda text: canonical(text, "*"))),
+    st.builds(AgeTerm, st.sampled_from(["<", "<=", ">", ">="]), st.sampled_from([0.0, 0.25, 60.0, DAY, 180 * DAY])),
+    st.builds(lambda operator, day: parse_date(operator, day, UTC), OPERATORS, st.sampled_from(DAYS)),
 )
 NAMES_OF_TOPICS = PATTERNS.map(str.strip).filter(bool)
 CHAT_TERMS: st.SearchStrategy[Expression] = st.one_of(
-    st.builds(Filed, NAMES_OF_TOPICS.map(lambda name: (name,)), has_below=st.booleans()),
+    st.builds(TopicTerm, NAMES_OF_TOPICS.map(lambda name: (name,)), has_below=st.booleans()),
     st.builds(
-        Filed,
+        TopicTerm,
         st.lists(NAMES_OF_TOPICS, min_size=1, max_size=3).map(tuple),
         is_path=st.just(True),
         has_below=st.booleans(),
@@ -70,7 +70,7 @@ def joined(terms: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression
     return st.recursive(
         terms | st.just(EVERYTHING),
         lambda inner: st.one_of(
-            inner.map(negated),
+            inner.map(negate),
             st.lists(inner, min_size=1, max_size=3).map(lambda parts: both(*parts)),
             st.lists(inner, min_size=1, max_size=3).map(lambda parts: either(*parts)),
         ),

@@ -1,23 +1,23 @@
 from sightline.filters.expression import (
     EVERYTHING,
     And,
-    Counted,
     InContext,
     Latest,
-    Named,
     Not,
+    NumberTerm,
     Or,
     OwnModel,
     OwnTopic,
+    TextTerm,
     both,
     either,
-    negated,
+    negate,
     set_terms,
 )
 
-CLAUDE = Named("model", "claude-*")
-LONG = Counted("tokens", ">", 50_000)
-STARRED = Counted("stars", ">=", 2)
+CLAUDE = TextTerm("model", "claude-*")
+LONG = NumberTerm("tokens", ">", 50_000)
+STARRED = NumberTerm("stars", ">=", 2)
 
 
 def test_all_of_one_thing_is_that_thing() -> None:
@@ -43,11 +43,11 @@ def test_what_is_joined_in_the_same_way_is_joined_once() -> None:
 
 
 def test_the_opposite_of_the_opposite_is_the_thing() -> None:
-    assert negated(CLAUDE) == Not(CLAUDE)
-    assert negated(negated(CLAUDE)) == CLAUDE
+    assert negate(CLAUDE) == Not(CLAUDE)
+    assert negate(negate(CLAUDE)) == CLAUDE
 
 
 def test_terms_about_a_list_are_found_at_any_depth() -> None:
-    deep = both(either(Latest(20), CLAUDE), negated(both(InContext(), OwnTopic(3))), OwnModel())
+    deep = both(either(Latest(20), CLAUDE), negate(both(InContext(), OwnTopic(3))), OwnModel())
     assert set_terms(deep) == (Latest(20), InContext(), OwnTopic(3), OwnModel())
     assert set_terms(both(CLAUDE, LONG)) == ()

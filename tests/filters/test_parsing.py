@@ -7,27 +7,27 @@ from hypothesis import strategies as st
 from sightline.errors import Code, Fault
 from sightline.filters.expression import (
     EVERYTHING,
-    Aged,
+    AgeTerm,
     And,
-    Counted,
-    Dated,
+    ContentTerm,
+    DateTerm,
     Expression,
-    Filed,
+    FlagTerm,
     InContext,
     Latest,
-    Marked,
-    Named,
     Not,
+    NumberTerm,
     Or,
     OwnModel,
     OwnTopic,
-    Said,
+    TextTerm,
+    TopicTerm,
 )
-from sightline.filters.fields import FIELDS, WORDS, Scope
+from sightline.filters.fields import FIELDS, WORDS, FilterScope
 from sightline.filters.parsing import parse
-from sightline.filters.written import written
+from sightline.filters.written import write_expression
 
-BLUE, GREY, FAILED = Named("flag", "blue"), Named("flag", "grey"), Marked("error")
+BLUE, GREY, FAILED = TextTerm("flag", "blue"), TextTerm("flag", "grey"), FlagTerm("error")
 DAY = 86400
 
 
@@ -62,34 +62,34 @@ def test_how_terms_are_joined(text: str, expression: Expression) -> None:
         ("b", BLUE),
         ("g", GREY),
         ("e", FAILED),
-        ("i", Counted("attachments", ">", 0)),
+        ("i", NumberTerm("attachments", ">", 0)),
         ("t", OwnTopic()),
         ("t5", OwnTopic(5)),
-        ("t'AI...'", Filed(("AI",), has_below=True)),
-        ("t'5'", Filed(("5",))),
+        ("t'AI...'", TopicTerm(("AI",), has_below=True)),
+        ("t'5'", TopicTerm(("5",))),
         ("m", OwnModel()),
-        ("m'gpt*'", Named("model", "gpt*")),
-        ('m"gpt*"', Named("model", "gpt*")),
-        ("s>=2", Counted("stars", ">=", 2)),
-        ("s3", Counted("stars", "=", 3)),
-        ("s >= 2", Counted("stars", ">=", 2)),
-        ("s 2", Counted("stars", "=", 2)),
-        ("d<7d", Aged("<", 7 * DAY)),
-        ("d<6mo", Aged("<", 180 * DAY)),
-        ("d<5min", Aged("<", 300)),
-        ("d>24h", Aged(">", DAY)),
-        ("d7", Aged("<=", 7 * DAY)),
-        ("d 2w", Aged("<=", 14 * DAY)),
-        ("d2026-01-31", Dated("=", "2026-01-31", 1769817600.0, 1769904000.0)),
-        ("D>26-01-31", Dated(">", "2026-01-31", 1769817600.0, 1769904000.0)),
-        ("c'dad joke'", Said("dad joke")),
-        ("c bug", Said("bug")),
-        ("c  'bug'", Said("bug")),
+        ("m'gpt*'", TextTerm("model", "gpt*")),
+        ('m"gpt*"', TextTerm("model", "gpt*")),
+        ("s>=2", NumberTerm("stars", ">=", 2)),
+        ("s3", NumberTerm("stars", "=", 3)),
+        ("s >= 2", NumberTerm("stars", ">=", 2)),
+        ("s 2", NumberTerm("stars", "=", 2)),
+        ("d<7d", AgeTerm("<", 7 * DAY)),
+        ("d<6mo", AgeTerm("<", 180 * DAY)),
+        ("d<5min", AgeTerm("<", 300)),
+        ("d>24h", AgeTerm(">", DAY)),
+        ("d7", AgeTerm("<=", 7 * DAY)),
+        ("d 2w", AgeTerm("<=", 14 * DAY)),
+        ("d2026-01-31", DateTerm("=", "2026-01-31", 1769817600.0, 1769904000.0)),
+        ("D>26-01-31", DateTerm(">", "2026-01-31", 1769817600.0, 1769904000.0)),
+        ("c'dad joke'", ContentTerm("dad joke")),
+        ("c bug", ContentTerm("bug")),
+        ("c  'bug'", ContentTerm("bug")),
         ("r20", Latest(20)),
         ("R20", Latest(20)),
         ("o", InContext()),
         ("o5", InContext(5)),
-        ("t'AI'b", And((Filed(("AI",)), BLUE))),
+        ("t'AI'b", And((TopicTerm(("AI",)), BLUE))),
     ],
 )
 def test_the_short_forms(text: str, expression: Expression) -> None:
@@ -97,20 +97,22 @@ def test_the_short_forms(text: str, expression: Expression) -> None:
 
 
 def test_a_quoted_text_alone_is_looked_for() -> None:
-    assert parse('"dad joke" & b') == And((Said("dad joke"), BLUE))
+    assert parse('"dad joke" & b') == And((ContentTerm("dad joke"), BLUE))
 
 
 def test_names_may_be_written_in_any_case_and_with_blanks_around_the_sign() -> None:
-    assert parse("MODEL : gpt-5") == Named("model", "gpt-5")
+    assert parse("MODEL : gpt-5") == TextTerm("model", "gpt-5")
 
 
 def test_unequal_is_not_equal() -> None:
-    assert parse("model!=gpt-5 losses != 0") == And((Not(Named("model", "gpt-5")), Not(Counted("losses", "=", 0))))
+    assert parse("model!=gpt-5 losses != 0") == And(
+        (Not(TextTerm("model", "gpt-5")), Not(NumberTerm("losses", "=", 0)))
+    )
 
 
 def test_days_are_those_of_the_zone() -> None:
     term = parse("date=2026-01-31", zone=timezone(timedelta(hours=1)))
-    assert term == Dated("=", "2026-01-31", 1769814000.0, 1769900400.0)
+    assert term == DateTerm("=", "2026-01-31", 1769814000.0, 1769900400.0)
 
 
 @pytest.mark.parametrize(
@@ -169,26 +171,26 @@ def test_a_filter_has_an_end() -> None:
 @pytest.mark.parametrize(
     ("text", "scope", "what"),
     [
-        ("s>=2", Scope.TRAFFIC, '"s" (stars) means nothing for traffic'),
-        ("s2", Scope.TRAFFIC, '"s2" (stars) means nothing for traffic'),
-        ("b", Scope.RULES, '"b" (flag) means nothing for rules'),
-        ("r20", Scope.RULES, '"r20" (latest) means nothing for rules'),
-        ("o", Scope.TRAFFIC, '"o" (context) means nothing for traffic'),
-        ("m", Scope.TRAFFIC, '"m" needs a value'),
+        ("s>=2", FilterScope.TRAFFIC, '"s" (stars) means nothing for traffic'),
+        ("s2", FilterScope.TRAFFIC, '"s2" (stars) means nothing for traffic'),
+        ("b", FilterScope.RULES, '"b" (flag) means nothing for rules'),
+        ("r20", FilterScope.RULES, '"r20" (latest) means nothing for rules'),
+        ("o", FilterScope.TRAFFIC, '"o" (context) means nothing for traffic'),
+        ("m", FilterScope.TRAFFIC, '"m" needs a value'),
     ],
 )
-def test_some_things_exist_only_elsewhere(text: str, scope: Scope, what: str) -> None:
+def test_some_things_exist_only_elsewhere(text: str, scope: FilterScope, what: str) -> None:
     with pytest.raises(Fault) as caught:
         parse(text, scope=scope)
     assert what in caught.value.message
-    parse(text, scope=Scope.CHAT)
+    parse(text, scope=FilterScope.CHAT)
 
 
 def test_suggestions_are_those_of_the_place() -> None:
     with pytest.raises(Fault) as caught:
-        parse("starz>2", scope=Scope.TRAFFIC)
+        parse("starz>2", scope=FilterScope.TRAFFIC)
     assert "stars" not in caught.value.hint
-    assert parse("r20 model:x text:y", scope=Scope.TRAFFIC) == parse("r20 model:x text:y")
+    assert parse("r20 model:x text:y", scope=FilterScope.TRAFFIC) == parse("r20 model:x text:y")
 
 
 PIECES = [name for field in FIELDS for name in field.names] + list(WORDS)
@@ -208,7 +210,7 @@ def test_any_text_is_a_filter_or_a_mistake(text: str) -> None:
     except Fault as fault:
         mistake = fault
     if mistake is None:
-        assert parse(written(expression)) == expression
+        assert parse(write_expression(expression)) == expression
     else:
         assert mistake.code is Code.USAGE
         assert mistake.hint

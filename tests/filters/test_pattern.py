@@ -4,7 +4,7 @@ from fnmatch import fnmatchcase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.filters.pattern import canonical, fits, folded, letters, like, literal, literals, occurs, plain
+from sightline.filters.pattern import canonical, fits, fold_case, letters, like, literal, literals, occurs, plain
 from tests.filters.expressions import PATTERNS, TEXTS
 
 
@@ -80,7 +80,7 @@ def test_like_leaves_letters_of_other_alphabets_open() -> None:
 
 def test_folding_keeps_lengths_and_never_makes_an_ascii_letter() -> None:
     for code in range(sys.maxunicode + 1):
-        small = folded(chr(code))
+        small = fold_case(chr(code))
         assert len(small) == 1
         assert small.isascii() == (code < 128)
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 
 from sightline.errors import Code, Fault
-from sightline.filters.expression import Expression, Filed, Latest, both, either, negated
+from sightline.filters.expression import Expression, Latest, TopicTerm, both, either, negate
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import Known, alone, is_filed, matches
 from tests.filters.expressions import CHAT_TERMS, NOW, SINGLE_TERMS, SUBJECTS, joined
@@ -114,7 +114,7 @@ def test_a_value_of_another_kind_does_not_match() -> None:
 def test_topics(text: str, path: tuple[str, ...], *, taken: bool) -> None:
     assert matches(parse(text), Known({"topic": path}), now=NOW) is taken
     term = parse(text)
-    assert isinstance(term, Filed)
+    assert isinstance(term, TopicTerm)
     assert is_filed(term, path) is taken
 
 
@@ -138,4 +138,4 @@ def test_joining_means_what_it_means_in_logic(one: Expression, other: Expression
 
     assert holds(both(one, other)) == (holds(one) and holds(other))
     assert holds(either(one, other)) == (holds(one) or holds(other))
-    assert holds(negated(one)) == (not holds(one))
+    assert holds(negate(one)) == (not holds(one))

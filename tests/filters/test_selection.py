@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sightline.filters.expression import Expression
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import Known, matches
-from sightline.filters.selection import Context, selected
+from sightline.filters.selection import Context, select
 from tests.filters.expressions import CHAT_TERMS, NOW, SINGLE_TERMS, SUBJECTS, joined
 
 PAIRS = [
@@ -25,7 +25,7 @@ PAIRS = [
 
 def taken(text: str, fitting: int = 2) -> str:
     context: Context[Known] = Context(NOW, topic=("AI",), model="GPT-5", fitting=lambda _shown: fitting)
-    return "".join(str(pair.value("id")) for pair in selected(parse(text), PAIRS, context=context))
+    return "".join(str(pair.value("id")) for pair in select(parse(text), PAIRS, context=context))
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def test_a_boundary_outside_the_list_is_its_end(fitting: int, ids: str) -> None:
 
 
 def test_without_a_boundary_everything_goes_along() -> None:
-    assert selected(parse("o"), PAIRS, context=Context(NOW)) == PAIRS
-    assert selected(parse("m"), PAIRS, context=Context(NOW)) == []
-    assert selected(parse("m"), [Known()], context=Context(NOW)) == [Known()]
+    assert select(parse("o"), PAIRS, context=Context(NOW)) == PAIRS
+    assert select(parse("m"), PAIRS, context=Context(NOW)) == []
+    assert select(parse("m"), [Known()], context=Context(NOW)) == [Known()]
 
 
 @given(joined(SINGLE_TERMS), st.lists(SUBJECTS, max_size=5))
 def test_without_such_terms_it_is_the_predicate(expression: Expression, subjects: list[Known]) -> None:
-    assert selected(expression, subjects, context=Context(NOW)) == [
+    assert select(expression, subjects, context=Context(NOW)) == [
         each for each in subjects if matches(expression, each, now=NOW)
     ]
 
@@ -92,6 +92,6 @@ def test_without_such_terms_it_is_the_predicate(expression: Expression, subjects
 @given(joined(SINGLE_TERMS | CHAT_TERMS), st.lists(SUBJECTS, max_size=5), st.integers(0, 5))
 def test_the_order_stays_and_nothing_is_doubled(expression: Expression, subjects: list[Known], fitting: int) -> None:
     context: Context[Known] = Context(NOW, topic=("a",), model="a", fitting=lambda _shown: fitting)
-    chosen = [id(each) for each in selected(expression, subjects, context=context)]
+    chosen = [id(each) for each in select(expression, subjects, context=context)]
     rest = iter([id(each) for each in subjects])
     assert all(each in rest for each in chosen)

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.filters.expression import Counted, Expression, Latest, Marked, Named, Said, both, either, negated
+from sightline.filters.expression import (
+    ContentTerm,
+    Expression,
+    FlagTerm,
+    Latest,
+    NumberTerm,
+    TextTerm,
+    both,
+    either,
+    negate,
+)
 from sightline.filters.parsing import parse
 from sightline.filters.pattern import literals
 from sightline.filters.predicate import Known, Value, matches
@@ -112,40 +122,40 @@ def test_signs_of_like_are_escaped() -> None:
 @pytest.mark.parametrize(
     "term",
     [
-        Named("model", "ärger*"),
-        Named("session", "b"),
-        Named("model", "a\0b"),
-        Named("model", "a\ud800"),
-        Named("model", "a" * 2001),
-        Counted("tokens", ">", 1),
-        Counted("cost", ">", 1),
-        Marked("side"),
-        Said("words"),
+        TextTerm("model", "ärger*"),
+        TextTerm("session", "b"),
+        TextTerm("model", "a\0b"),
+        TextTerm("model", "a\ud800"),
+        TextTerm("model", "a" * 2001),
+        NumberTerm("tokens", ">", 1),
+        NumberTerm("cost", ">", 1),
+        FlagTerm("side"),
+        ContentTerm("words"),
         Latest(3),
     ],
 )
 def test_what_it_cannot_decide_is_left_open_on_the_safe_side(term: Expression) -> None:
     assert not condition(term, PARTLY, now=NOW).is_complete
-    told = condition(negated(term), PARTLY, now=NOW)
+    told = condition(negate(term), PARTLY, now=NOW)
     assert not told.is_complete
     assert found(told, [Known()]) == {1}
 
 
 def test_half_of_an_alternative_is_no_condition() -> None:
-    told = condition(either(Named("model", "a"), Named("session", "b")), PARTLY, now=NOW)
+    told = condition(either(TextTerm("model", "a"), TextTerm("session", "b")), PARTLY, now=NOW)
     assert found(told, [Known({"model": "x"})]) == {1}
-    told = condition(both(Named("model", "a"), Named("session", "b")), PARTLY, now=NOW)
+    told = condition(both(TextTerm("model", "a"), TextTerm("session", "b")), PARTLY, now=NOW)
     assert found(told, [Known({"model": "x"}), Known({"model": "A"})]) == {2}
 
 
 def test_an_index_that_finds_more_is_used_but_not_believed() -> None:
     columns = Columns(FIELDS, text=FIRST_WORDS)
     things = [Known(text="a dad joke"), Known(text="a joke"), Known(text="dad")]
-    told = condition(Said("dad*joke"), columns, now=NOW)
+    told = condition(ContentTerm("dad*joke"), columns, now=NOW)
     assert (found(told, things), told.is_complete) == ({1, 3}, False)
-    told = condition(negated(Said("dad*joke")), columns, now=NOW)
+    told = condition(negate(ContentTerm("dad*joke")), columns, now=NOW)
     assert (found(told, things), told.is_complete) == ({1, 2, 3}, False)
-    told = condition(Said("*"), columns, now=NOW)
+    told = condition(ContentTerm("*"), columns, now=NOW)
     assert (told.parameters, told.is_complete) == ((), False)
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.filters.expression import Dated
-from sightline.filters.values import dated, is_date_like, number, number_text, seconds, seconds_text
+from sightline.filters.expression import DateTerm
+from sightline.filters.values import is_date_like, number, number_text, parse_date, seconds, seconds_text
 
 DAY = 86400
 
@@ -64,24 +64,24 @@ def test_no_times(text: str) -> None:
 def test_a_day_begins_where_its_people_are() -> None:
     east = timezone(timedelta(hours=9))
     start = datetime(2026, 1, 31, tzinfo=east).timestamp()
-    assert dated("=", "2026-01-31", east) == Dated("=", "2026-01-31", start, start + DAY)
-    assert dated("<", "26-1-31", east) == Dated("<", "2026-01-31", start, start + DAY)
+    assert parse_date("=", "2026-01-31", east) == DateTerm("=", "2026-01-31", start, start + DAY)
+    assert parse_date("<", "26-1-31", east) == DateTerm("<", "2026-01-31", start, start + DAY)
 
 
 def test_a_day_can_have_23_hours() -> None:
-    day = dated("=", "2026-03-29", ZoneInfo("Europe/Berlin"))
+    day = parse_date("=", "2026-03-29", ZoneInfo("Europe/Berlin"))
     assert day is not None
     assert day.until - day.since == 23 * 3600
 
 
 def test_a_minute() -> None:
     start = datetime(2026, 1, 31, 15, 30, tzinfo=UTC).timestamp()
-    assert dated(">", "2026-01-31T15:30", UTC) == Dated(">", "2026-01-31T15:30", start, start + 60)
+    assert parse_date(">", "2026-01-31T15:30", UTC) == DateTerm(">", "2026-01-31T15:30", start, start + 60)
 
 
 @pytest.mark.parametrize("text", ["", "7d", "2026-13-01", "2026-02-30", "1969-01-01", "9999-12-31", "2026-01-01T25:00"])
 def test_no_dates(text: str) -> None:
-    assert dated("=", text, UTC) is None
+    assert parse_date("=", text, UTC) is None
 
 
 def test_a_dash_is_a_sign_of_a_date() -> None:

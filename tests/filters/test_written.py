@@ -3,7 +3,7 @@ from hypothesis import given
 
 from sightline.filters.expression import Expression
 from sightline.filters.parsing import parse
-from sightline.filters.written import written
+from sightline.filters.written import write_expression
 from tests.filters.expressions import CHAT_TERMS, SINGLE_TERMS, joined
 
 
@@ -28,10 +28,10 @@ from tests.filters.expressions import CHAT_TERMS, SINGLE_TERMS, joined
     ],
 )
 def test_the_plain_form(text: str, plainly: str) -> None:
-    assert written(parse(text)) == plainly
+    assert write_expression(parse(text)) == plainly
     assert parse(plainly) == parse(text)
 
 
 @given(joined(SINGLE_TERMS | CHAT_TERMS))
 def test_every_expression_reads_back(expression: Expression) -> None:
-    assert parse(written(expression)) == expression
+    assert parse(write_expression(expression)) == expression

@@ -9,7 +9,7 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
 from sightline.gateway.requests import MOST_BYTES
-from sightline.web.asgi import Heard, Said, Scope, Started, said
+from sightline.web.asgi import AsgiScope, Heard, ResponseBody, ResponseStart, response_body
 from tests.server.running import CATALOG, Running, Told, ToldRelay, has_key, running
 
 ASKS = {
@@ -82,10 +82,10 @@ def test_a_stream_is_handed_on_piece_by_piece(server: Running) -> None:
 
 def test_where_the_length_is_told_the_last_byte_waits_for_the_record() -> None:
     async def story() -> None:
-        recorded, sent = asyncio.Event(), asyncio.Queue[Started | Said]()
+        recorded, sent = asyncio.Event(), asyncio.Queue[ResponseStart | ResponseBody]()
         relay = ToldRelay()
         relay.answer = Told([b"ab", b"c", recorded], headers=[(b"content-length", b"3")])
-        scope: Scope = {
+        scope: AsgiScope = {
             "type": "http", "method": "POST", "raw_path": b"/v1/messages", "query_string": b"", "headers": []
         }  # fmt: skip
 
@@ -95,12 +95,12 @@ def test_where_the_length_is_told_the_last_byte_waits_for_the_record() -> None:
         gateway = Gateway(relay, CATALOG, has_key, lambda: 0.0)  # type: ignore[arg-type]
         serving = asyncio.ensure_future(gateway.serve(scope, receive, sent.put))
         assert (await sent.get())["type"] == "http.response.start"
-        assert await sent.get() == said(b"ab", more=True)
+        assert await sent.get() == response_body(b"ab", more=True)
         await asyncio.sleep(0)
         assert sent.empty()
         recorded.set()
         await serving
-        assert await sent.get() == said(b"c", more=False)
+        assert await sent.get() == response_body(b"c", more=False)
 
     asyncio.run(story())
 

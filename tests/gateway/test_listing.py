@@ -5,7 +5,7 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
-from sightline.gateway.listing import for_codex, listed, one, shaped, shaped_list
+from sightline.gateway.listing import for_codex, list_models, model_json, model_list_json, one
 
 CATALOG = Catalog(
     providers={
@@ -34,7 +34,7 @@ def has_key(provider: Provider) -> bool:
 
 
 def names(provider: str = "") -> dict[str, str]:
-    return {each.id: each.provider for each in listed(CATALOG, has_key, provider)}
+    return {each.id: each.provider for each in list_models(CATALOG, has_key, provider)}
 
 
 def test_listed_is_what_would_get_an_answer() -> None:
@@ -53,22 +53,22 @@ def test_a_model_that_is_known_at_one_provider_alone_is_listed_by_a_name_that_ca
         "unkeyed/gpt": Model(providers=("keyed", "local")),  # the vendor's name has a slash, others serve it
     }
     catalog = Catalog(providers=CATALOG.providers, models=models)
-    found = {each.id: (each.provider, each.facts.context_window) for each in listed(catalog, has_key)}
+    found = {each.id: (each.provider, each.facts.context_window) for each in list_models(catalog, has_key)}
     assert found.pop("keyed/own") == ("keyed", 7)
     assert found.pop("unkeyed/gpt") == ("keyed", None)
     assert set(found) == {"large", "smol"}
-    assert {each.id for each in listed(catalog, has_key, "keyed")} >= {"own"}, "behind /p/ it is named so"
+    assert {each.id for each in list_models(catalog, has_key, "keyed")} >= {"own"}, "behind /p/ it is named so"
 
 
 def test_an_unknown_provider_is_told_with_those_that_are_known() -> None:
     with pytest.raises(Fault) as caught:
-        listed(CATALOG, has_key, "acme")
+        list_models(CATALOG, has_key, "acme")
     assert caught.value.status == 404
     assert "keyed, unkeyed, open, local" in caught.value.hint
 
 
 def test_one_model_is_found_by_its_name() -> None:
-    models = listed(CATALOG, has_key)
+    models = list_models(CATALOG, has_key)
     assert one(models, "large").provider == "keyed"
     assert one(models, "models/large").provider == "keyed"
     with pytest.raises(Fault) as caught:
@@ -77,9 +77,9 @@ def test_one_model_is_found_by_its_name() -> None:
 
 
 def test_the_three_shapes() -> None:
-    large = one(listed(CATALOG, has_key), "large")
-    assert shaped(large, "openai-chat") == {"id": "large", "object": "model", "created": 0, "owned_by": "keyed"}
-    assert shaped(large, "anthropic") == {
+    large = one(list_models(CATALOG, has_key), "large")
+    assert model_json(large, "openai-chat") == {"id": "large", "object": "model", "created": 0, "owned_by": "keyed"}
+    assert model_json(large, "anthropic") == {
         "type": "model",
         "id": "large",
         "display_name": "The Large",
@@ -87,7 +87,7 @@ def test_the_three_shapes() -> None:
         "max_input_tokens": 1000,
         "max_tokens": 100,
     }
-    assert shaped(large, "gemini") == {
+    assert model_json(large, "gemini") == {
         "name": "models/large",
         "baseModelId": "large",
         "version": "001",
@@ -96,19 +96,19 @@ def test_the_three_shapes() -> None:
         "inputTokenLimit": 1000,
         "outputTokenLimit": 100,
     }
-    assert shaped_list([large], "openai-responses")["object"] == "list"
-    assert shaped_list([large], "anthropic") == {
-        "data": [shaped(large, "anthropic")],
+    assert model_list_json([large], "openai-responses")["object"] == "list"
+    assert model_list_json([large], "anthropic") == {
+        "data": [model_json(large, "anthropic")],
         "has_more": False,
         "first_id": "large",
         "last_id": "large",
     }
-    assert shaped_list([large], "gemini") == {"models": [shaped(large, "gemini")]}
+    assert model_list_json([large], "gemini") == {"models": [model_json(large, "gemini")]}
 
 
 def test_an_empty_list_is_one_too() -> None:
-    assert shaped_list([], "anthropic") == {"data": [], "has_more": False, "first_id": None, "last_id": None}
-    assert shaped_list([], "gemini") == {"models": []}
+    assert model_list_json([], "anthropic") == {"data": [], "has_more": False, "first_id": None, "last_id": None}
+    assert model_list_json([], "gemini") == {"models": []}
 
 
 def test_codex_keeps_what_it_knows_of_its_models() -> None:

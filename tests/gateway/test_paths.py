@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.gateway.paths import Place, caller_of, understood
+from sightline.gateway.paths import GatewayPath, caller_of, parse_path
 
 ASKS = {
     "/v1/chat/completions": ("openai-chat", False),
@@ -33,7 +33,7 @@ ASKS = {
 def test_every_path_is_known_however_it_is_written(
     path: str, written: str, prefix: str, provider: str, session: str
 ) -> None:
-    place = understood(prefix + written.format(path))
+    place = parse_path(prefix + written.format(path))
     assert (place.kind, place.provider, place.session) == ("ask", provider, session)
     assert (place.dialect, place.counts) == ASKS[path]
     assert place.path.startswith("/v1/")
@@ -42,7 +42,7 @@ def test_every_path_is_known_however_it_is_written(
 
 @pytest.mark.parametrize("path", [path.removeprefix("/v1") for path in ASKS])
 def test_the_version_may_be_missing(path: str) -> None:
-    assert (understood(path).dialect, understood(path).counts) == ASKS["/v1" + path]
+    assert (parse_path(path).dialect, parse_path(path).counts) == ASKS["/v1" + path]
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_the_version_may_be_missing(path: str) -> None:
     ],
 )
 def test_google_names_the_model_and_the_verb_in_the_path(path: str, model: str, is_stream: bool, counts: bool) -> None:
-    assert understood(path) == Place("ask", path, "gemini", model, is_stream, counts)
-    assert understood("/p/acme/s/t" + path) == Place("ask", path, "gemini", model, is_stream, counts, "acme", "t")
+    assert parse_path(path) == GatewayPath("ask", path, "gemini", model, is_stream, counts)
+    assert parse_path("/p/acme/s/t" + path) == GatewayPath("ask", path, "gemini", model, is_stream, counts, "acme", "t")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_google_names_the_model_and_the_verb_in_the_path(path: str, model: str, 
     ],
 )
 def test_models_are_listed(path: str, kind: str, dialect: str, model: str) -> None:
-    assert understood(path) == Place(kind, path, dialect, model)  # type: ignore[arg-type]
+    assert parse_path(path) == GatewayPath(kind, path, dialect, model)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_models_are_listed(path: str, kind: str, dialect: str, model: str) -> No
     ],
 )
 def test_what_is_not_known_tells_at_most_its_dialect(path: str, dialect: str) -> None:
-    place = understood(path)
+    place = parse_path(path)
     assert (place.kind, place.dialect) == ("unknown", dialect)
 
 
@@ -126,11 +126,11 @@ def test_what_is_not_known_tells_at_most_its_dialect(path: str, dialect: str) ->
 def test_the_caller_is_known_by_path_and_headers(
     path: str, headers: list[tuple[bytes, bytes]], query: str, dialect: str
 ) -> None:
-    assert caller_of(understood(path), headers, query) == dialect
+    assert caller_of(parse_path(path), headers, query) == dialect
 
 
 @given(st.text(st.characters(max_codepoint=255), max_size=60))
 def test_any_text_is_some_place(text: str) -> None:
-    place = understood(text)
+    place = parse_path(text)
     assert place.path.startswith("/")
     assert not place.path.startswith("//")

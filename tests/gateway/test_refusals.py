@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.gateway.refusals import no_such_path, no_websocket, refused, wrong_method
+from sightline.gateway.refusals import no_such_path, no_websocket, refusal_response, wrong_method
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ from sightline.gateway.refusals import no_such_path, no_websocket, refused, wron
     [("openai-chat", "type"), ("openai-responses", "type"), ("anthropic", "type"), ("gemini", "status")],
 )
 def test_a_refusal_is_an_error_of_the_dialect_with_its_hint(dialect: str, kind: str) -> None:
-    answer = refused(dialect, Fault(Code.INVALID_REQUEST, "not so", hint="Do it otherwise.", retry_after=1.2))
+    answer = refusal_response(dialect, Fault(Code.INVALID_REQUEST, "not so", hint="Do it otherwise.", retry_after=1.2))
     error = json.loads(answer.body)["error"]
     assert answer.status == 400
     assert error["message"] == "not so. Do it otherwise."
@@ -20,13 +20,13 @@ def test_a_refusal_is_an_error_of_the_dialect_with_its_hint(dialect: str, kind: 
 
 
 def test_without_a_hint_the_message_stands_alone() -> None:
-    answer = refused("anthropic", Fault(Code.REQUEST_TOO_LARGE, "too much"))
+    answer = refusal_response("anthropic", Fault(Code.REQUEST_TOO_LARGE, "too much"))
     assert json.loads(answer.body) == {"type": "error", "error": {"type": "request_too_large", "message": "too much"}}
     assert answer.status == 413
 
 
 def test_a_path_that_is_not_known_is_not_found() -> None:
-    answer = refused("gemini", no_such_path("GET", "/v1beta/x"))
+    answer = refusal_response("gemini", no_such_path("GET", "/v1beta/x"))
     assert answer.status == 404
     assert json.loads(answer.body)["error"]["status"] == "NOT_FOUND"
 

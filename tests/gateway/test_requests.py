@@ -8,11 +8,11 @@ import pytest
 import zstandard
 
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.gateway import requests
-from sightline.gateway.paths import understood
-from sightline.gateway.requests import MOST_BYTES, ClientGoneError, asked
-from sightline.web.asgi import Heard, Scope
+from sightline.gateway.paths import parse_path
+from sightline.gateway.requests import MOST_BYTES, ClientGoneError, read_request
+from sightline.web.asgi import AsgiScope, Heard
 
 
 class Client:
@@ -32,15 +32,17 @@ class Client:
         return {"type": "http.request", "body": piece, "more_body": bool(self.pieces) or not self.stays}
 
 
-def taken(client: Client, path: str = "/v1/messages", headers: dict[str, str] | None = None, query: str = "") -> Asked:
-    scope: Scope = {
+def taken(
+    client: Client, path: str = "/v1/messages", headers: dict[str, str] | None = None, query: str = ""
+) -> ClientRequest:
+    scope: AsgiScope = {
         "type": "http",
         "method": "POST",
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "headers": [(name.encode(), value.encode("latin-1")) for name, value in (headers or {}).items()],
     }
-    return asyncio.run(asked(scope, client, understood(path), 12.5))
+    return asyncio.run(read_request(scope, client, parse_path(path), 12.5))
 
 
 def refusal(body: bytes, path: str = "/v1/messages", headers: dict[str, str] | None = None) -> Fault:
@@ -52,7 +54,7 @@ def refusal(body: bytes, path: str = "/v1/messages", headers: dict[str, str] | N
 def test_the_body_is_taken_as_it_came() -> None:
     body = b' { "stream" :true,\n"model":"m\\u0061x" , "x":[1.50,{"\\u00e9":null}] } '
     request = taken(Client(body[:5], b"", body[5:]), headers={"x-a": "é", "x-b": "2"}, query="beta=true")
-    assert request == Asked(
+    assert request == ClientRequest(
         dialect="anthropic",
         body=body,
         headers=(("x-a", "é"), ("x-b", "2")),

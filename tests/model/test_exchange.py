@@ -7,10 +7,10 @@ from sightline.model.exchange import (
     Budgeted,
     Dropped,
     Edited,
-    Exchange,
     ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
+    ExchangeHistory,
     Fact,
     FrameArrived,
     Held,
@@ -43,21 +43,21 @@ SENT = AttemptStarted(1, "acme", "aa")
     ],
 )
 def test_the_state_is_a_fold_over_the_facts(facts: tuple[Fact, ...], state: State) -> None:
-    assert Exchange("x1", facts).state == state
+    assert ExchangeHistory("x1", facts).state == state
 
 
 def test_facts_are_only_ever_added() -> None:
-    before = Exchange("x1", (RECEIVED,))
+    before = ExchangeHistory("x1", (RECEIVED,))
     after = before.after(Held())
     assert before.facts == (RECEIVED,)
     assert after.facts == (RECEIVED, Held())
 
 
 def test_facts_survive_being_written_down() -> None:
-    exchange = Exchange(
+    exchange = ExchangeHistory(
         "x1", (RECEIVED, Held(), Released("aa"), SENT, FrameArrived(b"\x00\xff"), ExchangeFinished("stop"))
     )
-    assert msgspec.json.decode(msgspec.json.encode(exchange), type=Exchange) == exchange
+    assert msgspec.json.decode(msgspec.json.encode(exchange), type=ExchangeHistory) == exchange
 
 
 def test_an_attempt_after_another_says_why_and_after_how_long() -> None:

@@ -21,7 +21,7 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.fold import Fold, fold, updated
+from sightline.model.fold import Fold, fold, update_usage
 from sightline.model.parts import Citation, Image, Inline, Opaque, Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, Unmodelled
 from sightline.model.usage import Usage
@@ -112,7 +112,7 @@ def test_later_counts_override_those_that_they_have() -> None:
     assert fold([UsageReceived(first), UsageReceived(second)]).usage == Usage(
         input_tokens=3, output_tokens=7, at="/0", extras={"a": 1, "b": 2}
     )
-    assert updated(first, Usage(cached_tokens=0)).cached_tokens == 0
+    assert update_usage(first, Usage(cached_tokens=0)).cached_tokens == 0
 
 
 def test_logprobs_gather_and_unmodelled_fields_are_kept() -> None:

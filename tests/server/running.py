@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from sightline.app.assembling import Parts, assembled
+from sightline.app.assembling import Parts, assemble_workbench
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.errors import Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.gateway.gateway import Gateway
 from sightline.server.app import App
-from sightline.server.listening import Listening, bound, new_loop
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.server.listening import ListeningServer, bind_sockets, new_loop
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.folding import summary_of
 from sightline.store.summary import Summary
-from sightline.web.guard import Guard
+from sightline.web.guard import OriginGuard
 from sightline.workbench.access import Access
 
 TOKEN = "token-of-the-tests-0123456789"
@@ -65,18 +65,18 @@ class Told:
         self.is_over = True
 
 
-Answering = Callable[[Asked], Awaitable[Told]]
+Answering = Callable[[ClientRequest], Awaitable[Told]]
 
 
 class ToldRelay:
     """Answers with `answer`, or as `answering` says; `asked` is what came."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ClientRequest] = []
         self.answer = Told()
         self.answering: Answering | None = None
 
-    async def start(self, asked: Asked) -> Told:
+    async def start(self, asked: ClientRequest) -> Told:
         self.asked.append(asked)
         return self.answer if self.answering is None else await self.answering(asked)
 
@@ -95,15 +95,15 @@ class ListStore:
     async def settle(self) -> None:
         """All of it can be read."""
 
-    async def facts(self, exchange: str) -> list[Noted]:
-        return [each for each in self.entries if isinstance(each, Noted) and each.exchange == exchange]
+    async def facts(self, exchange: str) -> list[FactEntry]:
+        return [each for each in self.entries if isinstance(each, FactEntry) and each.exchange == exchange]
 
     async def body(self, sha256: str) -> bytes | None:
-        return next((each.data for each in self.entries if isinstance(each, Kept) and each.sha256 == sha256), None)
+        return next((each.data for each in self.entries if isinstance(each, BodyEntry) and each.sha256 == sha256), None)
 
     async def find(self, wanted: object, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
         self.found.append((wanted, before, limit))
-        ids = sorted({each.exchange for each in self.entries if isinstance(each, Noted)}, reverse=True)
+        ids = sorted({each.exchange for each in self.entries if isinstance(each, FactEntry)}, reverse=True)
         return [
             summary_of(each, await self.facts(each), lambda _provider, _model: None)
             for each in ids
@@ -120,7 +120,7 @@ class Running:
     relay: ToldRelay
     store: ListStore
     hub: Hub
-    listening: Listening
+    listening: ListeningServer
 
     @property
     def host(self) -> str:
@@ -172,9 +172,9 @@ def has_key(provider: Provider) -> bool:
 
 
 @contextmanager
-def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: Guard | None = None) -> Iterator[Running]:
+def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: OriginGuard | None = None) -> Iterator[Running]:
     """A server that is listening."""
-    sockets = bound("127.0.0.1", 0)
+    sockets = bind_sockets("127.0.0.1", 0)
     port = sockets[0].getsockname()[1]
     relay, store = ToldRelay(), ListStore()
     hub = Hub(store.record)
@@ -191,7 +191,7 @@ def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: Guard | None =
     def now() -> float:
         return 1_760_000_000.0
 
-    workbench = assembled(
+    workbench = assemble_workbench(
         Parts(
             access=Access(TOKEN, port),
             hub=hub,
@@ -205,12 +205,12 @@ def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: Guard | None =
         )
     )
     gateway = Gateway(relay, catalog, has_key, lambda: next(clock))  # type: ignore[arg-type]
-    app = App(guard or Guard(port), gateway, workbench)
+    app = App(guard or OriginGuard(port), gateway, workbench)
 
     async def ending() -> None:
         hub.close()
 
-    listening = Listening(app, ending=ending, grace=grace)
+    listening = ListeningServer(app, ending=ending, grace=grace)
 
     def run() -> None:
         with asyncio.Runner(loop_factory=new_loop) as runner:

@@ -4,8 +4,8 @@ import logging
 import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from sightline.server.cycle import Cycle
-from sightline.web.asgi import Headers, said, started
+from sightline.server.cycle import ResponseCycle
+from sightline.web.asgi import Headers, response_body, response_start
 
 
 class Wire(asyncio.Transport):
@@ -32,7 +32,7 @@ class Talk:
     def __init__(self, method: str = "POST", *, keeps: bool = True, version: str = "1.1") -> None:
         self.wire, self.ended = Wire(), 0
         self.flow = FlowControl(self.wire)
-        self.cycle = Cycle(
+        self.cycle = ResponseCycle(
             scope={"type": "http", "method": method, "http_version": version},  # type: ignore[arg-type, typeddict-item]
             transport=self.wire,
             flow=self.flow,
@@ -51,9 +51,9 @@ class Talk:
 
     def say(self, status: int, headers: Headers, *pieces: bytes) -> list[bytes]:
         async def talk() -> None:
-            await self.cycle.send(started(status, headers))
+            await self.cycle.send(response_start(status, headers))
             for number, piece in enumerate(pieces, 1):
-                await self.cycle.send(said(piece, more=number < len(pieces)))
+                await self.cycle.send(response_body(piece, more=number < len(pieces)))
 
         asyncio.run(talk())
         return self.wire.written
@@ -120,7 +120,7 @@ def test_a_client_that_is_slow_is_waited_for() -> None:
     async def story() -> None:
         talk = Talk()
         talk.flow.pause_writing()
-        sending = asyncio.ensure_future(talk.cycle.send(started(200, [])))
+        sending = asyncio.ensure_future(talk.cycle.send(response_start(200, [])))
         await asyncio.sleep(0)
         assert talk.wire.written == []
         talk.flow.resume_writing()

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.server.listening import allow_many_files, bound, is_loopback, new_loop
+from sightline.server.listening import allow_many_files, bind_sockets, is_loopback, new_loop
 from tests.server.running import TOKEN, Told, running
 
 ASK = b'{"model":"m"}'
@@ -27,10 +27,10 @@ def closed(sockets: list[socket.socket]) -> None:
 
 
 def test_a_port_in_use_is_told_with_a_way_out() -> None:
-    sockets = bound("127.0.0.1", 0)
+    sockets = bind_sockets("127.0.0.1", 0)
     port = sockets[0].getsockname()[1]
     with pytest.raises(Fault) as caught:
-        bound("127.0.0.1", port)
+        bind_sockets("127.0.0.1", port)
     assert caught.value.code is Code.CONFIG
     assert f"{port} of 127.0.0.1 is in use" in caught.value.message
     assert "--port" in caught.value.hint
@@ -46,7 +46,7 @@ def test_an_address_of_another_machine_is_a_fault(host: str, told: str, monkeypa
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     with pytest.raises(Fault) as caught:
-        bound(host, 0)
+        bind_sockets(host, 0)
     assert caught.value.code is Code.CONFIG
     assert told in caught.value.message
 
@@ -58,12 +58,12 @@ def test_a_port_for_others_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "socket", Forbidden)
     with pytest.raises(Fault) as caught:
-        bound("127.0.0.1", 80)
+        bind_sockets("127.0.0.1", 80)
     assert "above 1023" in caught.value.hint
 
 
 def test_the_usual_address_is_heard_in_both_versions_of_the_protocol() -> None:
-    sockets = bound("127.0.0.1", 0)
+    sockets = bind_sockets("127.0.0.1", 0)
     ports = {each.getsockname()[1] for each in sockets}
     closed(sockets)
     assert len(ports) == 1

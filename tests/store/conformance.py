@@ -23,8 +23,8 @@ from sightline.model.exchange import (
 )
 from sightline.model.report import Loss
 from sightline.model.usage import Usage
-from sightline.store.archive import load, written
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.archive import load, write_archive
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.store import Store
 from sightline.store.summary import Summary
 from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, received, responded, sha256, whole
@@ -88,7 +88,7 @@ class StoreConformance:
     def test_what_cannot_be_stored_keeps_back_nothing_else(self, opening: Opening) -> None:
         async def story(store: Store) -> None:
             store.record(whole("x_1", chat_body("before"), "hi"))
-            store.record([Noted("x_2", 2**63, NOON, Received("anthropic", "m", ""))])
+            store.record([FactEntry("x_2", 2**63, NOON, Received("anthropic", "m", ""))])
             store.record(whole("x_3", chat_body("behind"), "hi"))
             assert await ids(store) == ["x_3", "x_1"]
             store.record(whole("x_4", chat_body("later"), "hi"))
@@ -102,7 +102,7 @@ class StoreConformance:
             entries = whole("x_1", body, "Good ", "morning")
             store.record(entries)
             await store.settle()
-            assert await store.facts("x_1") == [entry for entry in entries if isinstance(entry, Noted)]
+            assert await store.facts("x_1") == [entry for entry in entries if isinstance(entry, FactEntry)]
             assert await store.body(sha256(body)) == body
 
         told(opening, story)
@@ -123,7 +123,7 @@ class StoreConformance:
         ]
 
         async def story(store: Store) -> None:
-            store.record([Kept(sha256(b"{}"), b"{}"), Kept(sha256(b"[]"), b"[]"), *noted("x_1", facts)])
+            store.record([BodyEntry(sha256(b"{}"), b"{}"), BodyEntry(sha256(b"[]"), b"[]"), *noted("x_1", facts)])
             await store.settle()
             assert [each.fact for each in await store.facts("x_1")] == facts
 
@@ -445,11 +445,11 @@ class StoreConformance:
             store.record(whole("x_2", chat_body("two"), "ok"))
             store.record(whole("x_1", body, "yes"))
             entries = await exported(store)
-            assert entries[0] == Kept(sha256(body), body, "s")
-            assert [e.exchange for e in entries if isinstance(e, Noted) and e.n == 0] == ["x_1", "x_2"]
-            assert [e for e in await exported(store, parse("text:two")) if isinstance(e, Noted)] == await store.facts(
-                "x_2"
-            )
+            assert entries[0] == BodyEntry(sha256(body), body, "s")
+            assert [e.exchange for e in entries if isinstance(e, FactEntry) and e.n == 0] == ["x_1", "x_2"]
+            assert [
+                e for e in await exported(store, parse("text:two")) if isinstance(e, FactEntry)
+            ] == await store.facts("x_2")
 
         told(opening, story)
 
@@ -461,7 +461,7 @@ class StoreConformance:
             store.record(whole("x_2", chat_body("hi", "yes", "go on"), "on", at=NOON + 5))
             await store.settle()
             before = await exported(store), await store.find(EVERYTHING, now=NOON)
-            lines.extend([line async for line in written(store.export(EVERYTHING, now=NOON))])
+            lines.extend([line async for line in write_archive(store.export(EVERYTHING, now=NOON))])
             await store.prune(older_than=NOON + 1000)
             assert await ids(store) == []
             for _ in range(2):

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
-from sightline.store.postgres_connection import Connection, address_of, connect
-from sightline.store.postgres_migrations import known, migrate
+from sightline.store.postgres_connection import PostgresConnection, address_of, connect
+from sightline.store.postgres_migrations import load_migrations, migrate
 from sightline.store.postgres_sink import PostgresSink
 from tests.postgres_server import database
 from tests.store.traffic import NOON, prices
@@ -18,12 +18,12 @@ T = TypeVar("T")
 def tables() -> Iterator[str]:
     """The URL of a record that is empty."""
     with database() as url:
-        connected(url, lambda connection: migrate(connection, known()))
+        connected(url, lambda connection: migrate(connection, load_migrations()))
         yield url
 
 
 @asynccontextmanager
-async def connection_to(url: str) -> AsyncIterator[Connection]:
+async def connection_to(url: str) -> AsyncIterator[PostgresConnection]:
     connection = await connect(address_of(url))
     try:
         yield connection
@@ -31,7 +31,7 @@ async def connection_to(url: str) -> AsyncIterator[Connection]:
         await connection.close()
 
 
-def connected(url: str, work: Callable[[Connection], Awaitable[T]]) -> T:
+def connected(url: str, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
     """Do this with a connection."""
 
     async def run() -> T:

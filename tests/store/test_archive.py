@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.store.archive import load, read, written
-from sightline.store.entries import Entry, Kept
+from sightline.store.archive import load, read, write_archive
+from sightline.store.entries import BodyEntry, Entry
 from tests.store.traffic import chat_body, whole
 
 ENTRIES = [*whole("x_1", chat_body("hi"), "yes"), *whole("x_2", b"\xff\x00 no JSON", "no")]
@@ -17,7 +17,7 @@ def lines(entries: Sequence[Entry] = ENTRIES) -> list[bytes]:
             yield entry
 
     async def collected() -> list[bytes]:
-        return [line async for line in written(all_of_them())]
+        return [line async for line in write_archive(all_of_them())]
 
     return asyncio.run(collected())
 
@@ -45,7 +45,7 @@ def test_a_body_is_recorded_together_with_the_fact_behind_it() -> None:
     assert load(shelf, lines(many)) == len(many)  # type: ignore[arg-type]
     assert [entry for record in shelf.records for entry in record] == many
     assert len(shelf.records) > 1
-    assert not [record for record in shelf.records if isinstance(record[-1], Kept)]
+    assert not [record for record in shelf.records if isinstance(record[-1], BodyEntry)]
 
 
 def test_large_bodies_go_in_small_batches() -> None:

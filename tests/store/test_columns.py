@@ -2,7 +2,7 @@ import msgspec
 
 from sightline.filters.fields import FIELDS as KNOWN
 from sightline.filters.fields import SUMS
-from sightline.store.columns import FIELDS, FOLDED, NAMES, Subject, row_of, storable, summary_in
+from sightline.store.columns import FIELDS, FOLDED, NAMES, ExchangeSubject, row_of, storable, summary_in
 from sightline.store.summary import Summary
 
 FULL = Summary(
@@ -29,7 +29,7 @@ def test_texts_hold_no_character_that_a_database_ends_them_at() -> None:
 
 
 def test_a_filter_gets_every_field_that_it_may_ask_for() -> None:
-    subject = Subject(FULL, lambda: ["Hello there", "bye"])
+    subject = ExchangeSubject(FULL, lambda: ["Hello there", "bye"])
     derived = {*SUMS, "ok", "error", "text", "age", "date", "latest"}
     of_chats = {"topic", "stars", "flag", "attachments", "context"}
     assert {field.name for field in KNOWN} - derived - of_chats == set(FIELDS) - {"at"}
@@ -39,12 +39,12 @@ def test_a_filter_gets_every_field_that_it_may_ask_for() -> None:
 
 
 def test_a_status_that_has_not_come_is_none() -> None:
-    assert Subject(FULL, list).value("status") == 200
-    assert Subject(Summary(id="x", at=0.0), list).value("status") is None
+    assert ExchangeSubject(FULL, list).value("status") == 200
+    assert ExchangeSubject(Summary(id="x", at=0.0), list).value("status") is None
 
 
 def test_words_of_either_side_are_said() -> None:
-    subject = Subject(FULL, lambda: ["Hello there", "bye"])
+    subject = ExchangeSubject(FULL, lambda: ["Hello there", "bye"])
     assert subject.says("HELLO")
     assert subject.says("bye")
     assert not subject.says("therebye")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.store.delta import DEEPEST, LEAST_SIZE, Codec, may_share, shared
+from sightline.store.delta import DEEPEST, LEAST_SIZE, Codec, common_ends, may_share
 from tests.store.traffic import sha256
 
 CODEC = Codec()
@@ -20,20 +20,20 @@ def slowly(old: bytes, new: bytes) -> tuple[int, int]:
 
 @given(st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=40))
 def test_what_two_bodies_share_is_what_a_patient_reader_finds(head: bytes, old: bytes, new: bytes, tail: bytes) -> None:
-    assert shared(head + old + tail, head + new + tail) == slowly(head + old + tail, head + new + tail)
+    assert common_ends(head + old + tail, head + new + tail) == slowly(head + old + tail, head + new + tail)
 
 
 @pytest.mark.parametrize("at", [0, 1, 65_535, 65_536, 65_537, 131_072, 199_999])
 def test_one_changed_byte_is_found_wherever_it_stands(at: int) -> None:
     old = bytes(200_000)
-    assert shared(old, old[:at] + b"x" + old[at + 1 :]) == (at, 199_999 - at)
+    assert common_ends(old, old[:at] + b"x" + old[at + 1 :]) == (at, 199_999 - at)
 
 
 @given(st.binary(max_size=9000), st.binary(max_size=9000))
 def test_a_change_is_undone(base: bytes, body: bytes) -> None:
     for each in (body, base + body, body + base, base):
         coded = CODEC.best(each, [("b", base, 0)])
-        assert CODEC.restored(coded, base if coded.base else b"") == each
+        assert CODEC.restore(coded, base if coded.base else b"") == each
 
 
 def test_a_longer_history_is_stored_as_what_is_new() -> None:
@@ -75,7 +75,7 @@ def test_a_chain_is_read_step_by_step() -> None:
         coded.append(CODEC.best(body, [(sha256(before), before, coded[-1].depth)]))
     read = b""
     for step, body in zip(coded, bodies, strict=True):
-        read = CODEC.restored(step, read)
+        read = CODEC.restore(step, read)
         assert read == body
     assert max(step.depth for step in coded) == DEEPEST
     assert coded[DEEPEST + 1].base == ""

@@ -19,7 +19,7 @@ from sightline.model.exchange import (
 )
 from sightline.model.usage import Usage
 from sightline.store.digest import Digest
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.store.folding import bodies_of, summary_of
 from sightline.store.summary import Summary
 
@@ -33,7 +33,7 @@ def free(_provider: str, _model: str) -> Prices | None:
 
 
 def folded(*facts: Fact) -> Summary:
-    return summary_of("x_1", [Noted("x_1", n, 10.0 + n, fact) for n, fact in enumerate(facts)], free)
+    return summary_of("x_1", [FactEntry("x_1", n, 10.0 + n, fact) for n, fact in enumerate(facts)], free)
 
 
 def test_what_was_asked_is_in_the_summary_at_once() -> None:
@@ -100,12 +100,12 @@ def test_the_cost_is_that_of_the_model_that_answered_was_sent_or_asked_for(known
         AttemptStarted(1, "acme", "aa", model="sent"),
         ExchangeFinished("stop", model="claude-2", usage=usage),
     ]
-    assert summary_of("x_1", [Noted("x_1", n, 0.0, fact) for n, fact in enumerate(facts)], prices).cost == cost
+    assert summary_of("x_1", [FactEntry("x_1", n, 0.0, fact) for n, fact in enumerate(facts)], prices).cost == cost
 
 
 def test_what_the_request_tells_is_added() -> None:
     digest = Digest(title="Hello", previous="x_0", is_side=True)
-    found = summary_of("x_1", [Noted("x_1", 0, 0.0, ASKED)], free, digest)
+    found = summary_of("x_1", [FactEntry("x_1", 0, 0.0, ASKED)], free, digest)
     assert (found.title, found.previous, found.is_side) == ("Hello", "x_0", True)
 
 

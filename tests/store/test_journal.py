@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.store.entries import Entry, Noted
-from sightline.store.journal import Journal
-from sightline.store.segments import Place, framed
+from sightline.store.entries import Entry, FactEntry
+from sightline.store.journal import EntryJournal
+from sightline.store.segments import JournalPosition, frame_record
 from tests.store.traffic import chat_body, received
 
 
@@ -14,29 +14,31 @@ def record(number: int) -> list[Entry]:
     return received(f"x_{number}", chat_body(str(number)))
 
 
-def append(journal: Journal, number: int) -> Place:
-    return journal.append(framed(record(number))[0])
+def append(journal: EntryJournal, number: int) -> JournalPosition:
+    return journal.append(frame_record(record(number))[0])
 
 
-def left(journal: Journal) -> list[str]:
-    return [entry.exchange for entries in journal.left() for entry in entries if isinstance(entry, Noted)]
+def left(journal: EntryJournal) -> list[str]:
+    return [
+        entry.exchange for entries in journal.remaining_records() for entry in entries if isinstance(entry, FactEntry)
+    ]
 
 
-def died(journal: Journal) -> None:
+def died(journal: EntryJournal) -> None:
     """What the end of a process does: its files are closed, and nothing else happens."""
     journal.close(is_drained=False)
 
 
 def test_what_a_dead_process_left_is_there_for_the_next(tmp_path: Path) -> None:
-    first = Journal(tmp_path)
+    first = EntryJournal(tmp_path)
     for number in range(3):
         append(first, number)
     died(first)
-    second = Journal(tmp_path)
+    second = EntryJournal(tmp_path)
     assert (second.slot, left(second)) == (1, ["x_0", "x_1", "x_2"])
     second.forget_left()
     died(second)
-    third = Journal(tmp_path)
+    third = EntryJournal(tmp_path)
     assert left(third) == []
     third.forget_left()
     third.close(is_drained=True)
@@ -44,38 +46,38 @@ def test_what_a_dead_process_left_is_there_for_the_next(tmp_path: Path) -> None:
 
 
 def test_what_is_left_stays_until_it_is_in_the_database(tmp_path: Path) -> None:
-    first = Journal(tmp_path)
+    first = EntryJournal(tmp_path)
     append(first, 0)
     died(first)
     for _ in range(2):
-        again = Journal(tmp_path)
+        again = EntryJournal(tmp_path)
         assert left(again) == ["x_0"]
         died(again)
 
 
 def test_a_torn_end_is_reported_and_the_rest_is_kept(tmp_path: Path) -> None:
-    first = Journal(tmp_path)
+    first = EntryJournal(tmp_path)
     append(first, 0)
     last = append(first, 1)
     died(first)
     (path,) = tmp_path.glob("*.log")
     os.truncate(path, last.end - 3)
-    second = Journal(tmp_path)
+    second = EntryJournal(tmp_path)
     assert left(second) == ["x_0"]
     assert [(torn.path, torn.at) for torn in second.torn] == [(path, last.start)]
     died(second)
 
 
 def test_two_processes_have_slots_of_their_own_and_leave_each_other_alone(tmp_path: Path) -> None:
-    first, second = Journal(tmp_path), Journal(tmp_path)
+    first, second = EntryJournal(tmp_path), EntryJournal(tmp_path)
     append(first, 1)
     append(second, 2)
     assert (first.slot, second.slot, second.taken) == (1, 2, (2,))
-    third = Journal(tmp_path)
+    third = EntryJournal(tmp_path)
     assert (third.slot, left(third)) == (3, [])
     died(third)
     died(second)
-    heir = Journal(tmp_path)
+    heir = EntryJournal(tmp_path)
     assert heir.taken == (2, 3)
     assert left(heir) == ["x_2"]
     heir.forget_left()
@@ -85,43 +87,43 @@ def test_two_processes_have_slots_of_their_own_and_leave_each_other_alone(tmp_pa
 
 
 def test_segments_end_at_a_size_and_go_once_they_are_committed(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, segment_size=400)
+    journal = EntryJournal(tmp_path, segment_size=400)
     places = [append(journal, number) for number in range(9)]
     assert len(list(tmp_path.glob("*.log"))) == places[-1].segment > 2
-    journal.committed(places[4])
+    journal.mark_committed(places[4])
     kept = sorted(int(path.stem[4:]) for path in tmp_path.glob("*.log"))
     assert kept == list(range(places[4].segment, places[-1].segment + 1))
     died(journal)
-    after = Journal(tmp_path)
+    after = EntryJournal(tmp_path)
     assert set(left(after)) >= {f"x_{number}" for number in range(5, 9)}
     died(after)
 
 
 def test_records_are_read_back_from_any_place_on(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, segment_size=400)
+    journal = EntryJournal(tmp_path, segment_size=400)
     places = [append(journal, number) for number in range(6)]
     read = list(journal.since(places[2]))
     assert [entries[1].exchange for entries, _ in read] == ["x_2", "x_3", "x_4", "x_5"]
     assert [place for _, place in read] == places[2:]
     assert [journal.ends_at(place) for place in places] == [False] * 5 + [True]
-    assert list(journal.since(Place(places[5].segment, places[5].end, places[5].end))) == []
+    assert list(journal.since(JournalPosition(places[5].segment, places[5].end, places[5].end))) == []
     died(journal)
 
 
 def test_a_large_segment_is_emptied_once_all_of_it_is_committed(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    large = journal.append(framed(received("x_1", os.urandom(2 << 20)))[0])
+    journal = EntryJournal(tmp_path)
+    large = journal.append(frame_record(received("x_1", os.urandom(2 << 20)))[0])
     (path,) = tmp_path.glob("*.log")
-    journal.committed(Place(large.segment, 0, large.end - 1))
+    journal.mark_committed(JournalPosition(large.segment, 0, large.end - 1))
     assert path.stat().st_size == large.end
-    journal.committed(large)
+    journal.mark_committed(large)
     assert path.stat().st_size == 0
     assert append(journal, 2).start == 0
     died(journal)
 
 
 def test_a_journal_that_somebody_else_changed_says_so(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = EntryJournal(tmp_path)
     place = append(journal, 0)
     (path,) = tmp_path.glob("*.log")
     path.write_bytes(b"?" * place.end)
@@ -133,13 +135,13 @@ def test_a_journal_that_somebody_else_changed_says_so(tmp_path: Path) -> None:
 def test_a_folder_that_is_none_is_a_clear_fault(tmp_path: Path) -> None:
     (tmp_path / "journal").write_text("a file")
     with pytest.raises(Fault) as caught:
-        Journal(tmp_path / "journal")
+        EntryJournal(tmp_path / "journal")
     assert caught.value.code is Code.CONFIG
     assert "--data" in caught.value.hint
 
 
 def test_the_files_are_the_owners_alone(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal")
+    journal = EntryJournal(tmp_path / "journal")
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "journal").iterdir()} == {0o600}
     assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o700
     died(journal)

@@ -11,9 +11,9 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import EVERYTHING
-from sightline.store.entries import Entry, Noted
+from sightline.store.entries import Entry, FactEntry
 from sightline.store.postgres import PostgresStore, open_postgres
-from sightline.store.postgres_migrations import known
+from sightline.store.postgres_migrations import load_migrations
 from tests.postgres_server import PASSWORD, PostgresServer, database, execute, guest, own_server
 from tests.store.conformance import Opening, StoreConformance, ids
 from tests.store.postgres_replica import body_of, exchange_id
@@ -221,7 +221,7 @@ def test_what_two_replicas_record_at_once_is_there_once(url: str, tmp_path: Path
 
 def answered_facts(exchange: str, body: bytes, number: int) -> list[Entry]:
     told = [*received(exchange, body), *answered(exchange, body, chat_stream("Yes, ", str(number)))]
-    return [entry for entry in told if isinstance(entry, Noted)]
+    return [entry for entry in told if isinstance(entry, FactEntry)]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -274,7 +274,7 @@ def test_a_record_of_an_earlier_version_is_brought_up_to_date(golden: Path, url:
             assert await ids(store, "fault:rate_limited") == ["x_3"]
             first = await store.facts("x_1")
             body = chat_body("tell a Dad Joke", system="Be brief.")
-            assert first == [entry for entry in whole("x_1", body, "Knock ", "knock") if isinstance(entry, Noted)]
+            assert first == [entry for entry in whole("x_1", body, "Knock ", "knock") if isinstance(entry, FactEntry)]
             assert await store.body(sha256(body)) == body
             said = ("tell a Dad Joke", "Knock knock", "Who is there?", "Grüße", "Und?")
             store.record(whole("x_4", chat_body(*said, system="Be brief."), "ok", at=NOON + 20))
@@ -291,4 +291,4 @@ def test_a_record_of_an_earlier_version_is_brought_up_to_date(golden: Path, url:
 
 
 def test_there_is_a_record_of_this_version_to_try() -> None:
-    assert (GOLDEN / f"postgres_{known()[-1].version:03}.sql").is_file()
+    assert (GOLDEN / f"postgres_{load_migrations()[-1].version:03}.sql").is_file()

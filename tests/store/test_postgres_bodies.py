@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from sightline.store.delta import DEEPEST, Codec
-from sightline.store.entries import Kept
-from sightline.store.postgres_bodies import Bodies, body_of
+from sightline.store.entries import BodyEntry
+from sightline.store.postgres_bodies import PostgresBodies, body_of
 from tests.postgres_server import execute, fetch
 from tests.store.postgres_tables import connection_to, tables
 from tests.store.traffic import chat_body, sha256
@@ -13,14 +13,14 @@ TURNS = [f"{turn} " + "".join(sha256(f"{turn} {line}".encode()) for line in rang
 HISTORY = [chat_body(*TURNS[: turn + 1]) for turn in range(100)]
 
 
-def kept(body: bytes, near: str = "s") -> Kept:
-    return Kept(sha256(body), body, near)
+def kept(body: bytes, near: str = "s") -> BodyEntry:
+    return BodyEntry(sha256(body), body, near)
 
 
 def test_a_growing_history_takes_little_more_than_its_end() -> None:
     async def story(url: str) -> None:
         async with connection_to(url) as connection:
-            bodies = Bodies(Codec())
+            bodies = PostgresBodies(Codec())
             for start in range(0, 100, 7):
                 await bodies.keep(connection, [kept(body) for body in HISTORY[start : start + 7]])
             for body in HISTORY:
@@ -36,8 +36,8 @@ def test_a_growing_history_takes_little_more_than_its_end() -> None:
 def test_after_a_start_bodies_build_on_what_is_stored() -> None:
     async def story(url: str) -> None:
         async with connection_to(url) as connection:
-            await Bodies(Codec()).keep(connection, [kept(HISTORY[50])])
-            later = Bodies(Codec())
+            await PostgresBodies(Codec()).keep(connection, [kept(HISTORY[50])])
+            later = PostgresBodies(Codec())
             assert await later.body(connection, sha256(HISTORY[50])) == HISTORY[50]
             await later.keep(connection, [kept(HISTORY[51])])
             assert await later.body(connection, sha256(HISTORY[51])) == HISTORY[51]
@@ -50,7 +50,7 @@ def test_after_a_start_bodies_build_on_what_is_stored() -> None:
 def test_nothing_is_built_on_what_another_replica_has_pruned() -> None:
     async def story(url: str) -> None:
         async with connection_to(url) as connection:
-            bodies = Bodies(Codec())
+            bodies = PostgresBodies(Codec())
             await bodies.keep(connection, [kept(HISTORY[50])])
             await asyncio.to_thread(execute, url, "DELETE FROM sightline.bodies")
             await bodies.keep(connection, [kept(HISTORY[51])])
@@ -63,7 +63,7 @@ def test_nothing_is_built_on_what_another_replica_has_pruned() -> None:
 def test_replicas_that_store_the_same_bodies_at_once_both_can() -> None:
     async def write(url: str, order: list[bytes]) -> None:
         async with connection_to(url) as connection:
-            bodies = Bodies(Codec())
+            bodies = PostgresBodies(Codec())
             for start in range(0, len(order), 10):
                 async with connection.transaction():
                     await bodies.keep(connection, [kept(body) for body in order[start : start + 10]])
@@ -84,7 +84,7 @@ def test_any_name_of_what_is_alike_will_do(near: str) -> None:
     async def story(url: str) -> None:
         async with connection_to(url) as connection:
             for _ in range(2):
-                await Bodies(Codec()).keep(connection, [kept(HISTORY[1], near), kept(HISTORY[2], near)])
+                await PostgresBodies(Codec()).keep(connection, [kept(HISTORY[1], near), kept(HISTORY[2], near)])
             assert await body_of(connection, Codec(), sha256(HISTORY[2])) == HISTORY[2]
 
     with tables() as url:

@@ -6,7 +6,7 @@ import pytest
 import trustme
 
 from sightline.errors import Code, Fault
-from sightline.store.postgres_connection import Connection, address_of, connect, failure
+from sightline.store.postgres_connection import PostgresConnection, address_of, connect, failure
 from tests.postgres_server import PASSWORD, database, shared_server
 
 
@@ -27,7 +27,7 @@ def asked(url: str, query: str) -> object:
     """The answer of a server that is reached by this URL."""
 
     async def ask() -> object:
-        connection: Connection = await connect(address_of(url))
+        connection: PostgresConnection = await connect(address_of(url))
         try:
             return await connection.fetchval(query)
         finally:

@@ -6,7 +6,7 @@ from typing import TypeVar
 import pytest
 
 from sightline.errors import Fault
-from sightline.store.postgres_connection import Connection, address_of, connect
+from sightline.store.postgres_connection import PostgresConnection, address_of, connect
 from sightline.store.postgres_logbook import PostgresLogbook
 from tests.postgres_server import database
 from tests.store.conformance import Opening
@@ -36,7 +36,7 @@ class TestPostgresLogbook(LogbookConformance):
 def told_twice(url: str, others: bytes = b"") -> PostgresLogbook:
     """A logbook whose connection ends each time between what was done and the word of it; others may come between."""
 
-    async def ask(work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def ask(work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         connection = await connect(address_of(url))
         try:
             await work(connection)

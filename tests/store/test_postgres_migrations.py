@@ -4,13 +4,13 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.store.postgres_connection import REFUSAL, address_of, connect
-from sightline.store.postgres_migrations import Migration, index_texts, known, migrate
+from sightline.store.postgres_migrations import PostgresMigration, index_texts, load_migrations, migrate
 from tests.postgres_server import database, execute, fetch, guest
 from tests.store.postgres_tables import connected
 
 STEPS = [
-    Migration(1, "CREATE TABLE sightline.cats (name text); INSERT INTO sightline.cats VALUES ('Tom')"),
-    Migration(2, "ALTER TABLE sightline.cats ADD COLUMN lives integer DEFAULT 9"),
+    PostgresMigration(1, "CREATE TABLE sightline.cats (name text); INSERT INTO sightline.cats VALUES ('Tom')"),
+    PostgresMigration(2, "ALTER TABLE sightline.cats ADD COLUMN lives integer DEFAULT 9"),
 ]
 
 
@@ -19,8 +19,8 @@ def version(url: str) -> int:
 
 
 def test_the_steps_that_ship_are_numbered_without_a_gap() -> None:
-    assert [step.version for step in known()] == list(range(1, len(known()) + 1))
-    assert known()
+    assert [step.version for step in load_migrations()] == list(range(1, len(load_migrations()) + 1))
+    assert load_migrations()
 
 
 def test_missing_steps_are_taken_once() -> None:
@@ -51,7 +51,11 @@ def test_replicas_that_start_at_once_do_the_work_once() -> None:
 def test_a_step_that_fails_leaves_everything_as_it_was() -> None:
     with database() as url:
         connected(url, lambda connection: migrate(connection, STEPS[:1]))
-        broken = [STEPS[0], Migration(2, "DROP TABLE sightline.cats"), Migration(3, "DROP TABLE sightline.dogs")]
+        broken = [
+            STEPS[0],
+            PostgresMigration(2, "DROP TABLE sightline.cats"),
+            PostgresMigration(3, "DROP TABLE sightline.dogs"),
+        ]
         with pytest.raises(REFUSAL):
             connected(url, lambda connection: migrate(connection, broken))
         assert version(url) == 1
@@ -74,7 +78,7 @@ def test_once_all_is_there_a_user_who_may_make_nothing_can_start() -> None:
             assert connected(theirs, lambda connection: migrate(connection, STEPS)) == 0
 
 
-TABLE = [Migration(1, "CREATE TABLE sightline.texts (words text)")]
+TABLE = [PostgresMigration(1, "CREATE TABLE sightline.texts (words text)")]
 INDEX = "SELECT indexdef FROM pg_indexes WHERE indexname = 'texts_by_trigram'"
 
 

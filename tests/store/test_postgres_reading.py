@@ -4,11 +4,11 @@ from collections.abc import Iterator
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.filters.expression import EVERYTHING, And, Expression, Latest, Not, Or, OwnModel, Said
+from sightline.filters.expression import EVERYTHING, And, ContentTerm, Expression, Latest, Not, Or, OwnModel
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import matches
 from sightline.model.exchange import ExchangeFailed
-from sightline.store.columns import Subject
+from sightline.store.columns import ExchangeSubject
 from sightline.store.entries import Entry
 from sightline.store.postgres_migrations import index_texts
 from sightline.store.postgres_reading import entries_of, newest, oldest
@@ -42,14 +42,14 @@ def url() -> Iterator[str]:
         yield url
 
 
-def everything(url: str) -> list[Subject]:
+def everything(url: str) -> list[ExchangeSubject]:
     summaries: list[Summary] = connected(
         url, lambda connection: newest(connection, EVERYTHING, now=NOON, before="", limit=1000)
     )
     words: dict[str, list[str]] = {}
     for row in fetch(url, "SELECT exchange, words FROM sightline.texts"):
         words.setdefault(row["exchange"], []).append(row["words"])
-    return [Subject(each, lambda each=each: words.get(each.id, [])) for each in summaries]  # type: ignore[misc]
+    return [ExchangeSubject(each, lambda each=each: words.get(each.id, [])) for each in summaries]  # type: ignore[misc]
 
 
 FILTERS = [
@@ -76,10 +76,10 @@ def test_the_server_finds_what_the_filter_means(url: str, wanted: str) -> None:
         (Latest(0), 0),
         (Latest(1000), 450),
         (Not(Latest(440)), 10),
-        (And((Latest(9), Said("å"))), 1),
-        (Or((Latest(2), Said("å"))), 52),
-        (And((Latest(0), Said("å"))), 0),
-        (And((Latest(1000), Said("å"))), 50),
+        (And((Latest(9), ContentTerm("å"))), 1),
+        (Or((Latest(2), ContentTerm("å"))), 52),
+        (And((Latest(0), ContentTerm("å"))), 0),
+        (And((Latest(1000), ContentTerm("å"))), 50),
     ],
 )
 def test_a_place_in_the_list_can_be_asked_for(url: str, wanted: Expression, count: int) -> None:
@@ -126,7 +126,9 @@ def test_words_are_found_with_the_index_and_without(url: str) -> None:
     with tables() as bare, sink(bare) as target:
         target.apply(whole("x_1", chat_body("hello"), "yes"))
         assert not target.tidy()
-        found = connected(bare, lambda connection: newest(connection, Said("ell"), now=NOON, before="", limit=10))
+        found = connected(
+            bare, lambda connection: newest(connection, ContentTerm("ell"), now=NOON, before="", limit=10)
+        )
         assert [each.id for each in found] == ["x_1"]
 
 

@@ -6,7 +6,7 @@ from sightline.model.exchange import Received
 from sightline.store.delta import Codec
 from sightline.store.postgres import open_postgres
 from sightline.store.postgres_bodies import body_of
-from sightline.store.postgres_retention import prune, used_bytes
+from sightline.store.postgres_retention import prune, record_size
 from tests.postgres_server import database, fetch
 from tests.store.postgres_tables import connected, connection_to, sink, tables
 from tests.store.traffic import NOON, chat_body, prices, sha256, whole
@@ -18,9 +18,9 @@ HISTORY = [chat_body(*TURNS[: 2 * turn + 1]) for turn in range(20)]
 def test_what_was_built_on_the_forgotten_is_built_on_each_other() -> None:
     async def check(url: str) -> None:
         async with connection_to(url) as connection:
-            before = await used_bytes(connection)
+            before = await record_size(connection)
             pruned = await prune(connection, older_than=NOON + 9.5, larger_than=None)
-            assert (pruned.exchanges, pruned.bytes_left) == (10, await used_bytes(connection))
+            assert (pruned.exchanges, pruned.bytes_left) == (10, await record_size(connection))
             assert pruned.bytes_freed == before - pruned.bytes_left
             for body in HISTORY[10:]:
                 assert await body_of(connection, Codec(), sha256(body)) == body

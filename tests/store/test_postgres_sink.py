@@ -78,11 +78,11 @@ def test_what_dead_processes_of_this_folder_left_open_is_taken_over_and_others_i
         elsewhere.apply(begun("x_6"))
         with sink(url, slot=3) as later:
             left = [Unfinished("x_1", 1, "received"), Unfinished("x_2", 2, "held"), Unfinished("x_3", 2, "sending")]
-            assert later.unfinished([3, 1]) == left
-            assert dead.unfinished([1]) == []
+            assert later.claim_open_exchanges([3, 1]) == left
+            assert dead.claim_open_exchanges([1]) == []
             while later.tidy():
                 pass
-        assert alive.unfinished([2]) == [Unfinished("x_5", 1, "received")]
+        assert alive.claim_open_exchanges([2]) == [Unfinished("x_5", 1, "received")]
         rows = fetch(url, "SELECT id FROM sightline.exchanges WHERE todo > 0 ORDER BY id")
         assert [row["id"] for row in rows] == ["x_5", "x_6"]
 

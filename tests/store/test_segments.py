@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.model.exchange import ExchangeFailed, FrameArrived
-from sightline.store.entries import Entry, Kept, Noted
-from sightline.store.segments import Torn, framed, records
+from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.segments import Torn, frame_record, records
 from tests.store.traffic import chat_body, whole
 
 ENTRIES: list[list[Entry]] = [
     whole("x_1", chat_body("hi"), "yes"),
-    [Noted("x_2", 0, 1.5, FrameArrived(b"\xff" * 500, 0.1))],
-    [Kept("00", b"")],
+    [FactEntry("x_2", 0, 1.5, FrameArrived(b"\xff" * 500, 0.1))],
+    [BodyEntry("00", b"")],
 ]
-FILE = b"".join(framed(entries)[0] for entries in ENTRIES)
+FILE = b"".join(frame_record(entries)[0] for entries in ENTRIES)
 
 
 def written(folder: Path, data: bytes) -> Path:
@@ -42,7 +42,7 @@ def test_a_torn_end_costs_the_last_record_and_is_reported(cut: int) -> None:
     whole_records = [record[0] for record in read if not isinstance(record, Torn)]
     assert whole_records == ENTRIES[: len(whole_records)]
     assert len(read) == len(whole_records) + len(torn)
-    assert sum(record.size for record in torn) == cut - sum(len(framed(e)[0]) for e in whole_records)
+    assert sum(record.size for record in torn) == cut - sum(len(frame_record(e)[0]) for e in whole_records)
 
 
 @pytest.mark.parametrize("at", [0, 3, 5, 20, len(FILE) - 1])
@@ -65,6 +65,6 @@ def test_what_is_whole_but_no_list_of_entries_is_torn(tmp_path: Path) -> None:
 
 def test_what_utf_8_cannot_carry_is_replaced() -> None:
     fact = ExchangeFailed("network", "a\ud800b", headers=(("x", "\udfff"),))
-    _, (entry, kept) = framed([Noted("x_1", 0, 0.0, fact), Kept("00", b"\xff")])
+    _, (entry, kept) = frame_record([FactEntry("x_1", 0, 0.0, fact), BodyEntry("00", b"\xff")])
     assert entry.fact == ExchangeFailed("network", "a?b", headers=(("x", "?"),))
-    assert kept == Kept("00", b"\xff")
+    assert kept == BodyEntry("00", b"\xff")

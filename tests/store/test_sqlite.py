@@ -6,7 +6,7 @@ import pytest
 from sightline.errors import Fault
 from sightline.filters.expression import EVERYTHING
 from sightline.filters.parsing import parse
-from sightline.store.said import Said
+from sightline.store.said import ReplyText
 from sightline.store.sqlite import JOURNAL, SqliteStore, open_store
 from sightline.store.sqlite_database import FILE_NAME
 from tests.store.conformance import Opening, StoreConformance
@@ -63,7 +63,7 @@ def test_a_store_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path) -> No
 def test_what_was_overheard_is_found_as_if_it_had_been_read(tmp_path: Path) -> None:
     async def story() -> None:
         store = await opened(tmp_path)
-        store.hear(Said("x_1", "Good morning"))
+        store.hear(ReplyText("x_1", "Good morning"))
         store.record(whole("x_1", chat_body("hello"), "Good ", "morning"))
         await store.settle()
         for words in ("good morning", "hello"):

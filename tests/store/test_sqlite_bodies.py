@@ -4,22 +4,22 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.store.delta import Codec
-from sightline.store.entries import Kept
-from sightline.store.sqlite_bodies import Bodies, body_of, body_with_id
-from sightline.store.sqlite_database import opened
+from sightline.store.entries import BodyEntry
+from sightline.store.sqlite_bodies import SqliteBodies, body_of, body_with_id
+from sightline.store.sqlite_database import open_database
 from tests.store.traffic import chat_body, sha256
 
 TURNS = [chat_body(*(f"{n} " + "word " * 300 for n in range(2 * turn + 1))) for turn in range(8)]
 ERRANDS = [chat_body(f"title {turn} " + "other " * 1000, temperature=turn) for turn in range(8)]
 
 
-def kept(body: bytes) -> Kept:
-    return Kept(sha256(body), body, "s")
+def kept(body: bytes) -> BodyEntry:
+    return BodyEntry(sha256(body), body, "s")
 
 
 def test_turns_build_on_turns_although_errands_stand_between(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
-    bodies = Bodies(connection, Codec())
+    connection = open_database(tmp_path)
+    bodies = SqliteBodies(connection, Codec())
     for turn, errand in zip(TURNS, ERRANDS, strict=True):
         bodies.keep(kept(turn))
         bodies.keep(kept(errand))
@@ -32,17 +32,17 @@ def test_turns_build_on_turns_although_errands_stand_between(tmp_path: Path) -> 
 
 
 def test_another_process_builds_on_what_is_stored(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
-    Bodies(connection, Codec()).keep(kept(TURNS[3]))
-    Bodies(connection, Codec()).keep(kept(TURNS[4]))
+    connection = open_database(tmp_path)
+    SqliteBodies(connection, Codec()).keep(kept(TURNS[3]))
+    SqliteBodies(connection, Codec()).keep(kept(TURNS[4]))
     assert connection.execute("SELECT base, depth FROM bodies ORDER BY id").fetchall() == [(None, 0), (1, 1)]
-    assert Bodies(connection, Codec()).body(sha256(TURNS[4])) == TURNS[4]
+    assert SqliteBodies(connection, Codec()).body(sha256(TURNS[4])) == TURNS[4]
     connection.close()
 
 
 def test_what_somebody_else_pruned_is_not_built_on(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
-    bodies = Bodies(connection, Codec())
+    connection = open_database(tmp_path)
+    bodies = SqliteBodies(connection, Codec())
     bodies.keep(kept(TURNS[3]))
     connection.execute("DELETE FROM bodies")
     bodies.begin()
@@ -53,7 +53,7 @@ def test_what_somebody_else_pruned_is_not_built_on(tmp_path: Path) -> None:
 
 
 def test_a_body_that_is_missing_is_a_fault(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     with pytest.raises(Fault, match="missing"):
         body_with_id(connection, Codec(), 7)
     connection.close()

@@ -8,7 +8,7 @@ import zstandard
 from sightline.errors import Code, Fault
 from sightline.filters.parsing import parse
 from sightline.store.sqlite import open_store
-from sightline.store.sqlite_database import FILE_NAME, asking, changing, migrations, opened
+from sightline.store.sqlite_database import FILE_NAME, asking, changing, migrations, open_database
 from tests.store.golden_record import FOLDER, bodies
 from tests.store.traffic import NOON, prices, sha256
 
@@ -46,7 +46,7 @@ def test_a_record_of_an_earlier_version_opens_with_all_that_is_in_it(tmp_path: P
 
 
 def test_a_new_record_is_the_owners_alone_and_in_wal_mode(tmp_path: Path) -> None:
-    connection = opened(tmp_path / "data")
+    connection = open_database(tmp_path / "data")
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "data").iterdir()} == {0o600}
@@ -54,36 +54,36 @@ def test_a_new_record_is_the_owners_alone_and_in_wal_mode(tmp_path: Path) -> Non
 
 
 def test_a_record_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     connection.execute("PRAGMA user_version = 999")
     connection.close()
     with pytest.raises(Fault, match="newer Sightline"):
-        opened(tmp_path)
+        open_database(tmp_path)
     assert (tmp_path / FILE_NAME).exists()
 
 
 @pytest.mark.parametrize("start", [0, 16, 100])
 def test_a_damaged_file_is_moved_aside_and_never_over_another(tmp_path: Path, start: int) -> None:
     for number in (1, 2):
-        opened(tmp_path).close()
+        open_database(tmp_path).close()
         path = tmp_path / FILE_NAME
         whole = path.read_bytes()
         path.write_bytes(damaged := whole[:start] + b"\xa5" * 4000 + whole[start + 4000 :])
         with pytest.raises(Fault, match=rf"damaged-{number}") as caught:
-            opened(tmp_path)
+            open_database(tmp_path)
         assert caught.value.code is Code.CONFIG
         assert (tmp_path / f"{FILE_NAME}.damaged-{number}").read_bytes() == damaged
-    opened(tmp_path).close()
+    open_database(tmp_path).close()
 
 
 def test_a_folder_that_is_none_is_a_clear_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Fault, match="file"):
-        opened(tmp_path / "file")
+        open_database(tmp_path / "file")
 
 
 def test_a_change_is_whole_or_nothing(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
 
     def change(statement: str) -> None:
         with changing(connection):

@@ -2,14 +2,14 @@ from pathlib import Path
 
 from sightline.model.exchange import Held
 from sightline.store.delta import Codec
-from sightline.store.sqlite_database import opened
+from sightline.store.sqlite_database import open_database
 from sightline.store.sqlite_digests import forget_words
 from sightline.store.sqlite_sink import SqliteSink
 from tests.store.traffic import chat_body, noted, prices, received, whole
 
 
 def test_reading_is_done_piece_by_piece_and_only_once(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     for number in range(100):
         sink.apply(whole(f"x_{number}", chat_body(f"word{number}", system="Be brief."), "yes"))
@@ -28,7 +28,7 @@ def test_reading_is_done_piece_by_piece_and_only_once(tmp_path: Path) -> None:
 
 
 def test_an_exchange_without_its_body_has_no_words_and_stops_nothing(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     sink.apply(received("x_1", chat_body("lost"))[1:])
     sink.apply(noted("x_2", [Held()]))
@@ -40,7 +40,7 @@ def test_an_exchange_without_its_body_has_no_words_and_stops_nothing(tmp_path: P
 
 
 def test_forgotten_words_are_out_of_the_index(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     sink.apply(whole("x_1", chat_body("needle", system="Be brief."), "haystack"))
     while sink.tidy():

@@ -2,14 +2,14 @@ from pathlib import Path
 
 from sightline.store.delta import Codec
 from sightline.store.sqlite_bodies import body_of
-from sightline.store.sqlite_database import FILE_NAME, opened
-from sightline.store.sqlite_retention import prune, used_bytes
+from sightline.store.sqlite_database import FILE_NAME, open_database
+from sightline.store.sqlite_retention import prune, record_size
 from sightline.store.sqlite_sink import SqliteSink
 from tests.store.traffic import NOON, chat_body, prices, received, sha256, whole
 
 
 def test_the_file_shrinks(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     for number in range(300):
         noise = "".join(sha256(f"{number} {line}".encode()) for line in range(40))
@@ -20,13 +20,13 @@ def test_the_file_shrinks(tmp_path: Path) -> None:
     before = (tmp_path / FILE_NAME).stat().st_size
     pruned = prune(connection, older_than=NOON + 250, larger_than=None)
     assert pruned.exchanges == 250
-    assert pruned.bytes_left == used_bytes(connection)
+    assert pruned.bytes_left == record_size(connection)
     assert (tmp_path / FILE_NAME).stat().st_size < before / 2
     sink.close()
 
 
 def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     base = [f"{n} " + "word " * 500 for n in range(5)]
     trunk = chat_body(*base)
@@ -44,7 +44,7 @@ def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Pa
 
 
 def test_a_body_that_no_fact_names_yet_is_left_alone(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     body = chat_body("soon")
     sink.apply(received("x_1", body)[:1])

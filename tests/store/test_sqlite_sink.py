@@ -6,8 +6,8 @@ from sightline.errors import Fault
 from sightline.model.exchange import Held
 from sightline.store.chores import REQUEST
 from sightline.store.interruption import Unfinished
-from sightline.store.said import LONGEST, Said
-from sightline.store.sqlite_database import opened
+from sightline.store.said import LONGEST, ReplyText
+from sightline.store.sqlite_database import open_database
 from sightline.store.sqlite_sink import SqliteSink
 from tests.store.traffic import answered, chat_body, chat_stream, noted, prices, received, responded, whole
 
@@ -15,7 +15,7 @@ BODY = chat_body("hi")
 
 
 def test_a_batch_that_fails_leaves_nothing_and_can_be_brought_in_again(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     connection.execute("ALTER TABLE frames RENAME TO away")
     with pytest.raises(Fault):
@@ -28,14 +28,14 @@ def test_a_batch_that_fails_leaves_nothing_and_can_be_brought_in_again(tmp_path:
 
 
 def test_the_exchanges_of_dead_slots_are_taken_over(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     for slot in (1, 2, 3):
         sink = SqliteSink(connection, slot, prices)
         sink.apply(received(f"x_{slot}", BODY))
         sink.apply(whole(f"x_{slot}_done", BODY, "yes"))
     SqliteSink(connection, 2, prices).apply(noted("x_2", [Held()], first=1))
     heir = SqliteSink(connection, 1, prices)
-    assert heir.unfinished([1, 2]) == [Unfinished("x_1", 1, "received"), Unfinished("x_2", 2, "held")]
+    assert heir.claim_open_exchanges([1, 2]) == [Unfinished("x_1", 1, "received"), Unfinished("x_2", 2, "held")]
     while heir.tidy():
         pass
     waiting = connection.execute("SELECT id FROM exchanges WHERE todo > 0 ORDER BY id").fetchall()
@@ -44,7 +44,7 @@ def test_the_exchanges_of_dead_slots_are_taken_over(tmp_path: Path) -> None:
 
 
 def test_facts_that_come_in_other_pieces_than_before_are_there_once(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     everything = [*received("x_1", BODY), *answered("x_1", BODY, chat_stream("a", "b", "c"))]
     for cut in range(1, len(everything)):
@@ -59,11 +59,11 @@ def test_an_exchange_whose_reply_was_overheard_is_read_while_it_is_stored(tmp_pa
     heard, unheard = tmp_path / "heard", tmp_path / "unheard"
     tables = []
     for folder in (heard, unheard):
-        connection = opened(folder)
+        connection = open_database(folder)
         sink = SqliteSink(connection, 1, prices)
         for number, words in enumerate([("hi",), ("hi", "yes 0", "and?"), ("other",)]):
             if folder == heard:
-                sink.said.tell(Said(f"x_{number}", f"yes {number}", "no id of this dialect's replies counts"))
+                sink.said.tell(ReplyText(f"x_{number}", f"yes {number}", "no id of this dialect's replies counts"))
             sink.apply(whole(f"x_{number}", chat_body(*words, system="Be brief."), f"yes {number}"))
         todo = connection.execute("SELECT count(*) FROM exchanges WHERE todo > 0").fetchone()
         assert todo == ((0,) if folder == heard else (3,))
@@ -81,10 +81,10 @@ def test_an_exchange_whose_reply_was_overheard_is_read_while_it_is_stored(tmp_pa
 
 
 def test_a_reply_that_was_overheard_can_be_named_by_its_id(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     for exchange, previous, own in (("x_1", "", "r_1"), ("x_2", "r_1", "r_2")):
-        sink.said.tell(Said(exchange, own, own))
+        sink.said.tell(ReplyText(exchange, own, own))
         sink.apply(responded(exchange, previous, own))
     assert connection.execute("SELECT previous, reply_id FROM exchanges ORDER BY seq").fetchall() == [
         ("", "r_1"),
@@ -94,10 +94,10 @@ def test_a_reply_that_was_overheard_can_be_named_by_its_id(tmp_path: Path) -> No
 
 
 def test_a_reply_that_was_overheard_after_its_request_was_stored_is_not_read_again(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
     sink.apply(received("x_1", BODY))
-    sink.said.tell(Said("x_1", "yes"))
+    sink.said.tell(ReplyText("x_1", "yes"))
     sink.apply(answered("x_1", BODY, chat_stream("no")))
     assert connection.execute("SELECT todo FROM exchanges").fetchone() == (REQUEST,)
     while sink.tidy():
@@ -109,10 +109,10 @@ def test_a_reply_that_was_overheard_after_its_request_was_stored_is_not_read_aga
 
 
 def test_what_was_overheard_of_an_exchange_that_is_there_changes_nothing(tmp_path: Path) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     SqliteSink(connection, 1, prices).apply(whole("x_1", BODY, "yes"))
     sink = SqliteSink(connection, 1, prices)
-    sink.said.tell(Said("x_1", "no"))
+    sink.said.tell(ReplyText("x_1", "no"))
     sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT count(*), max(next_n) FROM exchanges").fetchone() == (1, 6)
     assert connection.execute("SELECT count(*) FROM texts").fetchone() == (0,)
@@ -121,9 +121,9 @@ def test_what_was_overheard_of_an_exchange_that_is_there_changes_nothing(tmp_pat
 
 @pytest.mark.parametrize("body", [chat_body("long " * LONGEST), b""])
 def test_a_request_that_is_long_or_not_at_hand_is_read_later(tmp_path: Path, body: bytes) -> None:
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
-    sink.said.tell(Said("x_1", "yes"))
+    sink.said.tell(ReplyText("x_1", "yes"))
     entries = whole("x_1", body, "yes")
     sink.apply(entries if body else entries[1:])
     assert connection.execute("SELECT todo, title FROM exchanges").fetchone() == (REQUEST, "")
@@ -134,10 +134,10 @@ def test_a_request_that_cannot_be_read_now_is_left_for_later(tmp_path: Path, mon
     def unreadable(*_: object) -> str:
         raise ValueError("a mistake")
 
-    connection = opened(tmp_path)
+    connection = open_database(tmp_path)
     sink = SqliteSink(connection, 1, prices)
-    monkeypatch.setattr("sightline.store.sqlite_digests.Digests._continued", unreadable)
-    sink.said.tell(Said("x_1", "yes"))
+    monkeypatch.setattr("sightline.store.sqlite_digests.SqliteDigests._continued", unreadable)
+    sink.said.tell(ReplyText("x_1", "yes"))
     sink.apply(whole("x_1", BODY, "yes"))
     assert connection.execute("SELECT id, todo FROM exchanges").fetchall() == [("x_1", REQUEST)]
     monkeypatch.undo()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sightline.catalog.facts import Prices
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.usage import Usage
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 
 NOON = 1_790_000_000.0
 
@@ -21,7 +21,7 @@ def prices(provider: str, model: str) -> Prices | None:
 
 
 def noted(exchange: str, facts: Sequence[Fact], *, at: float = NOON, first: int = 0) -> list[Entry]:
-    return [Noted(exchange, first + n, at + n, fact) for n, fact in enumerate(facts)]
+    return [FactEntry(exchange, first + n, at + n, fact) for n, fact in enumerate(facts)]
 
 
 def chat_body(*words: str, system: str = "", tools: Sequence[str] = (), **fields: object) -> bytes:
@@ -49,7 +49,7 @@ def chat_stream(*words: str) -> list[bytes]:
 def received(exchange: str, body: bytes, *, at: float = NOON, session: str = "s", **fields: object) -> list[Entry]:
     """A client asked."""
     fact = Received("openai-chat", "large", sha256(body), session=session, path="/v1/chat/completions", **fields)  # type: ignore[arg-type]
-    return [Kept(fact.sha256, body, session), *noted(exchange, [fact], at=at)]
+    return [BodyEntry(fact.sha256, body, session), *noted(exchange, [fact], at=at)]
 
 
 def answered(
@@ -103,7 +103,7 @@ def responded(
     frames = [b"data: " + json.dumps(each).encode() + b"\n\n" for each in (begun, ended)]
     fact = Received("openai-responses", "large", sha256(body), session=session, path="/v1/responses")
     return [
-        Kept(fact.sha256, body, session),
+        BodyEntry(fact.sha256, body, session),
         *noted(exchange, [fact], at=at),
         *answered(exchange, body, frames if is_stream else [json.dumps(reply).encode()], at=at),
     ]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sightline.model.exchange import Budgeted
-from sightline.store.entries import Entry, Noted
+from sightline.store.entries import Entry, FactEntry
 from sightline.telemetry import exporter as module
 from sightline.telemetry.exporter import Exporter
 from sightline.transport.http.client import HttpClient
@@ -170,7 +170,7 @@ def test_what_a_chat_has_planned_is_not_waited_for_after_the_end() -> None:
         upstream.script = [answer(200, b"{}")]
         async with Exporter(client, upstream.url, version="9") as exporter:
             exporter.took(entries(1))
-            exporter.took([Noted("x_1", 9, 1.0, Budgeted({"stage": "success"}))])
+            exporter.took([FactEntry("x_1", 9, 1.0, Budgeted({"stage": "success"}))])
             assert exporter._open == {}
         assert len(spans(upstream.seen[0].body)) == 1
 

@@ -8,7 +8,7 @@ ATTEMPT = AttemptStarted(1, "acme", "aa", model="m", dialect="openai-chat", url=
 
 
 def points(metrics: Metrics, name: str) -> list[Any]:
-    taken = metrics.taken(20.0)
+    taken = metrics.export_new(20.0)
     assert taken is not None
     found: list[Any] = [each for each in taken if each["name"] == name]  # type: ignore[index,call-overload]
     return [] if not found else found[0]["histogram"]["dataPoints"]
@@ -16,11 +16,11 @@ def points(metrics: Metrics, name: str) -> list[Any]:
 
 def test_tokens_and_times_are_histograms_of_the_conventions() -> None:
     metrics = Metrics(10.0)
-    assert metrics.taken(11.0) is None
+    assert metrics.export_new(11.0) is None
     metrics.count(told(RECEIVED, ATTEMPT, FINISHED))
     metrics.count(told(RECEIVED, ATTEMPT, FINISHED))
-    whole: Any = metrics.taken(20.0)
-    assert metrics.taken(21.0) is None, "nothing is new"
+    whole: Any = metrics.export_new(20.0)
+    assert metrics.export_new(21.0) is None, "nothing is new"
     tokens, times = whole
     assert (tokens["name"], tokens["unit"]) == ("gen_ai.client.token.usage", "{token}")
     assert (times["name"], times["unit"]) == ("gen_ai.client.operation.duration", "s")

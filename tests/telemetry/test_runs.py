@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from sightline.agent.core.facts import RunBegan, RunEnded
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.steps import Call, Replied
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.steps import Replied, RunnableCall
 from sightline.model.parts import Image, Inline
 from sightline.model.reply import Reply
 from sightline.model.request import Request
@@ -19,8 +19,8 @@ from tests.running_stage import RunStage, play, plays
 from tests.telemetry.test_spans import values
 from tests.upstream import Upstream, answer
 
-BEGAN = RunBegan(Request(model="m"), Plan(dialect="openai-chat"), "gemini", "s", {"conversation": "chat:t"})
-CALL = Call(key="1.0", id="call_1", name="weigh", arguments={"what": "a stone"})
+BEGAN = RunBegan(Request(model="m"), RunPlan(dialect="openai-chat"), "gemini", "s", {"conversation": "chat:t"})
+CALL = RunnableCall(key="1.0", id="call_1", name="weigh", arguments={"what": "a stone"})
 
 
 def test_a_run_is_a_span_with_what_its_rounds_took() -> None:
@@ -48,7 +48,7 @@ def test_a_run_is_a_span_with_what_its_rounds_took() -> None:
 
 def test_a_run_that_has_not_ended_is_no_span_and_one_that_failed_says_so() -> None:
     assert run_span("r_1", [(0.0, BEGAN)]) is None
-    failed = run_span("r_1", [(0.0, RunBegan(Request(), Plan(dialect="openai-chat"))), (1.0, RunEnded("failed"))])
+    failed = run_span("r_1", [(0.0, RunBegan(Request(), RunPlan(dialect="openai-chat"))), (1.0, RunEnded("failed"))])
     assert failed is not None
     assert failed["status"] == {"code": 2, "message": "the run ended: failed"}
     assert values(failed)["gen_ai.conversation.id"] == "r_1"
@@ -57,12 +57,12 @@ def test_a_run_that_has_not_ended_is_no_span_and_one_that_failed_says_so() -> No
 @pytest.mark.parametrize(
     ("outcome", "result"),
     [
-        (said("3 kg"), "3 kg"),
-        (Outcome(structured={"kg": 3}), '{"kg":3}'),
-        (Outcome((Image(Inline("image/png", "aa")),)), '[{"type":"image"}]'),
+        (text_outcome("3 kg"), "3 kg"),
+        (ToolOutcome(structured={"kg": 3}), '{"kg":3}'),
+        (ToolOutcome((Image(Inline("image/png", "aa")),)), '[{"type":"image"}]'),
     ],
 )
-def test_a_tool_is_a_span_and_tells_what_was_said_only_if_it_may(outcome: Outcome, result: str) -> None:
+def test_a_tool_is_a_span_and_tells_what_was_said_only_if_it_may(outcome: ToolOutcome, result: str) -> None:
     shown = tool_span("r_1", CALL, 1.0, 2.5, outcome, with_content=True)
     assert (shown["traceId"], shown["parentSpanId"]) == place_of("r_1")
     assert shown["name"] == "execute_tool weigh"
@@ -77,7 +77,7 @@ def test_a_tool_is_a_span_and_tells_what_was_said_only_if_it_may(outcome: Outcom
     }
     quiet = json.dumps(tool_span("r_1", CALL, 1.0, 2.5, outcome, with_content=False))
     assert "stone" not in quiet
-    wrong = tool_span("r_1", CALL, 1.0, 2.5, said("no", is_error=True), with_content=False)
+    wrong = tool_span("r_1", CALL, 1.0, 2.5, text_outcome("no", is_error=True), with_content=False)
     assert values(wrong)["error.type"] == "tool_error"
     assert wrong["status"]["code"] == 2  # type: ignore[index,call-overload]
 

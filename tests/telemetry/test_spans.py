@@ -14,7 +14,7 @@ from sightline.model.exchange import (
     Received,
 )
 from sightline.model.usage import Usage
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.telemetry.spans import attributes, span
 from tests.store.traffic import NOON, chat_body, chat_stream, sha256
 
@@ -25,8 +25,8 @@ USAGE = Usage(input_tokens=9, output_tokens=2, cached_tokens=4, cache_write_toke
 FINISHED = ExchangeFinished("stop", 200, (), "", "acme-large-2", USAGE, (), 0.25, 1.0)
 
 
-def told(*facts: Fact) -> list[Noted]:
-    return [Noted("x_1", n, NOON + n, fact) for n, fact in enumerate(facts)]
+def told(*facts: Fact) -> list[FactEntry]:
+    return [FactEntry("x_1", n, NOON + n, fact) for n, fact in enumerate(facts)]
 
 
 def values(shown: dict[str, Any]) -> dict[str, Any]:

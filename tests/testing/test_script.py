@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.fold import fold
@@ -19,7 +19,7 @@ def script(value: Json, **files: bytes) -> Script:
 
 
 def heard(script: Script, number: int, spoken: str) -> Reply:
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     events = [event for piece in script.pieces(number, spoken) for event in hearing.feed(piece)]
     return fold([*events, *hearing.close()], spoken)
 
@@ -66,14 +66,14 @@ def test_arguments_may_be_one_text_and_a_reply_may_be_cut() -> None:
 def test_a_capture_is_played_as_it_came_and_knows_its_dialect(spoken: str) -> None:
     data = STREAMS[spoken]()
     made = read_script(["one.sse", "two.sse"], lambda name, _beside: data)
-    assert (made.spoken(), len(made.rounds)) == (spoken, 2)
+    assert (made.reply_dialect(), len(made.rounds)) == (spoken, 2)
     assert b"".join(made.pieces(1, spoken)) == data
     reply = heard(made, 0, spoken)
     assert [call.id for call in reply.choice.tool_calls] == list(IDS)
     assert "".join(part.text for part in reply.choice.parts if isinstance(part, Text)) == "".join(WORDS)
     other = next(each for each in DIALECTS if each != spoken)
     with pytest.raises(Fault, match=f"one.sse is a stream of {spoken}, not of {other}"):
-        made.spoken(other)
+        made.reply_dialect(other)
 
 
 def test_a_script_may_name_captures_that_lie_beside_it() -> None:
@@ -85,15 +85,15 @@ def test_a_script_may_name_captures_that_lie_beside_it() -> None:
 
     made = read_script(["folder/script.json"], read)
     assert asked == [("folder/script.json", ""), ("a.sse", "folder/script.json")]
-    assert made.spoken() == "gemini"
+    assert made.reply_dialect() == "gemini"
 
 
 def test_the_dialect_is_what_is_wanted_else_what_is_written_else_the_usual_one() -> None:
     made = script({"rounds": [{"deltas": ["Hi."]}], "dialect": "gemini"})
-    assert (made.spoken(), made.spoken("anthropic")) == ("gemini", "anthropic")
-    assert script({"rounds": [{"deltas": ["Hi."]}]}).spoken() == "openai-chat"
+    assert (made.reply_dialect(), made.reply_dialect("anthropic")) == ("gemini", "anthropic")
+    assert script({"rounds": [{"deltas": ["Hi."]}]}).reply_dialect() == "openai-chat"
     with pytest.raises(Fault, match="no model speaks 'raw'"):
-        made.spoken("raw")
+        made.reply_dialect("raw")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_is_wrong_with_a_script_is_told(value: Json, words: str) -> None:
 def test_what_is_neither_a_script_nor_a_stream_is_told() -> None:
     made = read_script(["notes.txt"], lambda _name, _beside: b"data: [DONE]\n\ndata: [1]\n\nhello")
     with pytest.raises(Fault, match=r"notes\.txt is neither a script nor a captured stream"):
-        made.spoken()
+        made.reply_dialect()
     with pytest.raises(Fault, match="is no script"):
         read_script(["a.json"], lambda _name, _beside: b"{")
     with pytest.raises(Fault, match="a whole script"):

@@ -1,7 +1,7 @@
 import asyncio
 import json
 
-from sightline.testing.script import Round, Script
+from sightline.testing.script import Script, ScriptedRound
 from sightline.testing.scripted_provider import ScriptedProvider
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
@@ -9,7 +9,7 @@ from sightline.transport.http.timeouts import Timeouts
 from sightline.transport.http.trust import Trust
 from sightline.wire.call import HttpRequest
 
-SCRIPT = Script((Round(deltas=("Hel", "lo.")), Round(deltas=("Bye.",))))
+SCRIPT = Script((ScriptedRound(deltas=("Hel", "lo.")), ScriptedRound(deltas=("Bye.",))))
 
 
 def test_each_request_gets_the_next_reply_until_the_script_is_over() -> None:

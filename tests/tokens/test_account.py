@@ -1,4 +1,4 @@
-from sightline.tokens.account import Account, Observation
+from sightline.tokens.account import Account, AllowanceObservation
 from sightline.tokens.rate_headers import Allowance
 
 NOW = 1_760_000_000.0
@@ -13,18 +13,18 @@ def test_its_clock_stands_still_while_the_machines_is_set_back() -> None:
 def test_it_is_kept_by_the_machines_clock() -> None:
     account = Account()
     account.add(account.time(NOW + 100), 7)
-    account.observe(Observation(Allowance("requests", remaining=3), account.time(NOW + 100)))
+    account.observe(AllowanceObservation(Allowance("requests", remaining=3), account.time(NOW + 100)))
     account.time(NOW)
     state = account.state("acme", "large")
     assert (state.latest, state.minute, state.day) == (NOW, [(NOW, 1, 7)], [(NOW, 1, 7)])
     assert [seen.at for seen in state.observations] == [NOW]
-    assert Account.restored(state).state("acme", "large") == state
+    assert Account.from_state(state).state("acme", "large") == state
 
 
 def test_what_is_told_of_one_limit_replaces_what_was_told_of_it_before() -> None:
     account, other = Account(), Account()
     for told, left, at in ((account, 9, 2.0), (other, 5, 1.0), (other, 4, 3.0)):
-        told.observe(Observation(Allowance("requests", window=60.0, remaining=left), NOW + at))
+        told.observe(AllowanceObservation(Allowance("requests", window=60.0, remaining=left), NOW + at))
     account.merge(other)
     assert [(seen.allowance.remaining, seen.at) for seen in account.observations.values()] == [(4, NOW + 3)]
     other.observations.clear()
@@ -34,7 +34,7 @@ def test_what_is_told_of_one_limit_replaces_what_was_told_of_it_before() -> None
 
 def test_what_is_taken_in_is_nobody_elses_any_more() -> None:
     account, other = Account(), Account()
-    other.observe(Observation(Allowance("requests", remaining=9), NOW))
+    other.observe(AllowanceObservation(Allowance("requests", remaining=9), NOW))
     account.merge(other)
     account.add(NOW + 1, 5)
     assert [seen.requests for seen in other.observations.values()] == [0]

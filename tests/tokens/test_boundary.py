@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.tokens.boundary import Boundary, dropped_to_fit
+from sightline.tokens.boundary import Boundary, count_to_drop
 
 
 def boundary_of(costs: list[int], room: int) -> Boundary[int]:
@@ -100,6 +100,6 @@ def test_whatever_changes_the_answer_is_that_of_beginning_anew(costs: list[int],
 
 @given(st.lists(st.integers(0, 20), max_size=12), st.integers(0, 80))
 def test_as_few_of_the_oldest_go_as_must(costs: list[int], room: int) -> None:
-    count = dropped_to_fit(costs, room)
+    count = count_to_drop(costs, room)
     assert sum(costs[count:]) <= room
     assert count == 0 or sum(costs[count - 1 :]) > room

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
 from sightline.tokens import calibration as module
-from sightline.tokens.calibration import Calibration, Lesson, Observation, Ratio, is_credible, learned
+from sightline.tokens.calibration import Calibration, CountObservation, Lesson, Ratio, is_credible, learn_ratio
 from sightline.tokens.estimate import Estimate, exactly
 
 KEY = Calibration.key("acme", "large", tools=False)
@@ -34,7 +34,7 @@ def test_nothing_is_known_before_the_first_count() -> None:
 
 
 def test_one_count_is_believed_half_and_the_band_keeps_the_rest() -> None:
-    corrected = ratio(taught((1000, 1200))).corrected(guess(1000))
+    corrected = ratio(taught((1000, 1200))).correct(guess(1000))
     assert 1000 < corrected.tokens < 1200
     assert corrected.low <= 1000
     assert corrected.high >= 1200
@@ -45,7 +45,7 @@ def test_many_counts_are_believed_and_narrow_the_band() -> None:
     draw = random.Random(1)
     pairs = [(tokens, round(tokens * 1.25 * draw.uniform(0.98, 1.02))) for tokens in range(500, 5000, 200)]
     learnt = ratio(taught(*pairs))
-    corrected = learnt.corrected(guess(3000))
+    corrected = learnt.correct(guess(3000))
     assert learnt.factor == pytest.approx(1.25, rel=0.03)
     assert corrected.tokens == pytest.approx(3750, rel=0.03)
     assert corrected.high - corrected.low < 0.5 * (guess(3000).high - guess(3000).low)
@@ -73,7 +73,7 @@ def test_strange_counts_move_nothing(strange: int) -> None:
     usual = [(tokens, round(tokens * 1.2)) for tokens in range(400, 4400, 250)]
     clean, dirty = ratio(taught(*usual)), ratio(taught(*usual, *[(2000, strange)] * 3))
     assert dirty.factor == pytest.approx(clean.factor, rel=0.06)
-    assert dirty.corrected(guess(2000)).tokens == pytest.approx(2400, rel=0.06)
+    assert dirty.correct(guess(2000)).tokens == pytest.approx(2400, rel=0.06)
 
 
 def test_a_cached_count_that_leaves_the_cached_tokens_out_teaches_nothing() -> None:
@@ -87,12 +87,12 @@ def test_a_cached_count_that_leaves_the_cached_tokens_out_teaches_nothing() -> N
 
 
 def test_an_exact_estimate_stays_as_it_is() -> None:
-    assert ratio(taught((1000, 1200))).corrected(exactly(10)) == exactly(10)
+    assert ratio(taught((1000, 1200))).correct(exactly(10)) == exactly(10)
 
 
 def test_a_correction_can_be_held_within_the_band() -> None:
     raw = Estimate(100, 95, 105)
-    corrected = Ratio(1.5, 0, 1.0, 20).corrected(raw, within_band=True)
+    corrected = Ratio(1.5, 0, 1.0, 20).correct(raw, within_band=True)
     assert corrected.tokens == 105
     assert raw.low <= corrected.low <= corrected.high <= raw.high
     assert corrected.how == ""
@@ -101,7 +101,7 @@ def test_a_correction_can_be_held_within_the_band() -> None:
 def test_a_wide_band_of_another_request_stays_wide() -> None:
     learnt = ratio(taught(*[(tokens, tokens) for tokens in range(500, 5000, 250)]))
     picture_of_unknown_size = Estimate(1500, 300, 9000)
-    assert learnt.corrected(picture_of_unknown_size).high > 2500
+    assert learnt.correct(picture_of_unknown_size).high > 2500
 
 
 @given(
@@ -120,7 +120,7 @@ def test_what_was_learned_holds_what_comes_next(
         return max(1, round(tokens * factor * draw.uniform(1 - noise, 1 + noise) + added))
 
     calibration = taught(*[(tokens, reported(tokens)) for tokens in sizes])
-    corrected = ratio(calibration).corrected(guess(max(sizes)))
+    corrected = ratio(calibration).correct(guess(max(sizes)))
     assert corrected.low <= max(sizes) * factor + added <= corrected.high
 
 
@@ -169,8 +169,8 @@ def test_a_file_with_impossible_numbers_teaches_nothing() -> None:
 
 
 def test_observations_of_the_same_size_do_not_divide_by_nothing() -> None:
-    points = [Observation(100, 90, 110, 120)] * 4 + [Observation(300, 200, 400, 360)]
-    assert learned(points).factor == pytest.approx(1.2)
+    points = [CountObservation(100, 90, 110, 120)] * 4 + [CountObservation(300, 200, 400, 360)]
+    assert learn_ratio(points).factor == pytest.approx(1.2)
 
 
 @pytest.mark.parametrize("absurd", [10**400, 10**20, 20_000_000])
@@ -234,8 +234,8 @@ def test_a_count_below_nothing_or_above_the_window_is_set_aside(absurd: int) -> 
 
 def test_a_piece_of_a_request_is_scaled_without_what_is_added_once() -> None:
     lesson = Ratio(1.5, 400.0, 1.0, 1000)
-    assert lesson.scaled(exactly(10)) == exactly(10)
-    assert lesson.scaled(guess(100)).tokens == pytest.approx(150, abs=1)
+    assert lesson.scale(exactly(10)) == exactly(10)
+    assert lesson.scale(guess(100)).tokens == pytest.approx(150, abs=1)
 
 
 def test_pictures_are_learned_apart() -> None:

@@ -1,4 +1,4 @@
-from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, is_possible, summed
+from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, is_possible, sum_estimates
 
 
 def test_an_exact_number_has_no_band() -> None:
@@ -22,9 +22,9 @@ def test_numbers_and_bands_add_up_and_say_what_they_rest_on() -> None:
 
 def test_many_add_up_as_they_would_one_by_one() -> None:
     some = [Estimate(5, 4, 9, "a"), exactly(1), exactly(2, "a")]
-    assert summed(some) == some[0] + some[1] + some[2] == Estimate(8, 7, 12, "a")
-    assert summed([*some, exactly(1, "b")]).how == "mixed"
-    assert summed([]) == NOTHING
+    assert sum_estimates(some) == some[0] + some[1] + some[2] == Estimate(8, 7, 12, "a")
+    assert sum_estimates([*some, exactly(1, "b")]).how == "mixed"
+    assert sum_estimates([]) == NOTHING
 
 
 def test_a_count_far_beyond_what_was_thought_cannot_be_meant() -> None:

@@ -9,7 +9,7 @@ from sightline.model.tools import FunctionTool
 from sightline.tokens import estimator as module
 from sightline.tokens import text_count
 from sightline.tokens.calibration import Ratio
-from sightline.tokens.estimate import NOTHING, exactly, summed
+from sightline.tokens.estimate import NOTHING, exactly, sum_estimates
 from sightline.tokens.estimator import CountedRequest, Estimator
 
 GPT = Facts(tokenizer="o200k_base", message_tokens=3, reply_tokens=3, context_window=128_000, thinking_tokens=28)
@@ -79,7 +79,7 @@ def test_what_frames_a_reply_is_a_guess_where_it_is_not_published() -> None:
 def test_a_lesson_corrects_what_was_guessed_and_nothing_is_counted_again() -> None:
     estimator = Estimator(UNKNOWN, dialect="openai-chat", calibration=Ratio(1.5, 0, 0.5, 1000))
     request = ask(FOX * 20)
-    raw = estimator.uncorrected(request)
+    raw = estimator.estimate_by_rules(request)
     assert estimator.request(request).tokens == pytest.approx(1.5 * raw.tokens, abs=2)
     estimator.calibrate(None)
     assert estimator.request(request) == raw
@@ -93,7 +93,7 @@ def test_an_exact_count_takes_no_lesson() -> None:
 def test_an_exact_vocabulary_is_corrected_within_its_own_doubt() -> None:
     estimator = Estimator(GPT, dialect="openai-chat", calibration=Ratio(1.5, 3000, 1.0, 20))
     request = Request(messages=(user(FOX),), tools=(FunctionTool(name="now"),))
-    raw, corrected = estimator.uncorrected(request), estimator.request(request)
+    raw, corrected = estimator.estimate_by_rules(request), estimator.request(request)
     assert raw.low <= corrected.low <= corrected.tokens <= corrected.high <= raw.high
     assert corrected.tokens == raw.high
 
@@ -173,26 +173,27 @@ def test_what_the_provider_counted_leads_and_only_what_is_new_is_estimated() -> 
         Message("user", (Text("more words"),)),
     )
     request = Request(messages=messages)
-    assert estimator.continued(request, 3, 777) == exactly(777, "counted by the provider")
-    continued = estimator.continued(request, 1, 777)
-    new = summed(map(estimator.message, messages[1:]))
+    assert estimator.estimate_continuation(request, 3, 777) == exactly(777, "counted by the provider")
+    continued = estimator.estimate_continuation(request, 1, 777)
+    new = sum_estimates(map(estimator.message, messages[1:]))
     assert continued.low >= 777
     assert continued.tokens == pytest.approx(777 + new.tokens * 1.5, abs=2)
     by_vocabulary = Estimator(Facts(tokenizer="o200k_base"), dialect="openai-chat", calibration=Ratio(1.5, 9.0, 1.0, 9))
     assert (
-        by_vocabulary.continued(request, 1, 777).tokens == 777 + summed(map(by_vocabulary.message, messages[1:])).tokens
+        by_vocabulary.estimate_continuation(request, 1, 777).tokens
+        == 777 + sum_estimates(map(by_vocabulary.message, messages[1:])).tokens
     )
 
 
 def test_a_request_that_goes_on_from_a_counted_one_starts_there() -> None:
     estimator = Estimator(UNKNOWN, dialect="openai-chat")
     request = ask(FOX, FOX)
-    raw = estimator.uncorrected(request)
+    raw = estimator.estimate_by_rules(request)
     assert estimator.whole(request, raw) == (raw, False)
     estimator.continue_from(CountedRequest(request.messages[:1], (), 400))
     whole, is_counted = estimator.whole(request, raw)
     assert is_counted
-    assert whole == estimator.continued(request, 1, 400)
+    assert whole == estimator.estimate_continuation(request, 1, 400)
     other = ask("something else", FOX)
     assert estimator.whole(other, raw) == (raw, False)
     tools = Request(messages=request.messages, tools=(FunctionTool("f", schema={}),))

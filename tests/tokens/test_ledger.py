@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts
-from sightline.tokens.account import Limits
-from sightline.tokens.ledger import MOST_ACCOUNTS, READY, Ledger, Sent, Wait
+from sightline.tokens.account import RateLimits
+from sightline.tokens.ledger import MOST_ACCOUNTS, READY, Ledger, SentRequest, Wait
 
 NOW = 1_760_000_000.0
 WHO = ("acme", "large")
@@ -18,8 +18,8 @@ def test_nothing_known_is_nothing_in_the_way() -> None:
     ledger = Ledger()
     assert ledger.wait(*WHO, 10**9, NOW) == READY
     assert ledger.wait(*WHO, 10**9, NOW).is_over
-    assert ledger.limits(*WHO) == Limits()
-    assert ledger.used(*WHO, NOW) == Limits(0, 0, 0, 0)
+    assert ledger.limits(*WHO) == RateLimits()
+    assert ledger.usage(*WHO, NOW) == RateLimits(0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_nothing_known_is_nothing_in_the_way() -> None:
 )
 def test_own_counts_meet_the_limits_of_the_catalogue(facts: Facts, wait: Wait) -> None:
     ledger = Ledger()
-    ledger.sent(*WHO, 600, NOW)
-    ledger.sent(*WHO, 300, NOW + 5)
+    ledger.add_request(*WHO, 600, NOW)
+    ledger.add_request(*WHO, 300, NOW + 5)
     assert ledger.wait(*WHO, 300, NOW + 10, facts) == wait
     assert ledger.wait("acme", "small", 1, NOW + 10, facts) == READY
     assert ledger.wait("other", "large", 1, NOW + 10, facts) == READY
@@ -52,49 +52,49 @@ def test_only_what_is_too_large_by_itself_can_never_go() -> None:
 
 def test_what_a_request_really_took_replaces_what_was_thought() -> None:
     ledger = Ledger()
-    sent = ledger.sent(*WHO, 900, NOW)
+    sent = ledger.add_request(*WHO, 900, NOW)
     assert not ledger.wait(*WHO, 500, NOW + 1, Facts(tpm=1000)).is_over
-    sent = ledger.settled(sent, 400, NOW + 2)
+    sent = ledger.settle(sent, 400, NOW + 2)
     assert ledger.wait(*WHO, 500, NOW + 3, Facts(tpm=1000)).is_over
-    ledger.settled(sent, 450, NOW + 4)
-    assert ledger.used(*WHO, NOW + 5) == Limits(1, 450, 1, 450)
+    ledger.settle(sent, 450, NOW + 4)
+    assert ledger.usage(*WHO, NOW + 5) == RateLimits(1, 450, 1, 450)
 
 
 @pytest.mark.parametrize("absurd", [10**400, 10**20, 11_000_000, -1])
 def test_a_use_that_nobody_can_mean_changes_nothing(absurd: int) -> None:
     ledger = Ledger()
-    sent = ledger.sent(*WHO, 900, NOW)
-    assert ledger.settled(sent, absurd, NOW + 2) == sent
-    assert ledger.used(*WHO, NOW + 5) == Limits(1, 900, 1, 900)
+    sent = ledger.add_request(*WHO, 900, NOW)
+    assert ledger.settle(sent, absurd, NOW + 2) == sent
+    assert ledger.usage(*WHO, NOW + 5) == RateLimits(1, 900, 1, 900)
 
 
 def test_a_request_that_never_left_took_nothing() -> None:
     ledger = Ledger()
-    ledger.observed(*WHO, headers(limit_requests="2", remaining_requests="1", reset_requests="60s"), NOW)
-    sent = ledger.sent(*WHO, 900, NOW + 1)
+    ledger.observe_headers(*WHO, headers(limit_requests="2", remaining_requests="1", reset_requests="60s"), NOW)
+    sent = ledger.add_request(*WHO, 900, NOW + 1)
     assert not ledger.wait(*WHO, 1, NOW + 1).is_over
     ledger.unsent(sent, NOW + 2)
-    assert ledger.used(*WHO, NOW + 2) == Limits(0, 0, 0, 0)
+    assert ledger.usage(*WHO, NOW + 2) == RateLimits(0, 0, 0, 0)
     assert ledger.wait(*WHO, 1, NOW + 2).is_over
 
 
 def test_what_was_told_after_it_was_thought_to_have_left_is_left_alone() -> None:
     ledger = Ledger()
-    sent = ledger.sent(*WHO, 900, NOW)
-    ledger.observed(*WHO, headers(limit_requests_minute="2", remaining_requests_minute="1"), NOW + 1)
+    sent = ledger.add_request(*WHO, 900, NOW)
+    ledger.observe_headers(*WHO, headers(limit_requests_minute="2", remaining_requests_minute="1"), NOW + 1)
     ledger.unsent(sent, NOW + 2)
-    ledger.sent(*WHO, 1, NOW + 3)
+    ledger.add_request(*WHO, 1, NOW + 3)
     assert not ledger.wait(*WHO, 1, NOW + 3).is_over
 
 
 @pytest.mark.parametrize("back", [0.3, 1000.1, 86_400.7])
 def test_settling_finds_its_request_after_the_clock_was_set_back(back: float) -> None:
     ledger = Ledger()
-    ledger.sent(*WHO, 7, NOW - 40)
-    sent = ledger.sent(*WHO, 1000, NOW + 0.1)
-    ledger.used(*WHO, NOW - back / 3)
-    ledger.settled(sent, 10, NOW - back)
-    assert ledger.used(*WHO, NOW - back) == Limits(2, 17, 2, 17)
+    ledger.add_request(*WHO, 7, NOW - 40)
+    sent = ledger.add_request(*WHO, 1000, NOW + 0.1)
+    ledger.usage(*WHO, NOW - back / 3)
+    ledger.settle(sent, 10, NOW - back)
+    assert ledger.usage(*WHO, NOW - back) == RateLimits(2, 17, 2, 17)
 
 
 def headers(**values: str) -> dict[str, str]:
@@ -103,11 +103,11 @@ def headers(**values: str) -> dict[str, str]:
 
 def test_the_providers_number_counts_for_more_than_our_own() -> None:
     ledger = Ledger()
-    ledger.sent(*WHO, 900, NOW)
-    ledger.observed(*WHO, headers(limit_tokens="1000", remaining_tokens="800", reset_tokens="12s"), NOW)
-    assert ledger.limits(*WHO, Facts(tpm=7, rpm=3)) == Limits(rpm=3, tpm=1000)
+    ledger.add_request(*WHO, 900, NOW)
+    ledger.observe_headers(*WHO, headers(limit_tokens="1000", remaining_tokens="800", reset_tokens="12s"), NOW)
+    assert ledger.limits(*WHO, Facts(tpm=7, rpm=3)) == RateLimits(rpm=3, tpm=1000)
     assert ledger.wait(*WHO, 800, NOW) == READY
-    ledger.sent(*WHO, 500, NOW)
+    ledger.add_request(*WHO, 500, NOW)
     wait = ledger.wait(*WHO, 400, NOW)
     assert (wait.reason, wait.limit, wait.allowed) == ("told", "tokens", 1000)
     assert wait.seconds == pytest.approx(100 / (200 / 12))
@@ -116,19 +116,19 @@ def test_the_providers_number_counts_for_more_than_our_own() -> None:
 
 def test_after_its_reset_the_own_count_holds_again() -> None:
     ledger = Ledger()
-    ledger.observed(*WHO, headers(limit_tokens="1000", remaining_tokens="1000", reset_tokens="2s"), NOW)
-    ledger.sent(*WHO, 900, NOW + 1)
+    ledger.observe_headers(*WHO, headers(limit_tokens="1000", remaining_tokens="1000", reset_tokens="2s"), NOW)
+    ledger.add_request(*WHO, 900, NOW + 1)
     assert ledger.wait(*WHO, 500, NOW + 3) == Wait(59, "used_up", "tpm", 1000)
 
 
 def test_settling_reaches_what_was_left_only_if_it_was_told_before() -> None:
     ledger = Ledger()
-    first = ledger.sent(*WHO, 900, NOW)
-    ledger.observed(*WHO, headers(limit_tokens_minute="1000", remaining_tokens_minute="100"), NOW + 1)
-    ledger.settled(first, 10, NOW + 2)
+    first = ledger.add_request(*WHO, 900, NOW)
+    ledger.observe_headers(*WHO, headers(limit_tokens_minute="1000", remaining_tokens_minute="100"), NOW + 1)
+    ledger.settle(first, 10, NOW + 2)
     assert ledger.wait(*WHO, 101, NOW + 2) == Wait(59, "told", "tokens", 1000)
-    second = ledger.sent(*WHO, 90, NOW + 3)
-    ledger.settled(second, 0, NOW + 4)
+    second = ledger.add_request(*WHO, 90, NOW + 3)
+    ledger.settle(second, 0, NOW + 4)
     assert ledger.wait(*WHO, 100, NOW + 4) == READY
 
 
@@ -197,7 +197,7 @@ def test_settling_reaches_what_was_left_only_if_it_was_told_before() -> None:
 )
 def test_what_the_headers_said_decides(told: dict[str, str], tokens: int, wait: Wait) -> None:
     ledger = Ledger()
-    ledger.observed(*WHO, told, NOW)
+    ledger.observe_headers(*WHO, told, NOW)
     found = ledger.wait(*WHO, tokens, NOW)
     assert (found.reason, found.limit, found.allowed) == (wait.reason, wait.limit, wait.allowed)
     assert found.seconds == pytest.approx(wait.seconds)
@@ -207,8 +207,8 @@ def test_what_the_headers_said_decides(told: dict[str, str], tokens: int, wait: 
 
 def test_a_clock_that_is_set_back_makes_nobody_wait_for_it() -> None:
     ledger = Ledger()
-    ledger.sent(*WHO, 900, NOW)
-    ledger.observed(*WHO, {"retry-after": "5", **headers(remaining="0", reset="20")}, NOW)
+    ledger.add_request(*WHO, 900, NOW)
+    ledger.observe_headers(*WHO, {"retry-after": "5", **headers(remaining="0", reset="20")}, NOW)
     earlier = NOW - 86_400
     assert ledger.wait(*WHO, 1, earlier) == Wait(20, "told", "requests")
     assert ledger.wait(*WHO, 1, earlier + 21, Facts(tpm=1000)) == READY
@@ -217,16 +217,18 @@ def test_a_clock_that_is_set_back_makes_nobody_wait_for_it() -> None:
 
 def test_the_ledger_is_kept_between_runs() -> None:
     ledger = Ledger()
-    ledger.sent(*WHO, 900, NOW - 4000)
-    ledger.sent(*WHO, 50, NOW)
-    ledger.observed(*WHO, {"retry-after": "90", **headers(limit_requests_day="9", remaining_requests_day="4")}, NOW)
+    ledger.add_request(*WHO, 900, NOW - 4000)
+    ledger.add_request(*WHO, 50, NOW)
+    ledger.observe_headers(
+        *WHO, {"retry-after": "90", **headers(limit_requests_day="9", remaining_requests_day="4")}, NOW
+    )
     kept = json.loads(json.dumps(ledger.snapshot()))
-    again = Ledger.restored(kept, NOW + 70)
-    assert again.used(*WHO, NOW + 70) == Limits(0, 0, 2, 950)
-    assert again.limits(*WHO) == Limits(rpd=9)
+    again = Ledger.from_snapshot(kept, NOW + 70)
+    assert again.usage(*WHO, NOW + 70) == RateLimits(0, 0, 2, 950)
+    assert again.limits(*WHO) == RateLimits(rpd=9)
     assert again.wait(*WHO, 1, NOW + 70) == Wait(20, "asked", "retry_after")
-    assert Ledger.restored(again.snapshot(), NOW + 70).snapshot() == again.snapshot()
-    assert Ledger.restored(kept, NOW - 10**9).used(*WHO, NOW - 10**9) == Limits(1, 50, 2, 950)
+    assert Ledger.from_snapshot(again.snapshot(), NOW + 70).snapshot() == again.snapshot()
+    assert Ledger.from_snapshot(kept, NOW - 10**9).usage(*WHO, NOW - 10**9) == RateLimits(1, 50, 2, 950)
 
 
 @pytest.mark.parametrize(
@@ -248,17 +250,17 @@ def test_the_ledger_is_kept_between_runs() -> None:
 )
 def test_what_is_no_snapshot_is_refused(broken: object) -> None:
     with pytest.raises(msgspec.ValidationError):
-        Ledger.restored(broken, NOW)
+        Ledger.from_snapshot(broken, NOW)
 
 
 def test_memory_is_bounded_by_models_and_by_limits() -> None:
     ledger = Ledger()
     for number in range(MOST_ACCOUNTS + 10):
-        ledger.sent("acme", f"model-{number}", 1, NOW)
+        ledger.add_request("acme", f"model-{number}", 1, NOW)
     assert len(ledger.snapshot()["accounts"]) == MOST_ACCOUNTS
-    assert ledger.used("acme", f"model-{MOST_ACCOUNTS}", NOW) == Limits(1, 1, 1, 1)
+    assert ledger.usage("acme", f"model-{MOST_ACCOUNTS}", NOW) == RateLimits(1, 1, 1, 1)
     for minutes in range(100):
-        ledger.observed(
+        ledger.observe_headers(
             *WHO,
             {"x-codex-primary-used-percent": "1", "x-codex-primary-window-minutes": str(minutes)},
             NOW,
@@ -280,13 +282,15 @@ def test_whoever_waits_as_long_as_told_can_go(acts: list[tuple[str, float, int]]
     for act, gap, tokens in acts:
         at = at - gap if act == "back" else at + gap
         if act == "sent":
-            last = ledger.sent(*WHO, tokens, at)
+            last = ledger.add_request(*WHO, tokens, at)
         elif act == "settled" and last:
-            last = ledger.settled(last, tokens, at)
+            last = ledger.settle(last, tokens, at)
         elif act == "observed":
             left = str(tokens)
-            ledger.observed(*WHO, headers(limit_tokens="3000", remaining_tokens=left, reset_tokens=f"{gap:.3f}s"), at)
-        used = ledger.used(*WHO, at)
+            ledger.observe_headers(
+                *WHO, headers(limit_tokens="3000", remaining_tokens=left, reset_tokens=f"{gap:.3f}s"), at
+            )
+        used = ledger.usage(*WHO, at)
         assert all(count is not None and count >= 0 for count in used)
     tokens = min(tpm, 3000)
     for _ in range(20):
@@ -302,63 +306,63 @@ def test_whoever_waits_as_long_as_told_can_go(acts: list[tuple[str, float, int]]
 
 
 def kept(ledger: Ledger, now: float) -> Ledger:
-    return Ledger.restored(json.loads(json.dumps(ledger.snapshot())), now)
+    return Ledger.from_snapshot(json.loads(json.dumps(ledger.snapshot())), now)
 
 
 def test_what_two_runs_counted_apart_is_merged_without_moving_anybodys_time() -> None:
     long_one = Ledger()
-    long_one.sent(*WHO, 1, NOW)
+    long_one.add_request(*WHO, 1, NOW)
     file, short_one = Ledger(), Ledger()
     for _ in range(20):
-        short_one.sent(*WHO, 100, NOW + 10_000)
+        short_one.add_request(*WHO, 100, NOW + 10_000)
     file.merge(short_one, NOW + 10_000)
-    long_one.sent(*WHO, 1, NOW + 10_010)
+    long_one.add_request(*WHO, 1, NOW + 10_010)
     file = kept(file, NOW + 10_020)
     file.merge(long_one, NOW + 10_020)
-    assert file.used(*WHO, NOW + 10_020) == Limits(21, 2001, 22, 2002)
-    assert file.used(*WHO, NOW + 86_400 + 5000) == Limits(0, 0, 21, 2001)
+    assert file.usage(*WHO, NOW + 10_020) == RateLimits(21, 2001, 22, 2002)
+    assert file.usage(*WHO, NOW + 86_400 + 5000) == RateLimits(0, 0, 21, 2001)
 
 
 def test_only_news_is_merged() -> None:
     live, file = Ledger(), Ledger()
-    sent = live.sent(*WHO, 100, NOW)
+    sent = live.add_request(*WHO, 100, NOW)
     assert live.has_news
     file.merge(live, NOW)
-    live.kept()
+    live.mark_saved()
     assert not live.has_news
     file.merge(live, NOW)
-    live.settled(sent, 40, NOW + 1)
+    live.settle(sent, 40, NOW + 1)
     assert live.has_news
     file.merge(live, NOW + 1)
-    assert file.used(*WHO, NOW + 1) == Limits(1, 40, 1, 40)
+    assert file.usage(*WHO, NOW + 1) == RateLimits(1, 40, 1, 40)
     again = kept(file, NOW + 2)
     assert not again.has_news
     file.merge(again, NOW + 2)
-    assert file.used(*WHO, NOW + 2) == Limits(1, 40, 1, 40)
+    assert file.usage(*WHO, NOW + 2) == RateLimits(1, 40, 1, 40)
 
 
 def test_runs_are_merged_even_if_the_clock_was_set_back_for_one_of_them() -> None:
     live, file = Ledger(), Ledger()
-    live.sent(*WHO, 100, NOW + 1000)
-    file.sent(*WHO, 1, NOW - 5)
+    live.add_request(*WHO, 100, NOW + 1000)
+    file.add_request(*WHO, 1, NOW - 5)
     file.merge(live, NOW)
-    assert file.used(*WHO, NOW) == Limits(2, 101, 2, 101)
-    assert file.used(*WHO, NOW + 57) == Limits(1, 100, 2, 101)
+    assert file.usage(*WHO, NOW) == RateLimits(2, 101, 2, 101)
+    assert file.usage(*WHO, NOW + 57) == RateLimits(1, 100, 2, 101)
 
 
 def test_the_latest_words_of_a_provider_hold_and_all_that_was_sent_since_counts() -> None:
     file, live = Ledger(), Ledger()
     told = headers(limit_requests_minute="9", remaining_requests_minute="3")
-    live.observed(*WHO, {"retry-after": "1"}, NOW)
-    live.observed(*WHO, headers(limit_requests_minute="9", remaining_requests_minute="1"), NOW)
-    file.observed(*WHO, told, NOW + 1)
+    live.observe_headers(*WHO, {"retry-after": "1"}, NOW)
+    live.observe_headers(*WHO, headers(limit_requests_minute="9", remaining_requests_minute="1"), NOW)
+    file.observe_headers(*WHO, told, NOW + 1)
     for second in (2, 3):
-        file.sent(*WHO, 5, NOW + second)
-    live.sent(*WHO, 5, NOW + 4)
+        file.add_request(*WHO, 5, NOW + second)
+    live.add_request(*WHO, 5, NOW + 4)
     assert live.wait(*WHO, 5, NOW + 4.5).seconds > 0
     file.merge(live, NOW + 5)
     assert file.wait(*WHO, 5, NOW + 5) == Wait(56, "told", "requests", 9)
-    live.observed(*WHO, told, NOW + 6)
+    live.observe_headers(*WHO, told, NOW + 6)
     file.merge(live, NOW + 7)
     assert file.wait(*WHO, 5, NOW + 7) == READY
 
@@ -371,7 +375,7 @@ def state(**changes: object) -> object:
 
 
 def test_a_sound_state_is_taken() -> None:
-    assert not Ledger.restored(state(), NOW).wait("a", "b", 3, NOW).is_over
+    assert not Ledger.from_snapshot(state(), NOW).wait("a", "b", 3, NOW).is_over
 
 
 @pytest.mark.parametrize(
@@ -391,12 +395,12 @@ def test_a_sound_state_is_taken() -> None:
 )
 def test_numbers_that_nobody_can_mean_are_no_snapshot(broken: object) -> None:
     with pytest.raises(msgspec.ValidationError):
-        Ledger.restored(broken, NOW)
+        Ledger.from_snapshot(broken, NOW)
 
 
 def test_what_was_sent_can_be_settled_though_its_model_was_forgotten() -> None:
     ledger = Ledger()
-    gone = Sent("acme", "forgotten", 10, NOW)
-    ledger.settled(gone, 5, NOW + 1)
+    gone = SentRequest("acme", "forgotten", 10, NOW)
+    ledger.settle(gone, 5, NOW + 1)
     ledger.unsent(gone, NOW + 1)
-    assert ledger.used("acme", "forgotten", NOW + 1) == Limits(0, 0, 0, 0)
+    assert ledger.usage("acme", "forgotten", NOW + 1) == RateLimits(0, 0, 0, 0)

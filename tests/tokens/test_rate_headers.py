@@ -9,7 +9,7 @@ from sightline.tokens.rate_headers import (
     MINUTE,
     Allowance,
     allowances,
-    needed,
+    amount_needed,
     reset_wait,
     seconds_until,
 )
@@ -233,7 +233,7 @@ def test_a_refused_request_waits_for_what_ran_out(told: tuple[Allowance, ...], s
 
 def test_what_a_request_takes_of_a_limit() -> None:
     takes = {"requests": 1, "tokens": 70, "input_tokens": 70, "output_tokens": 0, "share": 0}
-    assert {counted: needed(counted, 70) for counted in takes} == takes
+    assert {counted: amount_needed(counted, 70) for counted in takes} == takes
 
 
 NAMES = st.sampled_from(

@@ -1,8 +1,8 @@
 import pytest
 
 from sightline.catalog.facts import Facts
-from sightline.tokens.account import Limits
-from sightline.tokens.room import UNKNOWN_WINDOW, Room, learned_reserve, model_limit, reply_reserve
+from sightline.tokens.account import RateLimits
+from sightline.tokens.room import UNKNOWN_WINDOW, Room, model_limit, reply_reserve, reserve_for_calibration
 
 
 @pytest.mark.parametrize(
@@ -12,12 +12,14 @@ from sightline.tokens.room import UNKNOWN_WINDOW, Room, learned_reserve, model_l
         (Facts(context_window=200_000), None, 200_000),
         (Facts(context_window=200_000, tpm=30_000), None, 30_000),
         (Facts(context_window=8_000, tpm=30_000), None, 8_000),
-        (Facts(context_window=200_000, tpm=30_000), Limits(), 30_000),
-        (Facts(context_window=200_000, tpm=30_000), Limits(tpm=90_000), 90_000),
+        (Facts(context_window=200_000, tpm=30_000), RateLimits(), 30_000),
+        (Facts(context_window=200_000, tpm=30_000), RateLimits(tpm=90_000), 90_000),
         (Facts(tpm=1_000), None, 1_000),
     ],
 )
-def test_the_limit_is_the_window_or_the_tokens_of_a_minute(facts: Facts, limits: Limits | None, expected: int) -> None:
+def test_the_limit_is_the_window_or_the_tokens_of_a_minute(
+    facts: Facts, limits: RateLimits | None, expected: int
+) -> None:
     assert model_limit(facts, limits) == expected
 
 
@@ -51,8 +53,8 @@ def test_a_prompt_must_fit_beside_what_is_always_there() -> None:
 
 
 def test_what_was_only_learned_is_a_small_reserve_and_refuses_nothing() -> None:
-    assert learned_reserve(90_000, 8000) == 1000
-    assert learned_reserve(12, 8000) == 12
+    assert reserve_for_calibration(90_000, 8000) == 1000
+    assert reserve_for_calibration(12, 8000) == 12
     room = Room(1000, system=1100, learned=1050)
     assert room.can_ever_hold(900)
     assert not room.can_ever_hold(951)

@@ -11,9 +11,9 @@ def test_what_was_used_leaves_when_its_time_is_over() -> None:
     window = SlidingWindow(SPAN, STEP)
     window.add(100.0, 1, 500)
     window.add(130.0, 1, 200)
-    assert (window.used(150.0, "requests"), window.used(150.0, "tokens")) == (2, 700)
-    assert (window.used(161.0, "requests"), window.used(161.0, "tokens")) == (1, 200)
-    assert window.used(191.0, "tokens") == 0
+    assert (window.usage(150.0, "requests"), window.usage(150.0, "tokens")) == (2, 700)
+    assert (window.usage(161.0, "requests"), window.usage(161.0, "tokens")) == (1, 200)
+    assert window.usage(191.0, "tokens") == 0
 
 
 def test_a_request_waits_for_just_as_much_as_it_needs() -> None:
@@ -35,10 +35,10 @@ def test_an_estimate_is_corrected_where_it_was_counted() -> None:
     window.correct(100.4, -450)
     assert window.slots() == [(100.0, 1, 50), (110.0, 1, 300)]
     window.correct(110.0, -900)
-    assert window.used(110.0, "tokens") == 50
+    assert window.usage(110.0, "tokens") == 50
     window.correct(105.0, 1000)
     window.correct(50.0, 1000)
-    assert window.used(110.0, "tokens") == 50
+    assert window.usage(110.0, "tokens") == 50
 
 
 def test_a_request_can_be_taken_back() -> None:
@@ -57,7 +57,7 @@ def test_what_two_counted_apart_adds_up_in_the_order_of_time() -> None:
     kept.add(120.0, 5, 500)
     kept.merge([(100.4, 1, 10), (110.0, 3, 30), (120.0, 0, -900)], 0.0)
     assert kept.slots() == [(100.0, 3, 210), (110.0, 3, 30), (120.0, 5, 0)]
-    assert kept.used(125.0, "tokens") == 240
+    assert kept.usage(125.0, "tokens") == 240
     kept.merge([(90.0, 1, 1)], 5.0)
     assert kept.slots()[0] == (95.0, 1, 1)
 
@@ -66,7 +66,7 @@ def test_what_is_kept_already_is_no_news() -> None:
     window = SlidingWindow(SPAN, STEP)
     window.add(100.0, 1, 500)
     assert window.news() == [(100.0, 1, 500)]
-    window.kept()
+    window.mark_saved()
     assert window.news() == []
     window.correct(100.0, -450)
     window.add(103.0, 1, 7)
@@ -89,7 +89,7 @@ def test_it_counts_like_a_list_of_everything_to_within_a_step(events: list[tuple
     at += later
     surely = sum(tokens for when, tokens in sent if when > at - SPAN)
     perhaps = sum(tokens for when, tokens in sent if when > at - SPAN - STEP)
-    assert surely <= window.used(at, "tokens") <= perhaps
+    assert surely <= window.usage(at, "tokens") <= perhaps
     assert len(window.slots()) <= SPAN / STEP + 2
 
 
@@ -102,8 +102,8 @@ def test_after_the_wait_it_fits_and_not_a_moment_before(events: list[tuple[float
         window.add(at, 1, tokens)
     wait = window.wait(at, "tokens", need, limit)
     if wait > 1e-6:
-        assert window.used(at + wait - 1e-6, "tokens") + need > limit
-    assert window.used(at + wait + 1e-6, "tokens") + need <= limit
+        assert window.usage(at + wait - 1e-6, "tokens") + need > limit
+    assert window.usage(at + wait + 1e-6, "tokens") + need <= limit
 
 
 @pytest.mark.parametrize("count", [10, 10_000])

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import RETRYABLE, Code, Fault
 from sightline.transport.http import faults
-from sightline.transport.retry import STATUSES, RetryPolicy, is_worth_another, spoken
+from sightline.transport.retry import STATUSES, RetryPolicy, format_duration, is_worth_another
 
 POLICY = RetryPolicy(retries=4)
 OVERLOADED = Fault(Code.OVERLOADED, "busy", status=503)
@@ -28,15 +28,15 @@ def test_an_answer_is_followed_by_another_attempt_by_its_status_and_its_class(co
         (faults.network("refused", "refused", ""), True),
         (faults.network("unreachable", "no way there", ""), True),
         (faults.connect_timeout("acme", 10), True),
-        (faults.ended("acme", clean=True), True),
-        (faults.ended("acme", clean=False), True),
+        (faults.no_answer("acme", clean=True), True),
+        (faults.no_answer("acme", clean=False), True),
         (faults.proxy_refused("proxy", "HTTPS_PROXY", 407, "acme"), False),
         (faults.network("tls", "self-signed", "", lasting=True), False),
-        (faults.cut("acme"), False),
+        (faults.truncation("acme"), False),
         (faults.silent("acme", 600, begun=False), False),
         (faults.silent("acme", 300, begun=True), False),
-        (faults.malformed("acme", "no head"), False),
-        (faults.closed(), False),
+        (faults.protocol_violation("acme", "no head"), False),
+        (faults.client_closing(), False),
         (Fault(Code.INVALID_REQUEST, "a header has a line break"), False),
         (Fault(Code.NETWORK, "a gateway's own trouble", status=400, details={"kind": "reset"}), False),
     ],
@@ -90,4 +90,4 @@ def test_the_budget_ends(retries: int) -> None:
     ],
 )
 def test_times_for_a_person(seconds: float, words: str) -> None:
-    assert spoken(seconds) == words
+    assert format_duration(seconds) == words

@@ -10,13 +10,13 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
-from sightline.tokens.account import Limits
+from sightline.tokens.account import RateLimits
 from sightline.tokens.ledger import Ledger
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
 from sightline.transport.http.timeouts import Timeouts
 from sightline.transport.http.trust import Trust
-from sightline.transport.sender import LONGEST_ERROR, Accepted, Answer, Outgoing, Refused, Sender
+from sightline.transport.sender import LONGEST_ERROR, AcceptedResponse, Answer, Outgoing, RefusedResponse, Sender
 from sightline.wire.call import HttpRequest
 from tests.fake_clock import FakeClock
 from tests.upstream import Headers, Play, Upstream, answer, chunk, cut, drip, head, pieces, says, stall
@@ -66,7 +66,7 @@ def at_the_desk(story: Callable[[Desk], Awaitable[None]], *script: Play, holds: 
 def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Accepted)
+        assert isinstance(found, AcceptedResponse)
         assert (found.response.status, found.attempts) == (200, 1)
         assert await found.response.read() == b'{"choices": []}'
         started = AttemptStarted(
@@ -99,7 +99,7 @@ def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
 def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Accepted)
+        assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert found.attempts == 3
         assert [attempt.number for attempt in desk.attempts] == [1, 2, 3]
@@ -136,7 +136,7 @@ def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
 def test_a_verdict_is_not_asked_for_twice(step: Play, code: Code) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedResponse)
         assert (found.fault.code, found.attempts, len(desk.upstream.seen)) == (code, 1, 1)
 
     at_the_desk(story, step, OK)
@@ -146,7 +146,7 @@ def test_a_verdict_is_not_asked_for_twice(step: Play, code: Code) -> None:
 def test_a_connection_that_ends_before_the_first_byte_is_tried_again(step: Play) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Accepted)
+        assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert [attempt.reason for attempt in desk.attempts] == ["", "network"]
 
@@ -163,7 +163,7 @@ def test_where_nobody_listens_every_attempt_is_made_and_told() -> None:
         assert raised.value.__notes__ == ["note: after 4 attempts"]
         assert [attempt.reason for attempt in desk.attempts] == ["", "network", "network", "network"]
         assert desk.clock.waits == pytest.approx([0.2, 0.4, 0.8])
-        assert desk.ledger.used("acme", "large", desk.clock.now()) == Limits(0, 0, 0, 0)  # none of them left
+        assert desk.ledger.usage("acme", "large", desk.clock.now()) == RateLimits(0, 0, 0, 0)  # none of them left
 
     at_the_desk(story, OK)
 
@@ -190,7 +190,7 @@ def test_nothing_is_tried_again_after_the_first_byte_or_a_long_silence(step: Pla
 def test_a_good_answer_that_is_cut_is_not_tried_again() -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send(stream=True)
-        assert isinstance(found, Accepted)
+        assert isinstance(found, AcceptedResponse)
         with pytest.raises(Fault) as raised:
             await found.response.read()
         assert raised.value.code is Code.NETWORK
@@ -240,7 +240,7 @@ def test_nor_one_that_leads_nowhere_or_nearby(location: Headers) -> None:
 def test_zero_is_zero_and_n_is_n(retries: int) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send(retries=retries)
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedResponse)
         assert found.attempts == len(desk.attempts) == len(desk.upstream.seen) == 1 + retries
         assert len(desk.clock.waits) == retries
         assert found.fault.code is Code.OVERLOADED
@@ -272,7 +272,7 @@ LATER = formatdate(FakeClock(0).now() + 1_000_000_004, usegmt=True)
 def test_the_wait_is_what_the_provider_says(step: Play, wait: float) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Accepted)
+        assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert desk.clock.waits == [pytest.approx(wait)]
 
@@ -284,7 +284,7 @@ def test_a_date_without_the_providers_clock_is_read_against_ours() -> None:
         later = formatdate(desk.clock.now() + 4, usegmt=True)
         desk.upstream.script = [fails(429, headers=[("Retry-After", later)]), OK]
         found = await desk.send()
-        assert isinstance(found, Accepted)
+        assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert desk.clock.waits == [4]
 
@@ -303,7 +303,7 @@ def test_a_date_without_the_providers_clock_is_read_against_ours() -> None:
 def test_a_long_wait_is_given_up_and_told(step: Play, seconds: float, words: str) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedResponse)
         assert found.fault.retry_after == pytest.approx(seconds)
         assert f"asked again in {words}." in found.fault.hint
         assert (found.attempts, desk.clock.waits) == (1, [])
@@ -314,7 +314,7 @@ def test_a_long_wait_is_given_up_and_told(step: Play, seconds: float, words: str
 def test_a_caller_with_more_patience_waits_longer() -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send(max_wait=60.0)
-        assert isinstance(found, Accepted)
+        assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert desk.clock.waits == [pytest.approx(11.054)]
 
@@ -327,7 +327,7 @@ def test_a_caller_with_more_patience_waits_longer() -> None:
 def test_an_error_can_be_passed_on_as_it_came() -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedResponse)
         assert (found.status, found.is_whole) == (400, True)
         assert found.body == b'{ "error": {"message" : "no"} }'
         assert (b"X-Request-Id", b"r1") in found.headers
@@ -357,7 +357,7 @@ def test_an_error_can_be_passed_on_as_it_came() -> None:
 def test_any_error_body_gives_its_fault(step: Play, message: str) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedResponse)
         assert (found.fault.code, found.fault.message) == (Code.INVALID_REQUEST, message)
         assert found.is_whole
 
@@ -375,7 +375,7 @@ def test_any_error_body_gives_its_fault(step: Play, message: str) -> None:
 def test_a_broken_error_body_still_gives_its_fault_by_status(step: Play, idle: float) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send(timeouts=Timeouts(idle=idle))
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedResponse)
         assert (found.fault.code, found.is_whole, len(found.body) <= LONGEST_ERROR) == (Code.AUTH, False, True)
         await desk.upstream.gone(0)
 
@@ -390,7 +390,7 @@ def test_an_error_that_never_ends_is_not_waited_for() -> None:
 
     async def story(desk: Desk) -> None:
         found = await desk.send(retries=0, timeouts=Timeouts(idle=0.05))
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedResponse)
         assert (found.fault.code, found.is_whole) == (Code.OVERLOADED, False)
         await desk.upstream.gone(0)
 
@@ -403,7 +403,7 @@ def test_a_credential_that_the_provider_repeats_is_not_spread() -> None:
     async def story(desk: Desk) -> None:
         url = f"{desk.upstream.url}/v1?key=query-key&alt=sse"
         found = await desk.send(url, secrets=("team-7-token",))
-        assert isinstance(found, Refused)
+        assert isinstance(found, RefusedResponse)
         assert found.fault.message == "bad key *** for ***, url key ***"
         assert str(found.fault) == found.fault.message
         assert KEY not in json.dumps(found.fault.details)
@@ -437,7 +437,7 @@ def test_a_status_that_http_does_not_have_is_no_answer_of_the_api(status: int) -
 def test_nor_is_it_in_what_is_told_of_an_attempt() -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Accepted)
+        assert isinstance(found, AcceptedResponse)
         await found.response.read()
         assert desk.attempts[1].detail.startswith("500: *** failed")
         assert len(desk.attempts[1].detail) == 200
@@ -453,9 +453,9 @@ def test_nor_is_it_in_what_is_told_of_an_attempt() -> None:
 def test_a_date_that_no_calendar_has_harms_nobody(name: str, status: int) -> None:
     async def story(desk: Desk) -> None:
         found = await desk.send(retries=0)
-        if isinstance(found, Accepted):
+        if isinstance(found, AcceptedResponse):
             await found.response.read()
-        assert isinstance(found, Accepted if status == 200 else Refused)
+        assert isinstance(found, AcceptedResponse if status == 200 else RefusedResponse)
 
     at_the_desk(story, says({}, status, [(name, "Mon, 01 Jan 99999999999 00:00:00 GMT")]))
 
@@ -486,7 +486,7 @@ def test_a_request_that_is_refused_here_uses_nothing_up() -> None:
         with pytest.raises(Fault) as raised:
             await desk.send("ftp://example.com/v1")
         assert raised.value.code is Code.INVALID_REQUEST
-        assert desk.ledger.used("acme", "large", desk.clock.now()) == Limits(0, 0, 0, 0)
+        assert desk.ledger.usage("acme", "large", desk.clock.now()) == RateLimits(0, 0, 0, 0)
 
     at_the_desk(story)
 
@@ -495,7 +495,7 @@ def test_a_request_whose_answer_never_came_was_sent_all_the_same() -> None:
     async def story(desk: Desk) -> None:
         with pytest.raises(Fault):
             await desk.send(retries=0)
-        assert desk.ledger.used("acme", "large", desk.clock.now()) == Limits(1, 0, 1, 0)
+        assert desk.ledger.usage("acme", "large", desk.clock.now()) == RateLimits(1, 0, 1, 0)
 
     at_the_desk(story, cut())
 
@@ -505,13 +505,13 @@ def test_the_ledger_hears_of_attempts_limits_and_use() -> None:
 
     async def story(desk: Desk) -> None:
         found = await desk.send()
-        assert isinstance(found, Accepted)
+        assert isinstance(found, AcceptedResponse)
         await found.response.read()
         now = desk.clock.now()
-        assert desk.ledger.used("acme", "large", now) == Limits(2, 100, 2, 100)
-        assert desk.ledger.limits("acme", "large") == Limits(tpm=1000)
-        desk.ledger.settled(found.sent, 37, now)
-        assert desk.ledger.used("acme", "large", now) == Limits(2, 37, 2, 37)
+        assert desk.ledger.usage("acme", "large", now) == RateLimits(2, 100, 2, 100)
+        assert desk.ledger.limits("acme", "large") == RateLimits(tpm=1000)
+        desk.ledger.settle(found.sent, 37, now)
+        assert desk.ledger.usage("acme", "large", now) == RateLimits(2, 37, 2, 37)
 
     at_the_desk(story, fails(503), says({}, headers=limits))
 

@@ -5,20 +5,20 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from sightline.chat.core.exports import to_json
-from sightline.chat.core.history import History
-from sightline.chat.core.pair import Answer, MessagePair
+from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
 from tests.chat_page import chat_stage, chatting
 from tests.picture_files import gradient
 
 
-def drawn(*sides: int) -> Answer:
+def drawn(*sides: int) -> ChatAnswer:
     """An answer of a tool that draws."""
     pictures = tuple(Image(Inline("image/png", gradient(each, each))) for each in sides)
     call, result = ToolCall("c1", "draw", "{}"), ToolResult("c1", pictures, "draw")
     said = Message("assistant", (Text(f"{len(sides)} drawn."),))
-    return Answer(messages=(Message("assistant", (call,)), Message("tool", (result,)), said), finish="stop")
+    return ChatAnswer(messages=(Message("assistant", (call,)), Message("tool", (result,)), said), finish="stop")
 
 
 def test_an_earlier_answer_shows_its_own_pictures(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_an_earlier_answer_shows_its_own_pictures(tmp_path: Path) -> None:
         id="p", user_text="Draw.", model="acme/large", answer=drawn(3), earlier=(drawn(7, 9),), state="complete", at=1.0
     )
     with chat_stage(tmp_path) as (desk, browser):
-        desk.raw("POST", "import?name=a.json", to_json(History(), [pair], now=1.0))
+        desk.raw("POST", "import?name=a.json", to_json(ChatHistory(), [pair], now=1.0))
         with chatting(browser, desk.server) as chat:
             shown = chat.pair("Draw.")
             shown.locator("summary").click()

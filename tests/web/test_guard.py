@@ -1,12 +1,12 @@
 import pytest
 
 from sightline.errors import Code
-from sightline.web.guard import Guard, host_name
+from sightline.web.guard import OriginGuard, host_name
 
-OWN = Guard(7700)
+OWN = OriginGuard(7700)
 
 
-def refused(guard: Guard, **told: str) -> bool:
+def refused(guard: OriginGuard, **told: str) -> bool:
     headers = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in told.items()]
     return guard.refusal(headers) is not None
 
@@ -74,24 +74,24 @@ def test_a_program_that_sends_a_mode_is_no_browser() -> None:
 
 
 def test_an_origin_that_a_person_has_allowed_may_ask_from_its_own_site() -> None:
-    guard = Guard(7700, origins=frozenset({"http://localhost:5173"}))
+    guard = OriginGuard(7700, origins=frozenset({"http://localhost:5173"}))
     assert not refused(guard, host="localhost:7700", origin="http://localhost:5173", sec_fetch_site="same-site")
     assert refused(guard, host="localhost:7700", origin="http://localhost:5174")
     assert refused(guard, host="evil.example", origin="http://localhost:5173")
 
 
 def test_on_the_usual_port_an_origin_has_none() -> None:
-    assert not refused(Guard(80), host="localhost", origin="http://localhost")
+    assert not refused(OriginGuard(80), host="localhost", origin="http://localhost")
 
 
 def test_another_host_joins_and_only_it() -> None:
-    guard = Guard(7700, hosts=frozenset({"127.0.0.1", "localhost", "[::1]", "box.lan"}))
+    guard = OriginGuard(7700, hosts=frozenset({"127.0.0.1", "localhost", "[::1]", "box.lan"}))
     assert not refused(guard, host="box.lan:7700", origin="http://box.lan:7700")
     assert refused(guard, host="other.lan:7700")
 
 
 def test_the_hint_names_a_host_that_works() -> None:
-    fault = Guard(7700, hosts=frozenset({"box.lan"})).refusal([])
+    fault = OriginGuard(7700, hosts=frozenset({"box.lan"})).refusal([])
     assert fault is not None
     assert "http://box.lan:7700" in fault.hint
 

@@ -3,17 +3,17 @@ import asyncio
 import pytest
 
 from sightline.web.asgi import Heard
-from sightline.web.routes import Call, Handler, Routes
+from sightline.web.routes import ApiCall, Handler, Routes
 
 
 def handler(name: str) -> Handler:
-    async def answered(_call: Call) -> object:
+    async def answered(_call: ApiCall) -> object:
         return name
 
     return answered
 
 
-async def answered(handler: Handler, call: Call) -> object:
+async def answered(handler: Handler, call: ApiCall) -> object:
     return await handler(call)
 
 
@@ -48,7 +48,7 @@ def test_a_path_means_the_pattern_that_fits_it_best(path: str, pattern: str, nam
     found = ROUTES.find(path)
     assert found is not None
     methods, stood_for = found
-    call = Call(stood_for, "", nothing)
+    call = ApiCall(stood_for, "", nothing)
     assert asyncio.run(answered(methods["GET"], call)) == pattern
     assert stood_for == names
     assert not names or call.name == names[0]

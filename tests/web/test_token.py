@@ -6,7 +6,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.web.token import kept_token
+from sightline.web.token import load_token
 from tests.background import upstream_in_background
 from tests.gateway_server import served
 from tests.reply_samples import whole
@@ -21,8 +21,8 @@ def mode(path: Path) -> int:
 
 def test_a_token_is_made_once_and_kept_for_its_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "data"
-    assert kept_token(folder, lambda: FRESH) == FRESH
-    assert kept_token(folder, lambda: "b" * 32) == FRESH
+    assert load_token(folder, lambda: FRESH) == FRESH
+    assert load_token(folder, lambda: "b" * 32) == FRESH
     assert mode(folder / "token") == 0o600
     assert mode(folder) == 0o700
     assert os.listdir(folder) == ["token"]  # noqa: PTH208 - the names are what counts
@@ -32,36 +32,36 @@ def test_a_folder_and_a_file_that_others_could_read_are_shut(tmp_path: Path) -> 
     tmp_path.chmod(0o755)
     (tmp_path / "token").write_text(f"{FRESH}\n")
     (tmp_path / "token").chmod(0o644)
-    assert kept_token(tmp_path, lambda: "b" * 32) == FRESH
+    assert load_token(tmp_path, lambda: "b" * 32) == FRESH
     assert mode(tmp_path / "token") == 0o600
     assert mode(tmp_path) == 0o700
 
 
 def test_a_folder_for_everybody_stays_one(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
-    kept_token(tmp_path, lambda: FRESH)
+    load_token(tmp_path, lambda: FRESH)
     assert mode(tmp_path) == 0o1777
 
 
 @pytest.mark.parametrize("kept", [b"", b"short\n", b"with spaces in between which no token has\n", b"\xff" * 40])
 def test_a_file_that_holds_no_token_is_written_anew(tmp_path: Path, kept: bytes) -> None:
     (tmp_path / "token").write_bytes(kept)
-    assert kept_token(tmp_path, lambda: FRESH) == FRESH
+    assert load_token(tmp_path, lambda: FRESH) == FRESH
     assert (tmp_path / "token").read_text() == f"{FRESH}\n"
 
 
 def test_whoever_was_quicker_has_made_the_one_that_counts(tmp_path: Path) -> None:
     def slow() -> str:
-        kept_token(tmp_path, lambda: FRESH)
+        load_token(tmp_path, lambda: FRESH)
         return "b" * 32
 
-    assert kept_token(tmp_path, slow) == FRESH
+    assert load_token(tmp_path, slow) == FRESH
 
 
 def test_a_folder_that_cannot_be_written_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Fault) as caught:
-        kept_token(tmp_path / "file", lambda: FRESH)
+        load_token(tmp_path / "file", lambda: FRESH)
     assert caught.value.code is Code.CONFIG
     assert "--data" in caught.value.hint
 

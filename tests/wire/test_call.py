@@ -1,15 +1,15 @@
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.wire.call import Call, HttpRequest, Variable
+from sightline.wire.call import HttpRequest, RequestTemplate, Variable
 
 KEY = Variable("ACME_API_KEY", "Bearer ", help="Get one at acme.example.")
 
 
 def test_variables_are_filled_in_and_everything_else_stays() -> None:
     headers = (("authorization", KEY), ("x-team", "blue"), ("x-trace", Variable("TRACE", "<", ">", optional=True)))
-    call = Call("POST", "https://e.org/v1?a=b", headers, b"{}")
-    assert call.filled({"ACME_API_KEY": " sk-1\n", "TRACE": "7"}) == HttpRequest(
+    call = RequestTemplate("POST", "https://e.org/v1?a=b", headers, b"{}")
+    assert call.fill({"ACME_API_KEY": " sk-1\n", "TRACE": "7"}) == HttpRequest(
         "POST",
         "https://e.org/v1?a=b",
         (("authorization", "Bearer sk-1"), ("x-team", "blue"), ("x-trace", "<7>")),
@@ -18,15 +18,15 @@ def test_variables_are_filled_in_and_everything_else_stays() -> None:
 
 
 def test_an_optional_variable_that_is_not_set_takes_its_header_along() -> None:
-    call = Call("POST", "https://e.org", (("x-trace", Variable("TRACE", optional=True)),), b"")
-    assert call.filled({}).headers == ()
-    assert call.filled({"TRACE": "  "}).headers == ()
+    call = RequestTemplate("POST", "https://e.org", (("x-trace", Variable("TRACE", optional=True)),), b"")
+    assert call.fill({}).headers == ()
+    assert call.fill({"TRACE": "  "}).headers == ()
 
 
 @pytest.mark.parametrize("environment", [{}, {"ACME_API_KEY": " "}], ids=["unset", "blank"])
 def test_a_key_that_is_not_set_is_named_with_the_way_to_get_one(environment: dict[str, str]) -> None:
     with pytest.raises(Fault) as caught:
-        Call("POST", "https://e.org", (("authorization", KEY),), b"").filled(environment)
+        RequestTemplate("POST", "https://e.org", (("authorization", KEY),), b"").fill(environment)
     assert caught.value.code is Code.AUTH
     assert caught.value.message == "the variable ACME_API_KEY is not set"
     assert caught.value.hint == "Set ACME_API_KEY in the environment. Get one at acme.example."
@@ -35,25 +35,28 @@ def test_a_key_that_is_not_set_is_named_with_the_way_to_get_one(environment: dic
 @pytest.mark.parametrize("value", ["sk-1\r\nx-evil: 1", "sk\x00", "sk\x7f"], ids=repr)
 def test_a_key_with_a_line_break_is_refused_and_not_shown(value: str) -> None:
     with pytest.raises(Fault) as caught:
-        Call("POST", "https://e.org", (("authorization", KEY),), b"").filled({"ACME_API_KEY": value})
+        RequestTemplate("POST", "https://e.org", (("authorization", KEY),), b"").fill({"ACME_API_KEY": value})
     assert caught.value.code is Code.AUTH
     assert "sk" not in f"{caught.value.message} {caught.value.hint}"
 
 
 @pytest.mark.parametrize("given", ["https://e.org", "https://e.org/", "HTTPS://e.org//", " http://e.org/ "])
 def test_an_address_from_the_environment_may_end_in_a_slash(given: str) -> None:
-    url = Call("POST", Variable("ACME_URL", suffix="/v1/chat"), (), b"").filled({"ACME_URL": given}).url
+    url = RequestTemplate("POST", Variable("ACME_URL", suffix="/v1/chat"), (), b"").fill({"ACME_URL": given}).url
     assert url == f"{given.strip().rstrip('/')}/v1/chat"
 
 
 def test_an_address_without_a_path_behind_it_stays_as_it_is() -> None:
-    assert Call("POST", Variable("ACME_URL"), (), b"").filled({"ACME_URL": "https://e.org/"}).url == "https://e.org/"
+    assert (
+        RequestTemplate("POST", Variable("ACME_URL"), (), b"").fill({"ACME_URL": "https://e.org/"}).url
+        == "https://e.org/"
+    )
 
 
 @pytest.mark.parametrize("given", ["", "e.org", "sk-123", "ftp://e.org"])
 def test_what_is_no_address_is_a_matter_of_configuration(given: str) -> None:
     with pytest.raises(Fault) as caught:
-        Call("POST", Variable("ACME_URL", suffix="/v1"), (), b"").filled({"ACME_URL": given})
+        RequestTemplate("POST", Variable("ACME_URL", suffix="/v1"), (), b"").fill({"ACME_URL": given})
     assert caught.value.code is Code.CONFIG
     assert "ACME_URL" in caught.value.message
     assert caught.value.hint
@@ -62,7 +65,7 @@ def test_what_is_no_address_is_a_matter_of_configuration(given: str) -> None:
 
 def test_an_address_that_is_optional_is_still_needed() -> None:
     with pytest.raises(Fault, match="holds no address"):
-        Call("POST", Variable("ACME_URL", optional=True), (), b"").filled({})
+        RequestTemplate("POST", Variable("ACME_URL", optional=True), (), b"").fill({})
 
 
 def test_what_is_shown_of_a_request_has_no_secrets() -> None:
@@ -71,5 +74,5 @@ def test_what_is_shown_of_a_request_has_no_secrets() -> None:
 
 
 def test_a_request_that_is_passed_on_stays_one() -> None:
-    call = Call("POST", "https://e.org/v1", (), b"{}", is_passed_on=True)
-    assert call.filled({}).is_passed_on
+    call = RequestTemplate("POST", "https://e.org/v1", (), b"{}", is_passed_on=True)
+    assert call.fill({}).is_passed_on

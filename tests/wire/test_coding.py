@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.wire.coding import Decoding, decoded
+from sightline.wire.coding import Decoding, decode_body
 
 BODY = b'{"model": "m", "messages": []}' * 300
 
@@ -32,7 +32,7 @@ CODED = {
 
 @pytest.mark.parametrize("codings", CODED)
 def test_each_coding_is_undone(codings: str) -> None:
-    assert decoded(CODED[codings], codings) == BODY
+    assert decode_body(CODED[codings], codings) == BODY
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
@@ -52,14 +52,14 @@ def test_a_body_can_come_in_any_pieces(coding: str, data: st.DataObject) -> None
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.99])
 def test_what_breaks_off_is_refused(coding: str, share: float) -> None:
     with pytest.raises(Fault, match="no valid") as caught:
-        decoded(CODED[coding][: max(1, int(len(CODED[coding]) * share))], coding)
+        decode_body(CODED[coding][: max(1, int(len(CODED[coding]) * share))], coding)
     assert caught.value.code is Code.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
 def test_what_is_damaged_is_refused(coding: str) -> None:
     with pytest.raises(Fault, match="no valid") as caught:
-        decoded(b"\x07no such thing" * 5, coding)
+        decode_body(b"\x07no such thing" * 5, coding)
     assert caught.value.code is Code.INVALID_REQUEST
 
 
@@ -74,12 +74,12 @@ def test_a_bomb_is_refused_before_it_has_gone_off(coding: str) -> None:
 
 def test_a_body_without_a_coding_has_the_same_limit() -> None:
     with pytest.raises(Fault) as caught:
-        decoded(BODY, "", limit=len(BODY) - 1)
+        decode_body(BODY, "", limit=len(BODY) - 1)
     assert caught.value.code is Code.REQUEST_TOO_LARGE
-    assert decoded(BODY, "", limit=len(BODY)) == BODY
+    assert decode_body(BODY, "", limit=len(BODY)) == BODY
 
 
 def test_a_coding_that_nobody_knows_is_named() -> None:
     with pytest.raises(Fault, match="'br'") as caught:
-        decoded(BODY, "br")
+        decode_body(BODY, "br")
     assert caught.value.status == 415

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sightline.errors import Code, Fault
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import encode
-from sightline.wire.pointer import covers, join, resolve, split
+from sightline.wire.pointer import covers, join, parse_pointer, resolve
 
 BODY = b"""\
 {
@@ -125,7 +125,7 @@ def canonical(value: object) -> str:
 
 
 def container_and_key(value, pointer: str):
-    *above, token = split(pointer)
+    *above, token = parse_pointer(pointer)
     container = resolve(value, join("", *above))
     return container, token if isinstance(container, dict) else int(token)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.wire.masking import masked, masked_json
+from sightline.wire.masking import redact_json, redact_text
 from sightline.wire.secrets import MASK, SHORTEST
 
 KEY = "sk-proj-0123456789"
@@ -30,33 +30,33 @@ SECRETS = st.lists(st.text(min_size=SHORTEST, max_size=20).filter(lambda text: M
     ],
 )
 def test_a_secret_is_not_repeated(text: str, secrets: tuple[str, ...], shown: str) -> None:
-    assert masked(text, secrets) == shown
+    assert redact_text(text, secrets) == shown
 
 
 def test_json_is_masked_in_every_string_and_nowhere_else() -> None:
     told = {"message": f"bad key {KEY}", "param": None, KEY: [KEY, 1, True, {"deep": KEY}], "limit": 1.5}
-    assert masked_json(told, (KEY,)) == {
+    assert redact_json(told, (KEY,)) == {
         "message": f"bad key {MASK}",
         "param": None,
         MASK: [MASK, 1, True, {"deep": MASK}],
         "limit": 1.5,
     }
-    assert masked_json(told, ()) is told
+    assert redact_json(told, ()) is told
 
 
 @given(st.text(), SECRETS, st.text())
 def test_no_secret_survives(before: str, secrets: list[str], after: str) -> None:
-    shown = masked(before + "".join(secrets) + after, secrets)
+    shown = redact_text(before + "".join(secrets) + after, secrets)
     left = shown.split(MASK)
     assert not [secret for secret in secrets for part in left if secret in part]
 
 
 @given(st.text(min_size=SHORTEST).filter(str.isprintable))
 def test_nor_in_an_address(secret: str) -> None:
-    assert masked(f"?key={quote(secret, safe='')}", [secret]) == f"?key={MASK}"
+    assert redact_text(f"?key={quote(secret, safe='')}", [secret]) == f"?key={MASK}"
 
 
 # A secret that begins with a quotation mark may be found across the one that begins the text.
 @given(st.text(min_size=SHORTEST).filter(lambda text: not text.startswith('"')), st.booleans())
 def test_nor_in_json_that_is_told_as_text(secret: str, is_ascii: bool) -> None:
-    assert masked(json.dumps(secret, ensure_ascii=is_ascii), [secret]) == f'"{MASK}"'
+    assert redact_text(json.dumps(secret, ensure_ascii=is_ascii), [secret]) == f'"{MASK}"'

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sightline.wire.call import Call, Variable
+from sightline.wire.call import RequestTemplate, Variable
 from sightline.wire.snippet import LONGEST_ARGUMENT, curl, python
 
 KEY = Variable("ACME_API_KEY", "Bearer ", help="Get one at https://acme.example/keys.")
@@ -99,11 +99,11 @@ RUNNERS = [*SHELLS, "python"]
 EVERY_RUNNER = pytest.mark.parametrize("runner", RUNNERS)
 
 
-def command(runner: str, call: Call) -> tuple[list[str], str]:
+def command(runner: str, call: RequestTemplate) -> tuple[list[str], str]:
     return ([sys.executable, "-"], python(call)) if runner == "python" else ([runner], curl(call))
 
 
-def run(runner: str, call: Call, **variables: str) -> subprocess.CompletedProcess[bytes]:
+def run(runner: str, call: RequestTemplate, **variables: str) -> subprocess.CompletedProcess[bytes]:
     words, script = command(runner, call)
     environment = {"PATH": os.environ["PATH"], "HOME": "/nowhere", **variables}
     return subprocess.run(words, input=script.encode(), env=environment, capture_output=True, check=False)
@@ -127,7 +127,7 @@ BODIES = {
 @EVERY_RUNNER
 @pytest.mark.parametrize("name", BODIES)
 def test_the_body_arrives_byte_for_byte(runner: str, name: str, listener: Listener) -> None:
-    call = Call("POST", f"{listener.url}/v1/chat", (JSON,), BODIES[name])
+    call = RequestTemplate("POST", f"{listener.url}/v1/chat", (JSON,), BODIES[name])
     finished = run(runner, call)
     assert finished.stderr == b""
     assert finished.stdout == listener.answer
@@ -141,7 +141,7 @@ def test_the_body_arrives_byte_for_byte(runner: str, name: str, listener: Listen
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_any_body_arrives_byte_for_byte(runner: str, listener: Listener, body: bytes) -> None:
-    assert run(runner, Call("POST", listener.url, (JSON,), body)).returncode == 0
+    assert run(runner, RequestTemplate("POST", listener.url, (JSON,), body)).returncode == 0
     assert listener.last[3] == body
 
 
@@ -160,7 +160,7 @@ def test_headers_and_address_arrive_as_they_are_with_the_secrets_of_the_environm
         ("x-missing", Variable("ACME_MISSING", optional=True)),
         ("x-empty", ""),
     )
-    call = Call("POST", f"{listener.url}/v1/m:go?alt=sse&q=[1-3]{{a,b}}$x", headers, b"{}")
+    call = RequestTemplate("POST", f"{listener.url}/v1/m:go?alt=sse&q=[1-3]{{a,b}}$x", headers, b"{}")
     finished = run(runner, call, ACME_API_KEY=SECRET, ACME_TRACE="t 1")
     assert finished.returncode == 0, finished.stderr
     _, path, seen, _ = listener.last
@@ -174,7 +174,7 @@ def test_headers_and_address_arrive_as_they_are_with_the_secrets_of_the_environm
 
 
 def test_a_command_reads_like_one_that_a_person_wrote() -> None:
-    call = Call("POST", "https://e.org/v1", (JSON, ("authorization", KEY), ("x-trace", TRACE)), b'{"a": 1}')
+    call = RequestTemplate("POST", "https://e.org/v1", (JSON, ("authorization", KEY), ("x-trace", TRACE)), b'{"a": 1}')
     assert curl(call) == (
         "curl --no-progress-meter --fail-with-body --no-buffer --globoff -X POST 'https://e.org/v1' \\\n"
         "  -H 'content-type: application/json' \\\n"
@@ -190,7 +190,7 @@ def test_a_command_reads_like_one_that_a_person_wrote() -> None:
 def test_a_missing_key_ends_it_with_its_name_before_anything_is_sent(
     runner: str, body: bytes, variables: dict[str, str], listener: Listener
 ) -> None:
-    finished = run(runner, Call("POST", listener.url, (("authorization", KEY),), body), **variables)
+    finished = run(runner, RequestTemplate("POST", listener.url, (("authorization", KEY),), body), **variables)
     assert finished.returncode != 0
     assert b"ACME_API_KEY" in finished.stderr
     assert b"Traceback" not in finished.stderr
@@ -200,10 +200,10 @@ def test_a_missing_key_ends_it_with_its_name_before_anything_is_sent(
 @EVERY_RUNNER
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_an_address_may_come_from_the_environment(runner: str, slash: str, listener: Listener) -> None:
-    call = Call("POST", Variable("ACME_URL", suffix="/v1/chat?a=b", help="It is the address."), (), b"{}")
+    call = RequestTemplate("POST", Variable("ACME_URL", suffix="/v1/chat?a=b", help="It is the address."), (), b"{}")
     assert run(runner, call, ACME_URL=listener.url + slash).returncode == 0
     assert listener.last[1] == "/v1/chat?a=b"
-    bare = Call("POST", Variable("ACME_URL"), (), b"{}")
+    bare = RequestTemplate("POST", Variable("ACME_URL"), (), b"{}")
     assert run(runner, bare, ACME_URL=f"{listener.url}/v2/").returncode == 0
     assert listener.last[1] == "/v2/"
     finished = run(runner, call)
@@ -214,7 +214,7 @@ def test_an_address_may_come_from_the_environment(runner: str, slash: str, liste
 @EVERY_RUNNER
 def test_an_error_is_printed_and_is_a_failure(runner: str, listener: Listener) -> None:
     listener.status = 401
-    finished = run(runner, Call("POST", listener.url, (), b"{}"))
+    finished = run(runner, RequestTemplate("POST", listener.url, (), b"{}"))
     assert finished.returncode == (1 if runner == "python" else 22)
     assert finished.stdout == listener.answer
     assert b"401" in finished.stderr
@@ -223,7 +223,7 @@ def test_an_error_is_printed_and_is_a_failure(runner: str, listener: Listener) -
 @EVERY_RUNNER
 def test_a_key_is_not_sent_on_to_another_address(runner: str, listener: Listener) -> None:
     listener.status = 302
-    finished = run(runner, Call("POST", listener.url, (("authorization", KEY),), b"{}"), ACME_API_KEY="k")
+    finished = run(runner, RequestTemplate("POST", listener.url, (("authorization", KEY),), b"{}"), ACME_API_KEY="k")
     assert finished.stdout == listener.answer
     assert len(listener.seen) == 1
 
@@ -232,7 +232,7 @@ def test_a_key_is_not_sent_on_to_another_address(runner: str, listener: Listener
 def test_nobody_there_is_a_failure_in_one_line(runner: str) -> None:
     with listening() as gone:
         url = gone.url
-    finished = run(runner, Call("POST", url, (), b"{}"))
+    finished = run(runner, RequestTemplate("POST", url, (), b"{}"))
     assert finished.returncode != 0
     assert len(finished.stderr.splitlines()) == 1
 
@@ -240,7 +240,7 @@ def test_nobody_there_is_a_failure_in_one_line(runner: str) -> None:
 @EVERY_RUNNER
 def test_a_stream_is_printed_as_it_comes(runner: str, listener: Listener) -> None:
     listener.gate = threading.Event()
-    words, script = command(runner, Call("POST", listener.url, (), b"{}"))
+    words, script = command(runner, RequestTemplate("POST", listener.url, (), b"{}"))
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, env={"PATH": os.environ["PATH"]}) as process:
         assert process.stdin is not None
@@ -254,14 +254,16 @@ def test_a_stream_is_printed_as_it_comes(runner: str, listener: Listener) -> Non
 
 @EVERY_RUNNER
 def test_a_call_that_only_asks_has_no_body(runner: str, listener: Listener) -> None:
-    assert run(runner, Call("GET", listener.url, (("User-Agent", "mine"),), b"")).returncode == 0
+    assert run(runner, RequestTemplate("GET", listener.url, (("User-Agent", "mine"),), b"")).returncode == 0
     method, _, headers, body = listener.last
     assert (method, body, headers["user-agent"]) == ("GET", b"", "mine")
     assert "content-length" not in headers
 
 
 def test_a_secret_that_stands_in_the_open_is_a_variable() -> None:
-    call = Call("POST", "http://127.0.0.1:9/x", (("X-Session-Token", "tok-0123456789"), ("x-team", "blue")), b"{}")
+    call = RequestTemplate(
+        "POST", "http://127.0.0.1:9/x", (("X-Session-Token", "tok-0123456789"), ("x-team", "blue")), b"{}"
+    )
     for printed in (curl(call), python(call)):
         assert "tok-0123456789" not in printed
         assert "X_SESSION_TOKEN" in printed

@@ -3,8 +3,8 @@ import json
 
 from sightline.exchange.hub import Announced, Hub
 from sightline.model.exchange import ExchangeCancelled, Received
-from sightline.store.entries import Noted
-from sightline.web.asgi import Said, Started
+from sightline.store.entries import FactEntry
+from sightline.web.asgi import ResponseBody, ResponseStart
 from sightline.workbench.events import event, stream
 
 
@@ -12,12 +12,12 @@ class Listener:
     """Hears what is sent; `until` waits for some words."""
 
     def __init__(self) -> None:
-        self.started: Started | None = None
+        self.started: ResponseStart | None = None
         self.said = b""
         self.is_over = False
         self._more = asyncio.Event()
 
-    async def __call__(self, message: Started | Said) -> None:
+    async def __call__(self, message: ResponseStart | ResponseBody) -> None:
         if message["type"] == "http.response.start":
             self.started = message
         else:
@@ -38,7 +38,9 @@ def test_facts_are_told_in_their_order_until_the_hub_is_closed() -> None:
         await listener.until(b": listening\n\n")
         assert listener.started is not None
         assert (b"content-type", b"text/event-stream") in listener.started["headers"]
-        hub.record([Noted("x_1", 0, 1.0, Received("anthropic", "m", "aa")), Noted("x_1", 1, 2.0, ExchangeCancelled())])
+        hub.record(
+            [FactEntry("x_1", 0, 1.0, Received("anthropic", "m", "aa")), FactEntry("x_1", 1, 2.0, ExchangeCancelled())]
+        )
         await listener.until(b"cancelled")
         hub.close()
         await listening
@@ -77,7 +79,7 @@ def test_who_leaves_is_told_nothing_more() -> None:
 
 
 def test_an_event_is_one_line() -> None:
-    said = event(Noted("x_1", 0, 1.0, Received("anthropic", "two\nlines", "aa")))
+    said = event(FactEntry("x_1", 0, 1.0, Received("anthropic", "two\nlines", "aa")))
     assert said.count(b"\n") == 2
 
 

@@ -7,7 +7,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records
 from sightline.filters.parsing import parse
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, FrameArrived, Received
-from sightline.store.entries import Kept, Noted
+from sightline.store.entries import BodyEntry, FactEntry
 from sightline.workbench.exchanges import Exchanges
 from tests.server.running import ListStore
 
@@ -19,13 +19,13 @@ def store() -> ListStore:
         exchange = f"x_{number}"
         store.record(
             [
-                Kept("aa", b'{"model": "m"}'),
-                Kept("bb", b'{"model":"n"}'),
-                Noted(exchange, 0, float(number), Received("anthropic", "m", "aa")),
-                Noted(exchange, 1, 1.0, AttemptStarted(1, "acme", "bb")),
-                Noted(exchange, 2, 1.0, FrameArrived(b"<b>o", 0.1)),
-                Noted(exchange, 3, 1.0, FrameArrived(b"k</b>", 0.2)),
-                Noted(exchange, 4, 2.0, ExchangeFinished("stop", 200)),
+                BodyEntry("aa", b'{"model": "m"}'),
+                BodyEntry("bb", b'{"model":"n"}'),
+                FactEntry(exchange, 0, float(number), Received("anthropic", "m", "aa")),
+                FactEntry(exchange, 1, 1.0, AttemptStarted(1, "acme", "bb")),
+                FactEntry(exchange, 2, 1.0, FrameArrived(b"<b>o", 0.1)),
+                FactEntry(exchange, 3, 1.0, FrameArrived(b"k</b>", 0.2)),
+                FactEntry(exchange, 4, 2.0, ExchangeFinished("stop", 200)),
             ]
         )
     return store
@@ -37,7 +37,7 @@ def over(store: ListStore) -> Exchanges:
 
 
 def listed(store: ListStore, query: str) -> list[str]:
-    found = asyncio.run(over(store).listed(query))["exchanges"]
+    found = asyncio.run(over(store).list_exchanges(query))["exchanges"]
     return [each["id"] for each in json.loads(json.dumps(found))]
 
 
@@ -110,7 +110,7 @@ def test_what_is_not_held_has_no_held_body(store: ListStore) -> None:
 
 
 def test_a_body_that_the_record_has_forgotten_is_not_found(store: ListStore) -> None:
-    store.entries = [each for each in store.entries if isinstance(each, Noted)]
+    store.entries = [each for each in store.entries if isinstance(each, FactEntry)]
     with pytest.raises(Fault) as caught:
         asyncio.run(over(store).body("x_1", ""))
     assert caught.value.status == 404

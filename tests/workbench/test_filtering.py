@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 import pytest
 
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Received
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from tests.server.running import Running, running
 
 
@@ -13,9 +13,9 @@ def server() -> Iterator[Running]:
     with running() as made:
         made.store.record(
             [
-                Noted("x_1", 0, 1.0, Received("anthropic", "claude-9", "aa", session="my task")),
-                Noted("x_1", 1, 1.0, AttemptStarted(1, "acme", "aa")),
-                Noted("x_1", 2, 2.0, ExchangeFinished("stop", 200, tools=("weather",))),
+                FactEntry("x_1", 0, 1.0, Received("anthropic", "claude-9", "aa", session="my task")),
+                FactEntry("x_1", 1, 1.0, AttemptStarted(1, "acme", "aa")),
+                FactEntry("x_1", 2, 2.0, ExchangeFinished("stop", 200, tools=("weather",))),
             ]
         )
         yield made

@@ -37,7 +37,7 @@ def test_those_on_this_machine_are_asked_and_others_are_not() -> None:
         return "It starts with its first request."
 
     found = Providers(CATALOG, lambda each: each.key_env != "LOST_KEY", {}, probe, embedded)
-    told = {each.name: (each.ready, each.why) for each in asyncio.run(found.listed())}
+    told = {each.name: (each.ready, each.why) for each in asyncio.run(found.list_providers())}
     assert told == {
         "far": (True, "FAR_KEY is set."),
         "lost": (False, "LOST_KEY is not set. Ask at the desk."),

@@ -12,7 +12,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.relay import Relay
 from sightline.exchange.relay_messages import (
     EndFrame,
@@ -63,7 +63,7 @@ def called(server: Served, path: str, data: bytes, *, token: str = "", method: s
     return came
 
 
-def relayed(server: Served, asked: Asked, **more: Any) -> list[Frame]:
+def relayed(server: Served, asked: ClientRequest, **more: Any) -> list[Frame]:
     data = write_call(RelayCall(asked=asked, **more))
     return list(FrameReader().feed(called(server, "/api/relay", data)))
 

@@ -12,8 +12,8 @@ from sightline.errors import Fault
 from sightline.exchange.holds import Holds
 from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewing import Viewing
-from sightline.store.entries import Noted
+from sightline.exchange.viewing import Viewer
+from sightline.store.entries import FactEntry
 from sightline.workbench.showing import Showing
 from tests.desk_stage import DeskStage, desk_stage
 from tests.reply_samples import SAYS, streamed
@@ -226,7 +226,7 @@ def over(store: ListStore) -> Showing:
     memory = Memory(Path("/nonexistent"), lambda: NOON)
     records = Records(store, lambda: NOON, lambda _provider, _model: None)  # type: ignore[arg-type]
     holds = Holds(memory, lambda: NOON)
-    return Showing(holds, records, Viewing(holds, records, Catalog(), memory))
+    return Showing(holds, records, Viewer(holds, records, Catalog(), memory))
 
 
 def test_an_exchange_whose_bodies_are_gone_is_shown_without_sections() -> None:
@@ -236,7 +236,7 @@ def test_an_exchange_whose_bodies_are_gone_is_shown_without_sections() -> None:
     shown = over(store)
     assert asyncio.run(shown.view("x_1"))["sections"]
     assert asyncio.run(shown.diff("x_1", "")).items
-    store.entries = [each for each in store.entries if isinstance(each, Noted)]
+    store.entries = [each for each in store.entries if isinstance(each, FactEntry)]
     view = asyncio.run(over(store).view("x_1"))
     assert (view["state"], view["sections"]) == ("finished", [])
     for showing in (over(store), shown):

@@ -12,16 +12,16 @@ from sightline.model.exchange import (
 )
 from sightline.model.report import Loss
 from sightline.model.usage import Usage
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.store.summary import Summary
-from sightline.workbench.views import body_sha256, line, original_sha256, reply_of, told, view
+from sightline.workbench.views import body_sha256, fact_shown, line, original_sha256, reply_of, view
 
 SUMMARY = Summary(id="x_1", at=5.0, state="sending", dialect="anthropic", model="m")
 RECEIVED = Received("anthropic", "m", "aa", path="/v1/messages")
 
 
-def noted(*facts: Fact) -> list[Noted]:
-    return [Noted("x_1", number, float(number), fact) for number, fact in enumerate(facts)]
+def noted(*facts: Fact) -> list[FactEntry]:
+    return [FactEntry("x_1", number, float(number), fact) for number, fact in enumerate(facts)]
 
 
 def test_a_line_has_every_field_that_lists_promise() -> None:
@@ -94,9 +94,9 @@ def test_what_left_other_than_it_came_is_dirty() -> None:
 
 
 def test_the_bytes_of_a_frame_are_told_in_base64() -> None:
-    assert told(Noted("x_1", 2, 7.0, FrameArrived(b"hi", 0.5))) == {
+    assert fact_shown(FactEntry("x_1", 2, 7.0, FrameArrived(b"hi", 0.5))) == {
         "n": 2, "at": 7.0, "kind": "frame", "data": "aGk=", "after": 0.5, "size": 2,
     }  # fmt: skip
-    assert told(Noted("x_1", 2, 7.0, FrameArrived(b"hi", 0.5)), has_data=False) == {
+    assert fact_shown(FactEntry("x_1", 2, 7.0, FrameArrived(b"hi", 0.5)), has_data=False) == {
         "n": 2, "at": 7.0, "kind": "frame", "after": 0.5, "size": 2,
     }  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, FrameArrived, Received
-from sightline.store.entries import Kept, Noted
+from sightline.store.entries import BodyEntry, FactEntry
 from tests.server.running import TOKEN, Running, running
 
 
@@ -16,11 +16,11 @@ def server() -> Iterator[Running]:
     with running() as made:
         made.store.record(
             [
-                Kept("aa", b'{"model":"m"}'),
-                Noted("x_1", 0, 1.0, Received("anthropic", "m", "aa")),
-                Noted("x_1", 1, 1.0, AttemptStarted(1, "acme", "aa")),
-                Noted("x_1", 2, 1.0, FrameArrived(b"<script>", 0.1)),
-                Noted("x_1", 3, 2.0, ExchangeFinished("stop", 200)),
+                BodyEntry("aa", b'{"model":"m"}'),
+                FactEntry("x_1", 0, 1.0, Received("anthropic", "m", "aa")),
+                FactEntry("x_1", 1, 1.0, AttemptStarted(1, "acme", "aa")),
+                FactEntry("x_1", 2, 1.0, FrameArrived(b"<script>", 0.1)),
+                FactEntry("x_1", 3, 2.0, ExchangeFinished("stop", 200)),
             ]
         )
         yield made
@@ -137,7 +137,7 @@ def test_facts_are_heard_live(server: Running) -> None:
     answer = connection.getresponse()
     assert answer.readline() == b": listening\n"
     assert answer.readline() == b"\n"
-    noted = Noted("x_7", 0, 3.0, Received("gemini", "m", "cc"))
+    noted = FactEntry("x_7", 0, 3.0, Received("gemini", "m", "cc"))
     server.loop.call_soon_threadsafe(server.hub.record, [noted])
     told = json.loads(answer.readline().removeprefix(b"data: "))
     assert (told["exchange"], told["kind"], told["dialect"]) == ("x_7", "received", "gemini")

@@ -8,25 +8,25 @@ from sightline.agent.api.runs import Runs, run_calls
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.chat.api.calls import ChatParts, chat_calls
-from sightline.evals.api.calls import Evals, eval_calls
+from sightline.evals.api.calls import EvalCalls, eval_calls
 from sightline.exchange.holds import Holds
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records
 from sightline.exchange.relay import Relay
-from sightline.exchange.resending import Resending
-from sightline.exchange.viewing import Viewing
+from sightline.exchange.resending import Resender
+from sightline.exchange.viewing import Viewer
 from sightline.store.folding import PriceList
 from sightline.store.store import Store
 from sightline.web.routes import Calls
 from sightline.workbench.about import about
 from sightline.workbench.access import Access
 from sightline.workbench.api import Api
-from sightline.workbench.deciding import Deciding
+from sightline.workbench.deciding import HoldDecisions
 from sightline.workbench.documents import Documents
 from sightline.workbench.exchanges import Exchanges
 from sightline.workbench.interceptions import Interceptions
-from sightline.workbench.learned import learned_calls
+from sightline.workbench.learned import calibration_calls
 from sightline.workbench.providers import Providers
 from sightline.workbench.relaying import CommandCalls
 from sightline.workbench.replays import Replays
@@ -50,22 +50,22 @@ class Parts:
     now: Callable[[], float]
     prices: PriceList
     relay: Relay | None = None
-    resending: Resending | None = None
+    resending: Resender | None = None
     chat: ChatParts | None = None
     runs: Runs | None = None
-    evals: Evals | None = None
+    evals: EvalCalls | None = None
     commands: CommandCalls | None = None
     providers: Providers | None = None
     toolsets: Sequence[str] = ()
 
 
-def assembled(parts: Parts) -> Workbench:
+def assemble_workbench(parts: Parts) -> Workbench:
     """The workbench."""
     relay = parts.relay
     holds = Holds(parts.memory, parts.now) if relay is None else relay.holds
     records = Records(parts.store, parts.now, parts.prices, None if relay is None else relay.unwritten)
     exchanges = Exchanges(records, parts.now, holds)
-    viewing = Viewing(holds, records, parts.catalog, parts.memory)
+    viewing = Viewer(holds, records, parts.catalog, parts.memory)
     showing = Showing(holds, records, viewing)
     api = Api(
         exchanges=exchanges,
@@ -80,10 +80,10 @@ def assembled(parts: Parts) -> Workbench:
             places=_places(parts),
             toolsets=parts.toolsets,
         ),
-        deciding=None if relay is None else Deciding(holds, records, viewing, showing),
+        deciding=None if relay is None else HoldDecisions(holds, records, viewing, showing),
         interceptions=None if relay is None else Interceptions(holds),
         further={
-            **learned_calls(parts.memory, None if relay is None else relay.learned),
+            **calibration_calls(parts.memory, None if relay is None else relay.wait_until_learned),
             **({} if parts.chat is None else chat_calls(parts.chat, records)),
             **({} if parts.runs is None else run_calls(parts.runs)),
             **({} if parts.evals is None else eval_calls(parts.evals)),
@@ -94,7 +94,7 @@ def assembled(parts: Parts) -> Workbench:
 
 
 def _provider_calls(providers: Providers) -> Calls:
-    return {"providers": {"GET": lambda _call: providers.listed()}}
+    return {"providers": {"GET": lambda _call: providers.list_providers()}}
 
 
 def _places(parts: Parts) -> tuple[Place, ...]:

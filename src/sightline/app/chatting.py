@@ -15,17 +15,17 @@ from sightline.catalog.facts import Prices
 from sightline.catalog.provider import Provider
 from sightline.chat.api.calls import ChatParts
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.service.answering import Answering
+from sightline.chat.service.answering import Answerer
 from sightline.chat.service.service import chat_service
 from sightline.errors import Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
-from sightline.gateway.listing import listed
+from sightline.gateway.listing import list_models
 from sightline.store.logbook import Logbook
 
 
-def opened_chat(
-    loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answering | None = None
+def open_chat(
+    loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer | None = None
 ) -> ChatParts:
     """The chat that this logbook holds. It is read when somebody first asks for it; close its service."""
     settings = chat_settings(loaded)
@@ -50,7 +50,7 @@ def opened_chat(
         settings=settings,
         prices=_model_prices(loaded.catalog, loaded.has_key),
         zone=zone,
-        models=tuple(each.id for each in listed(loaded.catalog, loaded.has_key)),
+        models=tuple(each.id for each in list_models(loaded.catalog, loaded.has_key)),
         toolsets=tuple(loaded.settings.tools),
     )
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice, choose, default_choice
-from sightline.catalog.loading import Loaded, load
-from sightline.catalog.problem import Problem
+from sightline.catalog.choose import ModelChoice, choose, default_choice
+from sightline.catalog.loading import LoadedConfig, load
+from sightline.catalog.problem import ConfigProblem
 from sightline.catalog.provider import Provider
 from sightline.catalog.toml import TomlText
 from sightline.errors import Code, Fault
@@ -30,13 +30,13 @@ class Configuration:
     settings: Settings
     path: Path | None
     environment: Mapping[str, str]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ConfigProblem, ...] = ()
 
     def has_key(self, provider: Provider) -> bool:
         """Whether the provider's key is in the environment, or it takes none."""
         return not provider.key_env or bool(self.environment.get(provider.key_env, "").strip())
 
-    def choice(self, wanted: str) -> Choice:
+    def choice(self, wanted: str) -> ModelChoice:
         """The model that this wish means; without one, the configured one, else one that can answer."""
         wanted = wanted or self.settings.ask.model
         if wanted:
@@ -46,13 +46,13 @@ class Configuration:
 
 def configuration(named: str | None) -> Configuration:
     """The configuration, which must be sound."""
-    loaded, path = _loaded(named)
+    loaded, path = _load(named)
     return _configuration(loaded.sound(), path)
 
 
-def examined(named: str | None) -> Configuration:
+def load_with_problems(named: str | None) -> Configuration:
     """The configuration with everything that is wrong with it."""
-    loaded, path = _loaded(named)
+    loaded, path = _load(named)
     return _configuration(loaded, path)
 
 
@@ -75,7 +75,7 @@ def data_folder(named: str | None) -> Path:
     return Path(named) if named else _home("XDG_DATA_HOME", ".local/share")
 
 
-def _loaded(named: str | None) -> tuple[Loaded[Settings], Path | None]:
+def _load(named: str | None) -> tuple[LoadedConfig[Settings], Path | None]:
     path = config_file(named)
     folder = files("sightline.catalog") / "data"
     documents = [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
@@ -84,7 +84,7 @@ def _loaded(named: str | None) -> tuple[Loaded[Settings], Path | None]:
     return load(documents, os.environ, Settings, Settings.mistakes), path
 
 
-def _configuration(loaded: Loaded[Settings], path: Path | None) -> Configuration:
+def _configuration(loaded: LoadedConfig[Settings], path: Path | None) -> Configuration:
     catalog, window = loaded.catalog, loaded.settings.local.context_window
     served = {provider.default_model for provider in catalog.providers.values() if provider.embedded}
     models = {

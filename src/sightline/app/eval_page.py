@@ -6,13 +6,13 @@ from pathlib import Path
 
 from sightline.agent.tools.environment import without
 from sightline.app.configured import Configuration
-from sightline.app.eval_targets import drawing, grown_for, root_of
+from sightline.app.eval_targets import configuration_for, drawing, root_of
 from sightline.app.parts import price_list
 from sightline.catalog.loading import variables_of
-from sightline.evals.api.calls import EvalParts, Evals
+from sightline.evals.api.calls import EvalCalls, EvalParts
 from sightline.evals.core.facts import EvalBegan
 from sightline.evals.service.evaluation import Evaluation
-from sightline.exchange.outbound import configured_secrets
+from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.relay import Relay
 from sightline.store.store import Store
 from sightline.transport.clock import Clock
@@ -30,13 +30,13 @@ def suites_place(loaded: Configuration) -> tuple[Path, str]:
     return root, "" if folder == "." else folder
 
 
-def grown_evaluation(
+def evaluation_for(
     loaded: Configuration, evaluation: Evaluation, relaying: Callable[[Configuration], Relay], began: EvalBegan
 ) -> Evaluation:
     """Whoever runs this again. Where its targets have providers that the configuration does not know, because AgentV's
     file beside the suite describes them, that is an evaluation with a relay to them, and all else as it is."""
     around = evaluation.surroundings
-    grown = grown_for(loaded, around.root, began)
+    grown = configuration_for(loaded, around.root, began)
     if grown.catalog is loaded.catalog:
         return evaluation
     engine = replace(evaluation.engine, relay=relaying(grown))
@@ -63,10 +63,10 @@ def evals_of(
     clock: Clock,
     *,
     relaying: Callable[[Configuration], Relay] | None = None,
-) -> Evals:
+) -> EvalCalls:
     """What answers the page's calls about suites; close it. `relaying` makes relays to the providers of others."""
     providers = loaded.catalog.providers.values()
-    return Evals(
+    return EvalCalls(
         EvalParts(
             evaluation,
             store,
@@ -74,7 +74,7 @@ def evals_of(
             drawing,
             clock.now,
             without(loaded.environment, {*variables_of(loaded.catalog), KEY_VARIABLE} - {""}),
-            tuple(dict.fromkeys(key for each in providers for key in configured_secrets(each, loaded.environment))),
-            None if relaying is None else lambda began: grown_evaluation(loaded, evaluation, relaying, began),
+            tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment))),
+            None if relaying is None else lambda began: evaluation_for(loaded, evaluation, relaying, began),
         )
     )

@@ -17,10 +17,10 @@ from sightline.catalog.problem import likely
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.facts import EvalBegan
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.agentv_targets import FILE, AgentvTargets, read_targets, resolved
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.agentv_targets import FILE, AgentvTargets, read_targets, resolve_target
 from sightline.evals.core.reading.dotenv import read_variables
-from sightline.evals.core.reading.paths import folder_of, joined
+from sightline.evals.core.reading.paths import folder_of, join_path
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.suite import Case, GraderSpec, Suite
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
@@ -52,7 +52,7 @@ def root_of(file: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class SuiteTargets:
     """`usual` are the names of the targets of cases that name none. `loaded` has the providers of all of them, and
     `odd` is what a person should know of their descriptions. `sure` are the judges that will be asked, and not only
     may be."""
@@ -61,7 +61,7 @@ class Answering:
     targets: tuple[TargetSpec, ...]
     judges: tuple[TargetSpec, ...] = ()
     usual: tuple[str, ...] = ()
-    odd: tuple[Problem, ...] = ()
+    odd: tuple[SuiteProblem, ...] = ()
     sure: tuple[TargetSpec, ...] = ()
 
     def check_prices(self) -> None:
@@ -78,11 +78,11 @@ class KnownTargets:
         self._suite = suite
         self._agentv = _agentv(files, suite)
         self._described: dict[str, SuiteTarget] = {}
-        self._odd: dict[Problem, None] = {}
+        self._odd: dict[SuiteProblem, None] = {}
         if self._agentv.problems:
             first = self._agentv.problems[0]
             raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
-        self.loaded = replace(loaded, environment={**_kept(files, self._agentv), **loaded.environment})
+        self.loaded = replace(loaded, environment={**_dotenv_variables(files, self._agentv), **loaded.environment})
 
     @property
     def environment(self) -> dict[str, str]:
@@ -98,7 +98,7 @@ class KnownTargets:
         """Know the targets that a suite describes itself."""
         self._described = {each.name: each for each in suite.targets}
 
-    def answering(self, suite: Suite, named: Sequence[str], judge: str = "") -> Answering:
+    def answering(self, suite: Suite, named: Sequence[str], judge: str = "") -> SuiteTargets:
         """Who answers a suite: those who were named, else those that it names, else the usual one."""
         self.describe(suite)
         usual = tuple(dict.fromkeys(named)) or suite.execution.targets or (self._usual(),)
@@ -112,19 +112,19 @@ class KnownTargets:
         odd, sure = tuple(self._odd), judges
         if any(_asks_models(spec.config) for spec in _graders(suite)):
             judges += tuple(self._askable({*told, *wanted}))
-        return Answering(self.loaded, targets, judges, usual, odd, sure)
+        return SuiteTargets(self.loaded, targets, judges, usual, odd, sure)
 
     def spec(self, name: str) -> TargetSpec:
         """The target of this name. A name that is none is a model's; one that is not even that is a fault."""
-        found = self._named(name)
+        found = self._find(name)
         if found.file_form is not None:
             return found
         return msgspec.structs.replace(found, file_form=self.loaded.settings.evals.file_form)
 
-    def _named(self, name: str) -> TargetSpec:
+    def _find(self, name: str) -> TargetSpec:
         configured = self.loaded.settings.evals.targets.get(name)
         if configured is not None:
-            return configured_target(name, configured)
+            return target_from_settings(name, configured)
         if name in self._agentv.nodes:
             return self._of_agentv(name)
         if name in self._described:
@@ -140,10 +140,10 @@ class KnownTargets:
             raise Fault(Code.USAGE, message, hint=f"{meant} {fault.hint}".strip()) from None
         return TargetSpec(name=name, model=name)
 
-    def _askable(self, told: set[str]) -> Iterator[TargetSpec]:
+    def _askable(self, names_given: set[str]) -> Iterator[TargetSpec]:
         """All others that can be used as things stand: a command that may ask models names whom it likes."""
         for name in self.names:
-            if name not in told:
+            if name not in names_given:
                 with suppress(Fault):
                     yield self.spec(name)
 
@@ -151,18 +151,18 @@ class KnownTargets:
         return self.loaded.settings.evals.target or USUAL
 
     def _of_agentv(self, name: str) -> TargetSpec:
-        found = resolved(self._agentv, name, self.loaded.environment, self.loaded.catalog)
+        found = resolve_target(self._agentv, name, self.loaded.environment, self.loaded.catalog)
         if found.spec is None:
             first = next(each for each in found.problems if each.severity == "error")
             raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
         self._odd |= dict.fromkeys(found.problems)
         if found.provider is not None:
             self._add(found.provider_name, found.provider)
-        return _placed(found.spec, self._suite)
+        return _with_folders(found.spec, self._suite)
 
     def _of_suite(self, target: SuiteTarget) -> TargetSpec:
         if not target.has_own_provider:
-            return target.spec(self._named(target.model))
+            return target.spec(self._find(target.model))
         choice = choose(self.loaded.catalog, target.model, has_key=self.loaded.has_key)
         name = own_provider_name(target)
         self._add(name, target.provider(choice.provider))
@@ -174,7 +174,7 @@ class KnownTargets:
         self.loaded = replace(self.loaded, catalog=grown)
 
 
-def grown_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
+def configuration_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
     """The configuration with the providers that AgentV's file describes, beside the suite of a run, of its targets."""
     known = KnownTargets(loaded, SuiteFiles(root), began.suite.file)
     known.describe(began.suite)
@@ -189,7 +189,7 @@ def own_provider_name(target: SuiteTarget) -> str:
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', target.name).strip('-')}-provider"
 
 
-def configured_target(name: str, table: EvalTarget) -> TargetSpec:
+def target_from_settings(name: str, table: EvalTarget) -> TargetSpec:
     """A target as the configuration describes it."""
     fields = {field: getattr(table, field) for field in table.__struct_fields__ if field != "cli"}
     command = table.cli
@@ -203,29 +203,29 @@ def configured_target(name: str, table: EvalTarget) -> TargetSpec:
 
 
 def _agentv(files: SuiteFiles, suite: str) -> AgentvTargets:
-    found = files.found(FILE, suite)
+    found = files.find(FILE, suite)
     data = None if found is None else files.read(found)
     return AgentvTargets() if found is None or data is None else read_targets(data, found)
 
 
-def _kept(files: SuiteFiles, targets: AgentvTargets) -> dict[str, str]:
+def _dotenv_variables(files: SuiteFiles, targets: AgentvTargets) -> dict[str, str]:
     """The variables that the file names, from the `.env` beside it and in the folder above; the nearer one counts."""
     found: dict[str, str] = {}
     folder = folder_of(targets.file)
-    for place in (joined(folder, "../.env"), joined(folder, ".env")) if targets.file else ():
+    for place in (join_path(folder, "../.env"), join_path(folder, ".env")) if targets.file else ():
         data = files.read(place) if place else None
         if data is not None:
             found |= read_variables(data, targets.variables)
     return found
 
 
-def _placed(spec: TargetSpec, suite: str) -> TargetSpec:
+def _with_folders(spec: TargetSpec, suite: str) -> TargetSpec:
     """A command of AgentV's, and its check, run in the folder of the suite, or in one that is named from there."""
     if spec.cli is None:
         return spec
 
-    def placed(cwd: str) -> str:
-        folder = joined(folder_of(suite), cwd)
+    def resolve_folder(cwd: str) -> str:
+        folder = join_path(folder_of(suite), cwd)
         if folder is None:
             hint = "Name a folder of the repository."
             raise Fault(Code.CONFIG, f"the target {spec.name!r} runs in {cwd!r}, outside of it", hint=hint)
@@ -233,7 +233,7 @@ def _placed(spec: TargetSpec, suite: str) -> TargetSpec:
 
     check = spec.cli.healthcheck_cwd
     cli = msgspec.structs.replace(
-        spec.cli, cwd=placed(spec.cli.cwd), healthcheck_cwd=None if check is None else placed(check)
+        spec.cli, cwd=resolve_folder(spec.cli.cwd), healthcheck_cwd=None if check is None else resolve_folder(check)
     )
     return msgspec.structs.replace(spec, cli=cli)
 

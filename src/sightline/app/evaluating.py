@@ -12,13 +12,13 @@ from sightline.agent.service.runner import Runner
 from sightline.agent.service.toolsets import Toolsets
 from sightline.app.configured import Configuration, data_folder
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
-from sightline.app.parts import means_of, opened_store, price_list
+from sightline.app.parts import means_of, open_configured_store, price_list
 from sightline.app.running import runner_of, tool_surroundings, toolsets_of
 from sightline.app.sending import Notice, engine_here, engine_through, running_server
 from sightline.catalog.loading import variables_of
 from sightline.evals.service.cluster.fleet import Elsewhere, Fleet, Needs
 from sightline.evals.service.evaluation import Evaluation
-from sightline.evals.service.surroundings import Surroundings
+from sightline.evals.service.surroundings import EvalContext
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub, Record
 from sightline.settings import Toolset
@@ -44,7 +44,7 @@ def evaluation_of(
 ) -> Evaluation:
     """What runs of suites are begun with. `root` is the folder below which suites and their files are. Cases are run
     `elsewhere`, if that is somewhere."""
-    around = Surroundings(
+    around = EvalContext(
         catalog=loaded.catalog,
         has_key=loaded.has_key,
         make_id=Ids(time.time_ns, chance()),
@@ -58,7 +58,7 @@ def evaluation_of(
         prices=price_list(loaded.catalog),
         hub=hub,
         runner=runner,
-        equipping=None if toolsets is None else toolsets.opened,
+        equipping=None if toolsets is None else toolsets.open_toolsets,
         client=client,
         make_token=lambda: secrets.token_urlsafe(32),
         elsewhere=elsewhere,
@@ -84,7 +84,7 @@ async def open_evaluation(
     fleet = _fleet(cluster)
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
-        record = await opened_store(loaded, folder, store, clock)
+        record = await open_configured_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
         server = None if fleet is not None else await running_server(folder, stack, apart=apart)

@@ -18,26 +18,26 @@ from pathlib import Path
 import msgspec
 
 from sightline.agent.service.runner import Runner
-from sightline.agent.service.runner import Surroundings as RunSurroundings
+from sightline.agent.service.runner import RunnerOptions as RunSurroundings
 from sightline.agent.service.toolsets import Toolsets
-from sightline.agent.tools.opening import Opened, opened
+from sightline.agent.tools.opening import Opened, open_toolsets
 from sightline.app.configured import Configuration
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
-from sightline.app.parts import Means, embedded_model, http_client, nowhere, opened_relay, price_list
+from sightline.app.parts import RelayResources, http_client, make_embedded_model, make_relay, nowhere, price_list
 from sightline.app.running import tool_surroundings
 from sightline.catalog.loading import variables_of
 from sightline.evals.core.facts import EvalBegan, read
 from sightline.evals.core.options import is_cached
-from sightline.evals.service.cluster.accounts import FarMemory, FarPurse
+from sightline.evals.service.cluster.accounts import FarMemory, FarSpending
 from sightline.evals.service.cluster.host import Host
 from sightline.evals.service.cluster.line import HostLine
-from sightline.evals.service.cluster.messages import Begin, Introduction, packed
+from sightline.evals.service.cluster.messages import Begin, Introduction, pack
 from sightline.evals.service.cluster.parcel import unpack
 from sightline.evals.service.cluster.records import FarLogbook, FarSharing, recording
-from sightline.evals.service.surroundings import Surroundings
+from sightline.evals.service.surroundings import EvalContext
 from sightline.evals.service.workers import Worker
 from sightline.evals.service.working import working
-from sightline.exchange.counting import Counter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
 from sightline.transport.embedded.process import KEY_VARIABLE
 
@@ -53,9 +53,7 @@ def introduction() -> Introduction:
 
 
 @asynccontextmanager
-async def opened_host(
-    begin: Begin, line: HostLine, root: Path, environment: Mapping[str, str]
-) -> AsyncIterator[Worker]:
+async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mapping[str, str]) -> AsyncIterator[Worker]:
     """Whoever runs cases below `root`. Keys are those that home has told; this machine's own are not used."""
     began = read(begin.began)
     assert isinstance(began, EvalBegan)
@@ -65,18 +63,18 @@ async def opened_host(
     clock, prices = SystemClock(), price_list(begin.catalog)
     async with AsyncExitStack() as stack:
         memory = FarMemory(line, begin.calibration, root / _NO_FOLDER, clock.now)
-        means = Means(memory, embedded_model(loaded), http_client(loaded))
+        means = RelayResources(memory, make_embedded_model(loaded), http_client(loaded))
         stack.push_async_callback(means.embedded.close)
         stack.push_async_callback(means.client.close)
-        aside, _ = await opened_relay(loaded, means, nowhere, stack)
-        relay, _ = await opened_relay(loaded, means, partial(recording, line), stack)
+        aside, _ = await make_relay(loaded, means, nowhere, stack)
+        relay, _ = await make_relay(loaded, means, partial(recording, line), stack)
         relay.holds.set_masks(msgspec.to_builtins(begin.masks))
         sharing = FarSharing(line, prices, is_cached=is_cached(began.suite, began.options))
-        engine = Engine(relay, aside, Counter(memory), memory, clock, limits=sharing.rates.wait)
+        engine = Engine(relay, aside, RequestCounter(memory), memory, clock, limits=sharing.rates.wait)
         logbook, ids = FarLogbook(line), Ids(time.time_ns, chance())
         toolsets = _toolsets(loaded, root)
         stack.push_async_callback(toolsets.close)
-        where = Surroundings(
+        where = EvalContext(
             catalog=begin.catalog,
             has_key=loaded.has_key,
             make_id=ids,
@@ -88,12 +86,12 @@ async def opened_host(
             is_alive=is_alive,
             prices=prices,
             runner=Runner(engine, logbook, RunSurroundings(begin.catalog, ids, begin.process, is_alive)),
-            equipping=toolsets.opened,
+            equipping=toolsets.open_toolsets,
             client=means.client,
             make_token=lambda: secrets.token_urlsafe(32),
         )
         specs = [spec for spec in began.targets if spec.name in begin.targets]
-        purse = FarPurse(line)
+        purse = FarSpending(line)
         async with working(begin.run, began, specs, engine, logbook, where, purse, sharing) as worker:
             yield worker
 
@@ -103,7 +101,7 @@ def _toolsets(loaded: Configuration, root: Path) -> Toolsets:
 
     async def opening(names: Sequence[str]) -> Opened:
         where = replace(tool_surroundings(loaded, None if loaded.path else root), folder=root)
-        return await opened({name: loaded.settings.tools[name] for name in names}, where)
+        return await open_toolsets({name: loaded.settings.tools[name] for name in names}, where)
 
     return Toolsets(tuple(loaded.settings.tools), opening)
 
@@ -139,17 +137,17 @@ class HostProcess:
         self.thread.start()
         self._is_up.wait()
 
-    def introduced(self) -> bytes:
+    def introduce(self) -> bytes:
         """Who it is."""
-        return packed(introduction())
+        return pack(introduction())
 
-    def unpack(self, parcel: bytes) -> None:
+    def unpack(self, bundle: bytes) -> None:
         """Have these files."""
-        unpack(parcel, self._root)
+        unpack(bundle, self._root)
 
     def tell(self, data: bytes) -> None:
         """Home says this."""
-        self._loop.call_soon_threadsafe(self._here.told, data)
+        self._loop.call_soon_threadsafe(self._here.receive, data)
 
     def listen(self) -> bytes:
         """What home should know; an empty batch where there is nothing for a while."""
@@ -162,20 +160,20 @@ class HostProcess:
 
     def _live(self) -> None:
         try:
-            self._loop.run_until_complete(self._watched())
+            self._loop.run_until_complete(self._watch())
         finally:
             self._loop.close()
             self._end(0)
 
-    async def _watched(self) -> None:
-        self._host = Host(self._opened, SystemClock())
+    async def _watch(self) -> None:
+        self._host = Host(self._open, SystemClock())
         self._is_up.set()
         await self._host.watch()
 
     @asynccontextmanager
-    async def _opened(self, begin: Begin, line: HostLine) -> AsyncIterator[Worker]:
+    async def _open(self, begin: Begin, line: HostLine) -> AsyncIterator[Worker]:
         try:
-            async with opened_host(begin, line, self._root, os.environ) as worker:
+            async with open_host(begin, line, self._root, os.environ) as worker:
                 yield worker
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)

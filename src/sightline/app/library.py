@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from sightline.agent.core.account import total_usage
-from sightline.agent.core.approval import Policy, Rule
-from sightline.agent.core.limits import Limits, Reached
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.rounds import Ended, Round, Why
-from sightline.agent.service.judging import Approval, Judging, nobody
+from sightline.agent.core.approval import ApprovalRule, Policy
+from sightline.agent.core.limits import Reached, RunLimits
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.rounds import FinishedRun, Round, Why
+from sightline.agent.service.judging import Approval, Judging, deny_unattended
 from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.hook import Hook
 from sightline.agent.tools.hooks import Hooks
@@ -19,8 +19,8 @@ from sightline.agent.tools.opening import Opened
 from sightline.agent.tools.tools import Tools, together
 from sightline.app.configured import Configuration, configuration
 from sightline.app.running import open_runner, tool_surroundings
-from sightline.app.tooling import open_tools, wanted_tools
-from sightline.catalog.choose import Choice
+from sightline.app.tooling import open_tools, parse_tools
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, complete, conversation_of
 from sightline.errors import Code, Fault
 from sightline.exchange.heard import Heard
@@ -63,7 +63,7 @@ def run(
     system: str | None = None,
     instructions: str = "",
     approve: Approval | None = None,
-    limits: Limits | None = None,
+    limits: RunLimits | None = None,
     hooks: Sequence[Hook] = (),
     heard: Heard | None = None,
     max_tokens: int | None = None,
@@ -102,7 +102,7 @@ async def run_async(
     system: str | None = None,
     instructions: str = "",
     approve: Approval | None = None,
-    limits: Limits | None = None,
+    limits: RunLimits | None = None,
     hooks: Sequence[Hook] = (),
     heard: Heard | None = None,
     max_tokens: int | None = None,
@@ -130,9 +130,9 @@ async def run_async(
         ended = await runner.run(
             _whole(prompt, choice) if isinstance(prompt, Request) else _prompt(prompt, choice, loaded, told),
             choice,
-            Plan(dialect=choice.dialect, policy=Policy(rules), limits=limits or Limits()),
+            RunPlan(dialect=choice.dialect, policy=Policy(rules), limits=limits or RunLimits()),
             together(equipment),
-            Judging(approve or nobody),
+            Judging(approve or deny_unattended),
             hooks=asked,
             session=SESSION,
             run=name,
@@ -144,7 +144,7 @@ async def run_async(
     return result_of(ended, name)
 
 
-def result_of(ended: Ended, run: str) -> RunResult:
+def result_of(ended: FinishedRun, run: str) -> RunResult:
     """What a run came to, for a program."""
     return RunResult(
         text=ended.rounds[-1].text if ended.rounds else "",
@@ -173,18 +173,18 @@ class _Told:
     max_tokens: int | None
 
 
-def _prompt(text: str, choice: Choice, loaded: Configuration, told: _Told) -> Prompt:
+def _prompt(text: str, choice: ModelChoice, loaded: Configuration, arguments: _Told) -> Prompt:
     ask = loaded.settings.ask
     prompt = Prompt(
         (Message("user", (Text(text),)),),
-        instructions=told.system if told.system is not None else ask.system or None,
-        user_instructions=told.instructions or ask.instructions,
-        max_tokens=told.max_tokens,
+        instructions=arguments.system if arguments.system is not None else ask.system or None,
+        user_instructions=arguments.instructions or ask.instructions,
+        max_tokens=arguments.max_tokens,
     )
     return replace(prompt, conversation=conversation_of(choice.model, prompt))
 
 
-def _whole(request: Request, choice: Choice) -> Request:
+def _whole(request: Request, choice: ModelChoice) -> Request:
     """A request of the program's own, with what every request of ours says where it is silent."""
     conversation = conversation_of(choice.model, Prompt(request.messages))
     return complete(
@@ -197,7 +197,7 @@ async def _equipment(
     loaded: Configuration,
     timeout: float,  # noqa: ASYNC109 - handed on
     stack: AsyncExitStack,
-) -> tuple[list[Tools], tuple[Rule, ...]]:
+) -> tuple[list[Tools], tuple[ApprovalRule, ...]]:
     """All tools, and what may run unasked. What was open before stays open behind it."""
     functions: list[Callable[..., object]] = []
     names: list[str] = []
@@ -212,7 +212,7 @@ async def _equipment(
     if functions:
         sources.append(Callables(functions, timeout=timeout))
     if names:
-        opened = await open_tools(loaded, wanted_tools(loaded, tools=names))
+        opened = await open_tools(loaded, parse_tools(loaded, tools=names))
         stack.push_async_callback(opened.close)
         sources.append(opened)
     return sources, tuple(rule for each in sources if isinstance(each, Opened) for rule in each.rules)
@@ -228,7 +228,7 @@ def _refuse_running_loop() -> None:
     raise Fault(Code.USAGE, "sightline.run cannot be called where an event loop is running", hint=hint)
 
 
-def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[Rule, ...], approve: Approval | None) -> None:
+def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[ApprovalRule, ...], approve: Approval | None) -> None:
     told: object = approve
     if told not in (None, "yes") and not callable(told):
         hint = 'Say approve="yes", or give a function that decides.'

@@ -20,7 +20,7 @@ class SystemClock:
 
     # Asked for at every step of every exchange, so that there is nothing between.
     now = staticmethod(time.time)
-    elapsed = staticmethod(time.monotonic)
+    monotonic = staticmethod(time.monotonic)
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -35,7 +35,7 @@ def chance() -> Callable[[], str]:
 
 def process_name() -> str:
     """A name for this process that no other has, on this machine or another, now or later."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_started(os.getpid())}"
+    return f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}"
 
 
 def is_alive(process: str) -> bool:
@@ -44,7 +44,7 @@ def is_alive(process: str) -> bool:
     number, _, started = rest.partition(":")
     if host != socket.gethostname() or not number.isdecimal():
         return False
-    return _is_running(int(number)) and _started(int(number)) == started
+    return _is_running(int(number)) and _start_time(int(number)) == started
 
 
 def _is_running(number: int) -> bool:
@@ -73,7 +73,7 @@ def _is_running_on_windows(number: int) -> bool:
         kernel.CloseHandle(handle)
 
 
-def _started(number: int) -> str:
+def _start_time(number: int) -> str:
     """When a process was started, where the system tells; numbers of processes are used again."""
     try:
         # The name of the program stands in parentheses, and may hold any.

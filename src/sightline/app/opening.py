@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from sightline.app.configured import Configuration, data_folder
 from sightline.app.machine import SystemClock
-from sightline.app.parts import hearing, means_of, nowhere, opened_relay, opened_store
+from sightline.app.parts import hearing, make_relay, means_of, nowhere, open_configured_store
 from sightline.errors import Fault
-from sightline.exchange.counting import Counter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.memory import Memory
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ def _say_nothing(_line: str) -> None:
     """For callers that have nobody to tell."""
 
 
-def counter(data: str | None) -> Counter:
+def counter(data: str | None) -> RequestCounter:
     """What estimates how many tokens a request has, with what was learned so far."""
-    return Counter(Memory(data_folder(data), SystemClock().now))
+    return RequestCounter(Memory(data_folder(data), SystemClock().now))
 
 
 def final(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
@@ -65,7 +65,7 @@ async def open_engine(
         record: Record = nowhere
         if is_recorded:
             try:
-                store = await opened_store(loaded, folder, "", clock)
+                store = await open_configured_store(loaded, folder, "", clock)
             except Fault as fault:
                 unrecorded = fault
             else:
@@ -79,7 +79,7 @@ async def open_engine(
 @asynccontextmanager
 async def open_record(loaded: Configuration, data: str | None, store: str = "") -> AsyncIterator["Store"]:
     """The record, also while a server writes to it. `store` is the URL of a database in place of the folder's own."""
-    record = await opened_store(loaded, data_folder(data), store, SystemClock())
+    record = await open_configured_store(loaded, data_folder(data), store, SystemClock())
     try:
         await record.settle()
         yield record
@@ -97,10 +97,10 @@ async def open_relay(
 
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
-        record = await opened_store(loaded, folder, store, clock)
+        record = await open_configured_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means, kept = means_of(loaded, folder, stack), BorrowedInterception(folder)
-        relay, hub = await opened_relay(
+        relay, hub = await make_relay(
             loaded, means, record.record, stack, is_told=True, interception=kept, unattended=unattended
         )
         hub.hear = hearing(record)

@@ -19,7 +19,7 @@ from sightline.catalog.facts import Prices
 from sightline.catalog.lookup import facts_of
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
-from sightline.transport.embedded.diagnosis import Finding, diagnose
+from sightline.transport.embedded.diagnosis import DiagnosisFinding, diagnose
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.proxies import Proxies
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sightline.telemetry.exporter import Exporter
 
 
-def embedded_model(loaded: Configuration) -> EmbeddedModel:
+def make_embedded_model(loaded: Configuration) -> EmbeddedModel:
     """The embedded model, not yet started."""
     local = loaded.settings.local
     return EmbeddedModel(
@@ -73,9 +73,9 @@ async def why_no_embedded_model(model: EmbeddedModel, client: HttpClient) -> str
     return "It is not installed. `sightline doctor` says what is missing."
 
 
-async def diagnosed(loaded: Configuration) -> list[Finding]:
+async def diagnose_embedded(loaded: Configuration) -> list[DiagnosisFinding]:
     """What is right and wrong with the embedded model."""
-    model = embedded_model(loaded)
+    model = make_embedded_model(loaded)
     async with HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
 
         async def post(request: HttpRequest) -> tuple[int, bytes]:
@@ -97,7 +97,7 @@ def http_client(loaded: Configuration) -> HttpClient:
     )
 
 
-async def opened_store(loaded: Configuration, folder: Path, url: str, clock: SystemClock) -> "Store":
+async def open_configured_store(loaded: Configuration, folder: Path, url: str, clock: SystemClock) -> "Store":
     prices = price_list(loaded.catalog)
     url = url or loaded.settings.store.url
     if not url:
@@ -121,7 +121,7 @@ def price_list(catalog: Catalog) -> "PriceList":
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class RelayResources:
     """What relays send with, which all of a program's relays share."""
 
     memory: Memory
@@ -129,18 +129,18 @@ class Means:
     client: HttpClient
 
 
-def means_of(loaded: Configuration, folder: Path, stack: AsyncExitStack) -> Means:
+def means_of(loaded: Configuration, folder: Path, stack: AsyncExitStack) -> RelayResources:
     """They start nothing before they are needed; the stack closes them."""
-    means = Means(Memory(folder, SystemClock().now), embedded_model(loaded), http_client(loaded))
+    means = RelayResources(Memory(folder, SystemClock().now), make_embedded_model(loaded), http_client(loaded))
     stack.callback(means.memory.save)
     stack.push_async_callback(means.embedded.close)
     stack.push_async_callback(means.client.close)
     return means
 
 
-async def opened_relay(
+async def make_relay(
     loaded: Configuration,
-    means: Means,
+    means: RelayResources,
     record: "Record",
     stack: AsyncExitStack,
     *,
@@ -165,7 +165,7 @@ async def opened_relay(
 
 
 def relay_of(
-    loaded: Configuration, means: Means, hub: "Hub", holds: "Holds", own: frozenset[tuple[str, int]]
+    loaded: Configuration, means: RelayResources, hub: "Hub", holds: "Holds", own: frozenset[tuple[str, int]]
 ) -> "Relay":
     """A relay to the providers of this configuration, for whoever has a hub and holds."""
     from sightline.exchange.relay import Relay
@@ -192,14 +192,14 @@ def hearing(store: "Store") -> "Hear | None":
     return store.hear if isinstance(store, SqliteStore) else None
 
 
-def _also(record: "Record", told: "Record") -> "Record":
+def _also(record: "Record", export: "Record") -> "Record":
     """Recording, of which another hears once it is done."""
 
-    def recorded(entries: Sequence["Entry"]) -> None:
+    def record_both(entries: Sequence["Entry"]) -> None:
         record(entries)
-        told(entries)
+        export(entries)
 
-    return recorded
+    return record_both
 
 
 def nowhere(_entries: Sequence["Entry"]) -> None:

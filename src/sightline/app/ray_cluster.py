@@ -94,7 +94,7 @@ class RayFleet:
             raise _not_installed()
         await self._reach()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="sightline-ray")
-        self._ray = await self._apart(_imported)
+        self._ray = await self._apart(_import_ray)
         try:
             async with asyncio.timeout(CONNECTED_IN):
                 await self._apart(self._connect)
@@ -108,7 +108,7 @@ class RayFleet:
     async def hire(self) -> "RayPost":
         """Another actor."""
         try:
-            return RayPost(self, await self._apart(lambda: self._linked().remote()))
+            return RayPost(self, await self._apart(lambda: self._actor_class().remote()))
         except (ImportError, AttributeError):  # raised there, where our class is looked for
             raise self._without_us() from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
@@ -129,7 +129,7 @@ class RayFleet:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
 
-    async def called(self, call: Callable[[], Any]) -> Any:
+    async def call_actor(self, call: Callable[[], Any]) -> Any:
         """What a call to an actor gives."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
@@ -147,12 +147,12 @@ class RayFleet:
                 loop.call_soon_threadsafe(settle, done)
 
         try:
-            pending = await self._apart(lambda: self._linked() and call().future())
+            pending = await self._apart(lambda: self._actor_class() and call().future())
             # Ray's own future must not be cancelled: it could not tell its answer then, and says so loudly.
             pending.add_done_callback(came)
             return await answer
         except self._ray.exceptions.RayActorError as error:
-            raise self._lost(error) from None
+            raise self._connection_error(error) from None
         except self._ray.exceptions.RayTaskError as error:
             raise Fault(Code.CONFIG, f"a host of {self.address} failed: {_last_line(error)}") from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
@@ -162,12 +162,12 @@ class RayFleet:
         """Where the cluster has our files."""
         return self._files
 
-    async def ended(self, actor: Any) -> None:
+    async def kill_actor(self, actor: Any) -> None:
         """End an actor's process, if there is one."""
         with suppress(ConnectionError, self._ray.exceptions.RayError):  # it is gone, or will be with the connection
-            await self._apart(lambda: self._linked() and self._ray.kill(actor))
+            await self._apart(lambda: self._actor_class() and self._ray.kill(actor))
 
-    def _linked(self) -> Any:
+    def _actor_class(self) -> Any:
         """Our kind of actors, as long as there is a connection; without one Ray raises nothing that could be told from
         other failures."""
         if not self._ray.is_initialized():
@@ -194,7 +194,7 @@ class RayFleet:
         ray = self._ray
         logging.getLogger("ray").setLevel(logging.CRITICAL)
         try:
-            self._let_in(TRIES)
+            self._init_ray(TRIES)
         except ImportError:
             raise _not_installed() from None
         except ConnectionAbortedError as error:  # its own words come last, behind where it happened
@@ -205,19 +205,19 @@ class RayFleet:
         logging.getLogger("ray.util.client.logsclient").disabled = True
         self._actors = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=_THREADS)(HostProcess)
 
-    def _let_in(self, tries: int) -> None:
+    def _init_ray(self, tries: int) -> None:
         try:
             self._ray.init(self.address, log_to_driver=False, logging_level=logging.CRITICAL)
         except ConnectionAbortedError:
             if tries == 1:
                 raise
-            self._let_in(tries - 1)
+            self._init_ray(tries - 1)
 
     def _unreachable(self, what: str) -> Fault:
         hint = "Is it the address of the cluster's Ray Client server? Its machines need the same Ray and Python."
         return Fault(Code.NETWORK, f"the cluster {self.address} {what}", hint=hint)
 
-    def _lost(self, error: Exception) -> Fault | LostError:
+    def _connection_error(self, error: Exception) -> Fault | LostError:
         return self._without_us() if _MISSING in str(error) else LostError(_first_line(error))
 
     def _without_us(self) -> Fault:
@@ -233,28 +233,28 @@ class RayPost:
         self._fleet = fleet
         self._actor = actor
 
-    async def introduced(self) -> bytes:
+    async def introduce(self) -> bytes:
         """Who it is."""
-        return bytes(await self._fleet.called(lambda: self._actor.introduced.remote()))
+        return bytes(await self._fleet.call_actor(lambda: self._actor.introduced.remote()))
 
     async def unpack(self) -> None:
         """Have it take our files out of the cluster's memory."""
-        await self._fleet.called(lambda: self._actor.unpack.remote(self._fleet.files()))
+        await self._fleet.call_actor(lambda: self._actor.unpack.remote(self._fleet.files()))
 
     async def tell(self, data: bytes) -> None:
         """Tell it this batch."""
-        await self._fleet.called(lambda: self._actor.tell.remote(data))
+        await self._fleet.call_actor(lambda: self._actor.tell.remote(data))
 
     async def listen(self) -> bytes:
         """What it tells."""
-        return bytes(await self._fleet.called(lambda: self._actor.listen.remote()))
+        return bytes(await self._fleet.call_actor(lambda: self._actor.listen.remote()))
 
     async def end(self) -> None:
         """End its process."""
-        await self._fleet.ended(self._actor)
+        await self._fleet.kill_actor(self._actor)
 
 
-def _imported() -> Any:
+def _import_ray() -> Any:
     # Or Ray would start a cluster of its own on this machine, once the connection to the named one is lost.
     os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     try:

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from sightline.agent.service.runner import Runner, Surroundings
+from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.service.toolsets import Toolsets
-from sightline.agent.tools.mcp.network import Network
-from sightline.agent.tools.opening import Opened, opened
-from sightline.agent.tools.opening import Surroundings as ToolSurroundings
+from sightline.agent.tools.mcp.network import McpNetwork
+from sightline.agent.tools.opening import Opened, open_toolsets
+from sightline.agent.tools.opening import ToolContext as ToolSurroundings
 from sightline.app.configured import Configuration, data_folder
 from sightline.app.machine import Ids, SystemClock, chance, is_alive, process_name
-from sightline.app.parts import means_of, opened_store
+from sightline.app.parts import means_of, open_configured_store
 from sightline.app.sending import Notice, engine_here, engine_through, running_server
 from sightline.catalog.loading import variables_of
 from sightline.exchange.engine import Engine
@@ -34,7 +34,7 @@ def runner_of(
     """What runs are begun and taken up with. `store` is where the engine's exchanges are on record, `hub` tells a
     page."""
     ids = Ids(time.time_ns, chance())
-    return Runner(engine, logbook, Surroundings(loaded.catalog, ids, process_name(), is_alive, store, hub))
+    return Runner(engine, logbook, RunnerOptions(loaded.catalog, ids, process_name(), is_alive, store, hub))
 
 
 @asynccontextmanager
@@ -51,7 +51,7 @@ async def open_runner(
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
         server = await running_server(folder, stack, apart=apart)
-        record = await opened_store(loaded, folder, store, clock)
+        record = await open_configured_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
         if server is not None:
@@ -71,7 +71,7 @@ def tool_surroundings(loaded: Configuration, base: Path | None = None) -> ToolSu
     return ToolSurroundings(where, here, loaded.environment, secrets, _network(loaded))
 
 
-def _network(loaded: Configuration) -> Network:
+def _network(loaded: Configuration) -> McpNetwork:
     """The way to servers elsewhere, which is the way to providers, too."""
     proxies = Proxies.of(loaded.environment)
 
@@ -79,13 +79,13 @@ def _network(loaded: Configuration) -> Network:
         found = proxies.for_origin(target(url).origin)
         return None if found is None else (f"{found.scheme}://{found.place}", found.authorization)
 
-    return Network(Trust(ca_file=loaded.settings.network.ca_file, environment=loaded.environment).context, proxy)
+    return McpNetwork(Trust(ca_file=loaded.settings.network.ca_file, environment=loaded.environment).context, proxy)
 
 
 def toolsets_of(loaded: Configuration) -> Toolsets:
     """`[tools.NAME]`, opened when they are first wanted; close it."""
 
     async def opening(names: Sequence[str]) -> Opened:
-        return await opened({name: loaded.settings.tools[name] for name in names}, tool_surroundings(loaded))
+        return await open_toolsets({name: loaded.settings.tools[name] for name in names}, tool_surroundings(loaded))
 
     return Toolsets(tuple(loaded.settings.tools), opening)

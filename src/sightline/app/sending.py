@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sightline.app.configured import Configuration
 from sightline.app.machine import SystemClock
-from sightline.app.parts import Means, nowhere, open_exporter, opened_relay
-from sightline.exchange.counting import Counter
+from sightline.app.parts import RelayResources, make_relay, nowhere, open_exporter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
 from sightline.exchange.kept_interception import BorrowedInterception, KeptInterception
 from sightline.exchange.remote_relay import RemoteRelay, RunningServer
@@ -36,7 +36,7 @@ async def engine_through(
     server: RunningServer,
     loaded: Configuration,
     folder: Path,
-    means: Means,
+    means: RelayResources,
     stack: AsyncExitStack,
     *,
     notice: Notice,
@@ -44,9 +44,9 @@ async def engine_through(
 ) -> Engine:
     """An engine whose requests this server sends."""
     # The server keeps the count of what was used, and this process must not add the same to it once more.
-    stack.callback(means.memory.ledger.kept)
+    stack.callback(means.memory.ledger.mark_saved)
 
-    def held(link: str) -> None:
+    def on_hold(link: str) -> None:
         notice(f"note: held until you decide: {link}")
 
     _, masks = KeptInterception(folder).read()
@@ -60,20 +60,20 @@ async def engine_through(
             environment=loaded.environment,
             ledger=means.memory.ledger,
             clock=SystemClock(),
-            on_held=held,
+            on_held=on_hold,
             masks=masks,
             observer=observer,
             is_recorded=is_recorded,
         )
 
     through, aside = relay(is_recorded=is_recorded), relay(is_recorded=False)
-    return Engine(through, aside, Counter(means.memory), means.memory, SystemClock(), limits=through.wait)
+    return Engine(through, aside, RequestCounter(means.memory), means.memory, SystemClock(), limits=through.wait)
 
 
 async def engine_here(
     loaded: Configuration,
     folder: Path,
-    means: Means,
+    means: RelayResources,
     record: "Record",
     stack: AsyncExitStack,
     *,
@@ -84,14 +84,14 @@ async def engine_here(
     nobody can decide here about what a rule would hold, so that it is sent and the person is told once."""
     has_said: list[str] = []
 
-    def unattended() -> None:
+    def warn_unattended() -> None:
         if not has_said:
             has_said.append("said")
             notice("note: hold is on, but no server is running to decide; sent")
 
-    aside, _ = await opened_relay(loaded, means, nowhere, stack)
+    aside, _ = await make_relay(loaded, means, nowhere, stack)
     kept = BorrowedInterception(folder)
-    relay, hub = await opened_relay(
-        loaded, means, record, stack, is_told=is_told, interception=kept, unattended=unattended
+    relay, hub = await make_relay(
+        loaded, means, record, stack, is_told=is_told, interception=kept, unattended=warn_unattended
     )
-    return Engine(relay, aside, Counter(means.memory), means.memory, SystemClock()), hub
+    return Engine(relay, aside, RequestCounter(means.memory), means.memory, SystemClock()), hub

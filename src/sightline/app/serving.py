@@ -14,10 +14,10 @@ from sightline.app.configured import Configuration, data_folder
 from sightline.app.machine import SystemClock
 from sightline.app.parts import (
     hearing,
+    make_relay,
     means_of,
     nowhere,
-    opened_relay,
-    opened_store,
+    open_configured_store,
     price_list,
     relay_of,
     why_no_embedded_model,
@@ -28,18 +28,18 @@ from sightline.transport.probing import probe
 
 if TYPE_CHECKING:
     from sightline.agent.api.runs import Runs
-    from sightline.app.parts import Means as SendingMeans
+    from sightline.app.parts import RelayResources as SendingMeans
     from sightline.catalog.provider import Provider
     from sightline.chat.api.calls import ChatParts
-    from sightline.evals.api.calls import Evals
+    from sightline.evals.api.calls import EvalCalls
     from sightline.exchange.hub import Hub
     from sightline.exchange.relay import Relay
-    from sightline.exchange.relayed import Relaying
-    from sightline.exchange.resending import Resending
+    from sightline.exchange.relayed import RequestHandler
+    from sightline.exchange.resending import Resender
     from sightline.filters.expression import Expression
-    from sightline.server.listening import Listening
+    from sightline.server.listening import ListeningServer
     from sightline.store.store import Store
-    from sightline.web.guard import Guard
+    from sightline.web.guard import OriginGuard
     from sightline.workbench.providers import Providers
     from sightline.workbench.relaying import CommandRelays
 
@@ -54,34 +54,34 @@ async def open_server(
     store: str = "",
     replay: "Expression | None" = None,
     fast: bool = False,
-) -> AsyncIterator[tuple["Listening", str]]:
+) -> AsyncIterator[tuple["ListeningServer", str]]:
     """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database in place
     of the data folder's own. With `replay`, clients are answered from these exchanges of the record and nothing is
     sent to anybody; `fast` does so without the waits that there were."""
     # Commands that serve nobody start without all of this.
-    from sightline.app.assembling import Parts, assembled
+    from sightline.app.assembling import Parts, assemble_workbench
     from sightline.exchange.retention import Retention
     from sightline.gateway.gateway import Gateway
     from sightline.server.app import App
-    from sightline.server.listening import GRACE, Listening
-    from sightline.web.token import kept_token
+    from sightline.server.listening import GRACE, ListeningServer
+    from sightline.web.token import load_token
     from sightline.workbench.access import Access
     from sightline.workbench.relaying import CommandCalls
 
     clock, folder = SystemClock(), data_folder(data)
-    token = kept_token(folder, lambda: secrets.token_urlsafe(24))
+    token = load_token(folder, lambda: secrets.token_urlsafe(24))
     async with AsyncExitStack() as stack:
-        record = await opened_store(loaded, folder, store, clock)
+        record = await open_configured_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
         keep = loaded.settings.store
         tending = asyncio.ensure_future(Retention(record, clock, keep.keep_days, keep.keep_mb).run())
-        stack.push_async_callback(_ended, tending)
+        stack.push_async_callback(_cancel, tending)
         if replay is None:
             behind = await _live(loaded, folder, record, stack, own=frozenset({(host, port)}))
         else:
             behind = await _replaying(folder, record, replay, clock, fast=fast)
         address, guard = _entrance(loaded, host, port)
-        workbench = assembled(
+        workbench = assemble_workbench(
             Parts(
                 access=Access(token, port),
                 hub=behind.hub,
@@ -109,42 +109,42 @@ async def open_server(
             await behind.leave_runs()
             await asyncio.gather(behind.relay.close(GRACE), behind.close_commands(GRACE))
 
-        app = App(guard, Gateway(behind.relay, loaded.catalog, loaded.has_key, clock.elapsed), workbench)
+        app = App(guard, Gateway(behind.relay, loaded.catalog, loaded.has_key, clock.monotonic), workbench)
         # The relay tells each client that it has to end; only who does not hear it is cut off.
-        listening = Listening(app, ending=ending, grace=GRACE + 2)
+        listening = ListeningServer(app, ending=ending, grace=GRACE + 2)
 
-        async def ended() -> None:
+        async def end() -> None:
             await behind.close(0 if listening.force_exit else GRACE)
 
-        stack.push_async_callback(ended)
+        stack.push_async_callback(end)
         if replay is None:  # one that answers from the record sends nothing for a command
             announce(folder, address)
             stack.callback(withdraw, folder, address)
         yield listening, f"{address}/?token={token}"
 
 
-def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, "Guard"]:
+def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, "OriginGuard"]:
     """The address as a person would write it, and who guards the door there."""
-    from sightline.web.guard import LOOPBACK, Guard, host_name
+    from sightline.web.guard import LOOPBACK, OriginGuard, host_name
 
     name = host_name(host)
     origins = frozenset(map(str.lower, loaded.settings.server.allowed_origins))
     address = f"http://{LOOPBACK[0] if name == 'localhost' else name}:{port}"
-    return address, Guard(port, frozenset({*LOOPBACK, name}), origins)
+    return address, OriginGuard(port, frozenset({*LOOPBACK, name}), origins)
 
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
     """What answers behind the server. Where it answers from the record, nobody sends."""
 
-    relay: "Relaying"
+    relay: "RequestHandler"
     hub: "Hub"
     memory: Memory
     sending: "Relay | None" = None
-    resending: "Resending | None" = None
+    resending: "Resender | None" = None
     chat: "ChatParts | None" = None
     runs: "Runs | None" = None
-    evals: "Evals | None" = None
+    evals: "EvalCalls | None" = None
     commands: "CommandRelays | None" = None
     providers: "Providers | None" = None
 
@@ -176,29 +176,29 @@ async def _live(
     from sightline.agent.api.approvals import Approvals
     from sightline.agent.api.runs import Runs
     from sightline.agent.service.kept_rules import KeptRules
-    from sightline.app.chatting import opened_chat
+    from sightline.app.chatting import open_chat
     from sightline.app.eval_page import evals_of, suites_place
     from sightline.app.evaluating import evaluation_of
     from sightline.app.running import runner_of, toolsets_of
     from sightline.chat.service.with_tools import WithTools
-    from sightline.exchange.counting import Counter
+    from sightline.exchange.counting import RequestCounter
     from sightline.exchange.engine import Engine
     from sightline.exchange.kept_interception import KeptInterception
-    from sightline.exchange.resending import Means, Resending
+    from sightline.exchange.resending import Resender, ResendSources
 
     clock, means = SystemClock(), means_of(loaded, folder, stack)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
-    relay, hub = await opened_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
+    relay, hub = await make_relay(loaded, means, record.record, stack, own=own, is_told=True, interception=kept)
     hub.hear = hearing(record)
-    resending = Resending(relay, record, Means(loaded.catalog, loaded.environment), clock)
-    aside, _ = await opened_relay(loaded, means, nowhere, stack, own=own)
-    engine = Engine(relay, aside, Counter(means.memory), means.memory, clock)
+    resending = Resender(relay, record, ResendSources(loaded.catalog, loaded.environment), clock)
+    aside, _ = await make_relay(loaded, means, nowhere, stack, own=own)
+    engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
     runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
     stack.push_async_callback(toolsets.close)
     rules = KeptRules(folder)
-    answering = WithTools(engine, runner, toolsets.opened, rules)
-    chat = opened_chat(loaded, engine, hub, record.logbook, answering)
+    answering = WithTools(engine, runner, toolsets.open_toolsets, rules)
+    chat = open_chat(loaded, engine, hub, record.logbook, answering)
     root, suites = suites_place(loaded)
     evaluation = evaluation_of(
         loaded, engine, record, root, hub=hub, runner=runner, toolsets=toolsets, client=means.client
@@ -261,14 +261,14 @@ async def _replaying(folder: Path, record: "Store", wanted: "Expression", clock:
     """Answers from the record."""
     from sightline.exchange.hub import Hub
     from sightline.exchange.recording.library import Library
-    from sightline.exchange.replaying import Replaying
+    from sightline.exchange.replaying import ReplayHandler
 
     library = Library(record)
     await library.fill(wanted, now=clock.now())
-    return _Behind(Replaying(library, clock, fast=fast), Hub(record.record), Memory(folder, clock.now))
+    return _Behind(ReplayHandler(library, clock, fast=fast), Hub(record.record), Memory(folder, clock.now))
 
 
-async def _ended(task: "asyncio.Future[None]") -> None:
+async def _cancel(task: "asyncio.Future[None]") -> None:
     """Stop it, and wait until it has."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

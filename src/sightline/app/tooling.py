@@ -7,7 +7,7 @@ from typing import get_args
 
 import msgspec
 
-from sightline.agent.tools.opening import Opened, opened
+from sightline.agent.tools.opening import Opened, open_toolsets
 from sightline.app.configured import Configuration
 from sightline.app.running import tool_surroundings
 from sightline.errors import Code, Fault
@@ -43,7 +43,7 @@ class ToolsWanted(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         return {ORIGIN: msgspec.to_builtins(self)}
 
 
-def wanted_tools(
+def parse_tools(
     loaded: Configuration,
     *,
     tools: Sequence[str] = (),
@@ -68,7 +68,7 @@ def wanted_tools(
     )
 
 
-def wanted_again(origin: JsonObject) -> ToolsWanted:
+def tools_of_run(origin: JsonObject) -> ToolsWanted:
     """The tools that a run was begun with; a fault where nobody but its own program has them."""
     names, kept = origin.get("toolsets"), origin.get(ORIGIN)
     try:
@@ -95,7 +95,7 @@ async def open_tools(loaded: Configuration, wanted: ToolsWanted) -> Opened:
     toolsets |= {file: Toolset(mcp=file) for file in wanted.mcp}
     if wanted.folder:
         toolsets[wanted.folder] = Toolset(folder=wanted.folder, builtin=wanted.builtin)
-    return await opened(toolsets, where, wanted.hooks)
+    return await open_toolsets(toolsets, where, wanted.hooks)
 
 
 def _builtin(name: str) -> BuiltinName:

@@ -13,7 +13,7 @@ _MODALITIES: dict[Modality, str] = {"image": "an image", "pdf": "a PDF", "audio"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class UnsupportedFeature:
     """One thing that the model cannot do: where it is asked for, what it is, and what to do instead."""
 
     pointer: str
@@ -21,24 +21,32 @@ class Refusal:
     hint: str
 
 
-def refusals(request: Request, facts: Facts) -> list[Refusal]:
+def refusals(request: Request, facts: Facts) -> list[UnsupportedFeature]:
     """Everything that the model cannot do, in the order of the request."""
     found = list(_unheard(request, facts))
     options = request.options
     if facts.tools is False and request.tools:
         found.append(
-            Refusal("/tools", "it cannot call tools", "Leave the tools out, or choose a model that calls them.")
+            UnsupportedFeature(
+                "/tools", "it cannot call tools", "Leave the tools out, or choose a model that calls them."
+            )
         )
     if facts.structured_output is False and isinstance(options.format, SchemaFormat):
         at = options.format.at or "/options/format"
-        found.append(Refusal(at, "it cannot keep to an output schema", "Describe the form in words instead."))
+        found.append(
+            UnsupportedFeature(at, "it cannot keep to an output schema", "Describe the form in words instead.")
+        )
     if facts.reasoning is False and options.reasoning is not None and _is_wanted(options.reasoning):
         at = options.reasoning.at or "/options/reasoning"
-        found.append(Refusal(at, "it does not reason", "Leave out effort and summary, or choose a model that reasons."))
+        found.append(
+            UnsupportedFeature(
+                at, "it does not reason", "Leave out effort and summary, or choose a model that reasons."
+            )
+        )
     if facts.max_output is not None and options.max_tokens is not None and options.max_tokens > facts.max_output:
         at = options.places.get("max_tokens", "/options/max_tokens")
         told = f"it cannot write {options.max_tokens} tokens"
-        found.append(Refusal(at, told, f"Ask for {facts.max_output} tokens at most."))
+        found.append(UnsupportedFeature(at, told, f"Ask for {facts.max_output} tokens at most."))
     return found
 
 
@@ -53,7 +61,7 @@ def refuse(request: Request, facts: Facts, model: str) -> None:
         )
 
 
-def _unheard(request: Request, facts: Facts) -> Iterator[Refusal]:
+def _unheard(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
     """What is attached that the model cannot take in."""
     if facts.input is None:
         return
@@ -62,7 +70,9 @@ def _unheard(request: Request, facts: Facts) -> Iterator[Refusal]:
             modality = _modality_of(part)
             if modality is not None and modality not in facts.input:
                 what = _MODALITIES[modality]
-                yield Refusal(part.at or at, f"it cannot take {what}", f"Leave {what} out, or put it into words.")
+                yield UnsupportedFeature(
+                    part.at or at, f"it cannot take {what}", f"Leave {what} out, or put it into words."
+                )
 
 
 def _with_places(parts: tuple[Part, ...], at: str) -> Iterator[tuple[Part, str]]:

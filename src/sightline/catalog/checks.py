@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.problem import Mistake, Path, Problem, nearest, problem_at, quoted, shown
+from sightline.catalog.problem import ConfigProblem, Mistake, Path, format_path, nearest, problem_at, quote_word
 from sightline.catalog.provider import LEADING_VARIABLE, Provider
 from sightline.catalog.reading import PlaceOf
 from sightline.model.header_names import CREDENTIALS, OF_A_BODY, OF_A_CONNECTION, QUERY_CREDENTIALS, TOKEN
@@ -26,10 +26,10 @@ _NAME_OF_VARIABLE = "has to be the name of the variable, never the {0} itself"
 _EXPORT = "Put the key into a variable, for instance {0}, and write {1} = {2}."
 
 
-def check(catalog: Catalog, tree: JsonObject, place_of: PlaceOf) -> list[Problem]:
+def check(catalog: Catalog, tree: JsonObject, place_of: PlaceOf) -> list[ConfigProblem]:
     """Every mistake, in the order of the tables. `tree` is what the catalogue was read from."""
     return [
-        problem_at(place_of(path), path, f"{shown(path)} {message}", hint)
+        problem_at(place_of(path), path, f"{format_path(path)} {message}", hint)
         for path, message, hint in _mistakes(catalog, tree)
     ]
 
@@ -50,7 +50,11 @@ def _provider(path: Path, name: str, provider: Provider) -> Iterator[Mistake]:
     if not name or "/" in name or name != name.strip():
         yield path, "is no name for a provider", "Choose one without slashes and outer spaces: it stands before a /."
     if not provider.base_url and not provider.embedded:
-        yield path, "has no base_url", "Say where it is, for instance base_url = " + quoted("http://127.0.0.1:9000/v1")
+        yield (
+            path,
+            "has no base_url",
+            "Say where it is, for instance base_url = " + quote_word("http://127.0.0.1:9000/v1"),
+        )
     yield from _url((*path, "base_url"), provider.base_url)
     for dialect, url in provider.also.items():
         yield from _url((*path, "also", dialect), url)
@@ -63,7 +67,7 @@ def _provider(path: Path, name: str, provider: Provider) -> Iterator[Mistake]:
 def _url(path: Path, url: str) -> Iterator[Mistake]:
     if not url:
         return
-    example = f"Write it like {quoted('https://api.example.com/v1')} or {quoted('${NAME}/v1')}."
+    example = f"Write it like {quote_word('https://api.example.com/v1')} or {quote_word('${NAME}/v1')}."
     variable = LEADING_VARIABLE.match(url)
     rest = f"http://host{url[variable.end() :]}" if variable else url
     try:
@@ -101,7 +105,7 @@ def _header_name(path: Path, name: str) -> Iterator[Mistake]:
 
 def _names_of_variables(path: Path, provider: Provider) -> Iterator[Mistake]:
     if provider.key_env and not is_variable_name(provider.key_env):
-        hint = _EXPORT.format("ACME_API_KEY", "key_env", quoted("ACME_API_KEY"))
+        hint = _EXPORT.format("ACME_API_KEY", "key_env", quote_word("ACME_API_KEY"))
         yield (*path, "key_env"), _NAME_OF_VARIABLE.format("key"), hint
     for name, variable in provider.env_headers.items():
         here = (*path, "env_headers", name)
@@ -109,7 +113,7 @@ def _names_of_variables(path: Path, provider: Provider) -> Iterator[Mistake]:
             yield (
                 here,
                 _NAME_OF_VARIABLE.format("value"),
-                _EXPORT.format("ACME_TOKEN", quoted(name), quoted("ACME_TOKEN")),
+                _EXPORT.format("ACME_TOKEN", quote_word(name), quote_word("ACME_TOKEN")),
             )
         yield from _header_name(here, name)
 
@@ -146,7 +150,7 @@ def _references(catalog: Catalog) -> Iterator[Mistake]:
 def _each_known(path: Path, what: str, names: Iterable[str], known: Iterable[str]) -> Iterator[Mistake]:
     for name in names:
         if name not in known:
-            yield path, f"names a {what} that does not exist: {quoted(name)}", nearest(name, known)
+            yield path, f"names a {what} that does not exist: {quote_word(name)}", nearest(name, known)
 
 
 def _aliases(catalog: Catalog) -> Iterator[Mistake]:
@@ -155,7 +159,7 @@ def _aliases(catalog: Catalog) -> Iterator[Mistake]:
         for alias in model.aliases:
             owner = owners.setdefault(alias, name)
             if owner != name:
-                message = f"has {quoted(alias)}, which means {quoted(owner)} already"
+                message = f"has {quote_word(alias)}, which means {quote_word(owner)} already"
                 yield ("models", name, "aliases"), message, "Take it out of one of them."
                 # The other side may be the user's, and is what they can change.
-                yield ("models", owner), f"and {quoted(name)} both have the name {quoted(alias)}", ""
+                yield ("models", owner), f"and {quote_word(name)} both have the name {quote_word(alias)}", ""

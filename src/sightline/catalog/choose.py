@@ -8,14 +8,14 @@ from fnmatch import fnmatchcase
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.lookup import entry_of, facts_of, family_of, spellings
-from sightline.catalog.problem import nearest, quoted
+from sightline.catalog.problem import nearest, quote_word
 from sightline.catalog.provider import DialectName, Provider
 from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """Where a request goes. `model` is the name to send; `arriving` is the dialect that the request came in."""
 
     provider_name: str
@@ -50,7 +50,7 @@ def choose(
     *,
     has_key: Callable[[Provider], bool],
     arriving: DialectName | None = None,
-) -> Choice:
+) -> ModelChoice:
     """What a wish means: by a route, by the provider that it names, else by who is known to serve the model."""
     name, _, model = wanted.partition("/")
     name = next((known for known in catalog.providers if known.lower() == name.lower()), name)
@@ -72,7 +72,7 @@ def choose(
     raise _no_model(catalog, wanted)
 
 
-def default_choice(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Choice:
+def default_choice(catalog: Catalog, has_key: Callable[[Provider], bool]) -> ModelChoice:
     """The first provider whose key is there and that has a default model, else the model inside Sightline."""
     for name, provider in catalog.providers.items():
         if provider.key_env and provider.default_model and not provider.embedded and has_key(provider):
@@ -89,9 +89,9 @@ def default_choice(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Cho
 
 def _choice(
     catalog: Catalog, name: str, model: str, arriving: DialectName | None = None, route: Route | None = None
-) -> Choice:
+) -> ModelChoice:
     facts, family = facts_of(catalog, name, model), family_of(catalog, name, model)
-    return Choice(name, catalog.providers[name], model, facts, family, route, arriving)
+    return ModelChoice(name, catalog.providers[name], model, facts, family, route, arriving)
 
 
 def _is_for(route: Route, wanted: str, arriving: DialectName | None) -> bool:
@@ -115,7 +115,7 @@ def _default_model(catalog: Catalog, name: str) -> str:
     if not model:
         raise Fault(
             Code.MODEL_UNKNOWN,
-            f"the provider {quoted(name)} has no default model",
+            f"the provider {quote_word(name)} has no default model",
             hint=f"Name one: {name}/MODEL.",
         )
     return model
@@ -130,14 +130,14 @@ def _serving(catalog: Catalog, wanted: str) -> list[str]:
 
 
 def _no_provider(catalog: Catalog, name: str) -> Fault:
-    message = f"a route names a provider that does not exist: {quoted(name)}"
+    message = f"a route names a provider that does not exist: {quote_word(name)}"
     return Fault(Code.CONFIG, message, hint=nearest(name, catalog.providers))
 
 
 def _no_model(catalog: Catalog, wanted: str) -> Fault:
     known = [*catalog.models, *(alias for model in catalog.models.values() for alias in model.aliases)]
     close = [each for name in spellings(wanted) for each in get_close_matches(name, known, n=3)]
-    meant = f"Did you mean {' or '.join(dict.fromkeys(map(quoted, close[:3])))}? " if close else ""
+    meant = f"Did you mean {' or '.join(dict.fromkeys(map(quote_word, close[:3])))}? " if close else ""
     someone = next(iter(catalog.providers), "provider")
     hint = f"{meant}Write provider/model to say who serves it, for instance {someone}/{wanted or 'MODEL'}."
-    return Fault(Code.MODEL_UNKNOWN, f"no provider is known for the model {quoted(wanted)}", hint=hint)
+    return Fault(Code.MODEL_UNKNOWN, f"no provider is known for the model {quote_word(wanted)}", hint=hint)

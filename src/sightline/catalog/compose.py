@@ -12,7 +12,7 @@ import msgspec
 
 from sightline.catalog.capabilities import refuse
 from sightline.catalog.facts import Facts, Family
-from sightline.catalog.hosted_tools import FORMS, RESPONSES, HostedTool, hosted_kind
+from sightline.catalog.hosted_tools import FORMS, RESPONSES, HostedTool, native_tool_kind
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
@@ -66,7 +66,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class DialectSupport:
     """What can be said in a dialect at all: these sampling options, these efforts (None: any word), these summaries.
 
     `strict_schemas`: an output schema has a name and may be strict or not. `one_call`: calls can be held to one at a
@@ -92,23 +92,23 @@ _DRAWING = frozenset({"max_tokens", "temperature", "top_p"})
 _PENALTIES = frozenset({"presence_penalty", "frequency_penalty"})
 _SAMPLING = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
 
-MEANS: Mapping[str, Means] = {
-    "openai-chat": Means(
+MEANS: Mapping[str, DialectSupport] = {
+    "openai-chat": DialectSupport(
         _DRAWING | _PENALTIES | {"stop", "seed"},
         verbosity=True,
         strict_schemas=True,
         cache_key=True,
         custom_tools=True,
     ),
-    "openai-responses": Means(
+    "openai-responses": DialectSupport(
         _DRAWING, summaries=SUMMARIES, verbosity=True, strict_schemas=True, cache_key=True, custom_tools=True
     ),
-    "anthropic": Means(
+    "anthropic": DialectSupport(
         _DRAWING | {"top_k", "stop"},
         efforts=("none", "low", "medium", "high", "xhigh", "max"),
         summaries=("none", "auto"),
     ),
-    "gemini": Means(
+    "gemini": DialectSupport(
         _DRAWING | _PENALTIES | {"top_k", "stop", "seed"},
         efforts=("none", "minimal", "low", "medium", "high"),
         summaries=("none", "auto"),
@@ -249,7 +249,7 @@ class _Composing:
             hint = "Offer it as a function, or choose a model that takes free text."
             raise self._refusal(f"the tool {tool.name!r} cannot be offered", "the model takes functions only", hint)
         is_ours = isinstance(tool, OpaqueTool) and tool.dialect in (RESPONSES, self._dialect)
-        kind = hosted_kind(tool) if is_ours else None
+        kind = native_tool_kind(tool) if is_ours else None
         if kind is None:
             return tool
         form = FORMS[kind].get(self._dialect)
@@ -328,7 +328,7 @@ class _Composing:
         if not can_say:
             hint = f'Leave it out. If the model does take one, set verbosity = true under [models."{self._model}"].'
             raise self._refusal("no verbosity can be set", "the model takes none", hint)
-        return self._known(asked, VERBOSITIES, "verbosity")
+        return self._check_word(asked, VERBOSITIES, "verbosity")
 
     def _reasoning(self) -> Reasoning | None:
         """What is asked about reasoning: by the caller, or else by the family of a model that is known to reason."""
@@ -339,18 +339,18 @@ class _Composing:
                 return None
             return Reasoning(effort=effort, summary=summary)  # refused as a whole with whatever else cannot be done
         if effort is not None:
-            self._known(effort, self._efforts(), "effort")
+            self._check_word(effort, self._efforts(), "effort")
         elif facts.reasoning and self._family.default_effort in self._efforts():
             effort = self._family.default_effort
         if summary is not None:
-            self._known(summary, self._means.summaries, "summary")
+            self._check_word(summary, self._means.summaries, "summary")
         elif facts.reasoning and self._family.supports_reasoning_summaries and self._is_responses and effort != "none":
             summary = "auto"
         if effort == "none" and summary not in (None, "none"):
             raise self._refusal("no summary can be given", "no reasoning is asked for", "Leave out one of the two.")
-        return self._said(effort, None if summary == "none" else summary)
+        return self._reasoning_for(effort, None if summary == "none" else summary)
 
-    def _said(self, effort: str | None, summary: str | None) -> Reasoning | None:
+    def _reasoning_for(self, effort: str | None, summary: str | None) -> Reasoning | None:
         if effort is None and summary is None:
             return None
         # Anthropic shows thinking only beside the setting that switches it on.
@@ -362,7 +362,7 @@ class _Composing:
         known = EFFORTS if known is None else known
         return known if sayable is None else tuple(word for word in known if word in sayable)
 
-    def _known(self, word: str, words: tuple[str, ...], what: str) -> str:
+    def _check_word(self, word: str, words: tuple[str, ...], what: str) -> str:
         if word in words:
             return word
         hint = f"It takes {', '.join(words)}." if words else f"Leave the {what} out."

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from msgspec import inspect
 
-from sightline.catalog.problem import Path, Place, Problem, likely, problem_at, shown
-from sightline.catalog.reading import expected, fields_of, plain
+from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, format_path, likely, problem_at
+from sightline.catalog.reading import describe_type, fields_of, plain
 from sightline.model.json import Json, JsonObject
 
 PREFIX = "SIGHTLINE_"
@@ -45,9 +45,9 @@ class Setting:
         assert isinstance(value, dict)  # a path has one step at least
         return value
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: Path) -> ConfigLocation:
         """The variable, whichever part of its value is meant."""
-        return Place("environment", variable=self.variable)
+        return ConfigLocation("environment", variable=self.variable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +58,22 @@ class _Target:
 
 def settings_in(
     environment: Mapping[str, str], schema: Mapping[str, inspect.Type], tree: Mapping[str, Json]
-) -> tuple[list[Setting], list[Problem]]:
+) -> tuple[list[Setting], list[ConfigProblem]]:
     """What the variables set. `schema` has the top-level tables, `tree` the names that exist in them."""
     settings: list[Setting] = []
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     for variable in sorted(environment):
         if not variable.startswith(PREFIX) or variable in RESERVED:
             continue
-        target = _named(schema, variable.removeprefix(PREFIX), tree, ())
+        target = _match_table(schema, variable.removeprefix(PREFIX), tree, ())
         if target is None:
             problems.append(_unknown(variable, schema, tree))
             continue
         try:
             settings.append(Setting(variable, target.path, _value(target.kind, environment[variable])))
         except ValueError:
-            message = f"{shown(target.path)} must be {expected(target.kind)}, written as in the file"
-            problems.append(problem_at(Place("environment", variable=variable), target.path, message))
+            message = f"{format_path(target.path)} must be {describe_type(target.kind)}, written as in the file"
+            problems.append(problem_at(ConfigLocation("environment", variable=variable), target.path, message))
     return settings, problems
 
 
@@ -82,7 +82,7 @@ def variable_form(name: str) -> str:
     return _OUTSIDE.sub("_", name).upper()
 
 
-def _named(
+def _match_table(
     kinds: Mapping[str, inspect.Type], rest: str, known: Mapping[str, Json], path: tuple[str, ...]
 ) -> _Target | None:
     for name in sorted(kinds, key=len, reverse=True):
@@ -101,11 +101,11 @@ def _target(kind: inspect.Type, rest: str, known: Mapping[str, Json], path: tupl
         return _Target(path, kind)
     match plain(kind):
         case inspect.StructType() as struct:
-            return _named({name: field.type for name, field in fields_of(struct).items()}, rest, known, path)
+            return _match_table({name: field.type for name, field in fields_of(struct).items()}, rest, known, path)
         case inspect.DictType(key_type=inspect.LiteralType(values=names), value_type=item):
-            return _named(dict.fromkeys(map(str, names), item), rest, known, path)
+            return _match_table(dict.fromkeys(map(str, names), item), rest, known, path)
         case inspect.DictType(value_type=item):
-            return _named(dict.fromkeys(known, item), rest, known, path) or _new(item, rest, path)
+            return _match_table(dict.fromkeys(known, item), rest, known, path) or _new(item, rest, path)
         case _:
             return None
 
@@ -132,11 +132,13 @@ def _value(kind: inspect.Type, text: str) -> Json:
     return document["value"]  # type: ignore[no-any-return]
 
 
-def _unknown(variable: str, schema: Mapping[str, inspect.Type], tree: Mapping[str, Json]) -> Problem:
+def _unknown(variable: str, schema: Mapping[str, inspect.Type], tree: Mapping[str, Json]) -> ConfigProblem:
     known = [f"{PREFIX}{name}" for name in _every_name(schema, tree)]
     # Thousands of names begin alike, so that it takes much likeness to mean anything.
     hint = likely(variable, known, 0.9) or "docs/reference/configuration.md says how the names are made."
-    return problem_at(Place("environment", variable=variable), (), "no key of the configuration has this name", hint)
+    return problem_at(
+        ConfigLocation("environment", variable=variable), (), "no key of the configuration has this name", hint
+    )
 
 
 def _every_name(kinds: Mapping[str, inspect.Type], known: Mapping[str, Json]) -> Iterator[str]:

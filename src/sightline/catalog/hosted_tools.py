@@ -25,12 +25,12 @@ FORMS: Mapping[HostedTool, Mapping[str, JsonObject]] = {
 """The same tool in each dialect that has it."""
 
 
-def hosted_tool(kind: HostedTool) -> OpaqueTool:
+def make_native_tool(kind: HostedTool) -> OpaqueTool:
     """The tool before it is known in which dialect it will be offered."""
     return OpaqueTool(RESPONSES, FORMS[kind][RESPONSES])
 
 
-def hosted_kind(tool: Tool) -> HostedTool | None:
+def native_tool_kind(tool: Tool) -> HostedTool | None:
     """Which of these tools it is, in whatever dialect; None for any other."""
     if isinstance(tool, OpaqueTool):
         for kind, forms in FORMS.items():

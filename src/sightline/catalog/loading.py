@@ -11,10 +11,10 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.checks import check
 from sightline.catalog.environment import settings_in
 from sightline.catalog.overlay import Overlay
-from sightline.catalog.pricing import moved_providers, without_prices
-from sightline.catalog.problem import Mistake, Problem, fault_of, nearest, problem_at, quoted, shown
+from sightline.catalog.pricing import providers_at_other_sites, without_prices
+from sightline.catalog.problem import ConfigProblem, Mistake, fault_of, format_path, nearest, problem_at, quote_word
 from sightline.catalog.provider import LEADING_VARIABLE, DialectName, Provider
-from sightline.catalog.reading import fields_of, found, read, type_of
+from sightline.catalog.reading import describe_value, fields_of, read, type_of
 from sightline.catalog.synonyms import own_names
 from sightline.catalog.toml import TomlText, parse_toml
 from sightline.model.json import JsonObject
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded(Generic[T]):
+class LoadedConfig(Generic[T]):
     """A configuration and what is wrong with it; what is wrong has been left out of the two values."""
 
     catalog: Catalog
     settings: T
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ConfigProblem, ...] = ()
 
-    def sound(self) -> "Loaded[T]":
+    def sound(self) -> "LoadedConfig[T]":
         """Itself, if nothing is wrong."""
         if self.problems:
             raise fault_of(self.problems)
@@ -42,10 +42,10 @@ def load(
     environment: Mapping[str, str],
     settings_type: type[T],
     mistakes_in: Callable[[T], Iterable[Mistake]] = lambda _settings: (),
-) -> Loaded[T]:
+) -> LoadedConfig[T]:
     """The documents laid over each other in their order, and the environment over them. `mistakes_in` tells what is
     wrong with settings whose values have the right types."""
-    overlay, problems, built_in = _laid(documents)
+    overlay, problems, built_in = _merge_documents(documents)
     schema = {**_kinds(Catalog), **_kinds(settings_type)}
     settings, unknown = settings_in(environment, schema, overlay.tree)
     for setting in settings:
@@ -53,12 +53,12 @@ def load(
     tree = overlay.tree
     for name in tree.keys() - schema.keys():
         hint = nearest(name, schema, "Known tables")
-        problems.append(problem_at(overlay.place((name,)), (name,), f"there is no table {quoted(name)}", hint))
+        problems.append(problem_at(overlay.place((name,)), (name,), f"there is no table {quote_word(name)}", hint))
     catalog, mistakes = read(_part(tree, Catalog), Catalog, overlay.place)
     chosen, more = read(_part(tree, settings_type), settings_type, overlay.place)
     # A struct whose keys are known and optional can always be made; both are.
-    catalog, chosen = _detected(cast(Catalog, catalog), overlay), cast(T, chosen)
-    moved = moved_providers(_texts(built_in, "base_url"), catalog.providers)
+    catalog, chosen = _apply_detections(cast(Catalog, catalog), overlay), cast(T, chosen)
+    moved = providers_at_other_sites(_texts(built_in, "base_url"), catalog.providers)
     catalog = _with_other_dialects(catalog, overlay, _texts(built_in, "dialect"))
     catalog = without_prices(catalog, moved, lambda model: overlay.is_users(("models", model, "prices")))
     named = set(variables_of(catalog))
@@ -67,7 +67,7 @@ def load(
     problems += [problem_at(overlay.place(path), path, message, hint) for path, message, hint in mistakes_in(chosen)]
     order = {source.file: index for index, source in enumerate(documents)}
     problems.sort(key=lambda problem: (order.get(problem.file, len(order)), problem.line))
-    return Loaded(catalog, chosen, tuple(_caused_by_the_user(problems, documents)))
+    return LoadedConfig(catalog, chosen, tuple(_problems_of_user(problems, documents)))
 
 
 def variables_of(catalog: Catalog) -> Iterator[str]:
@@ -85,14 +85,14 @@ def variables_in(provider: Provider) -> Iterator[str]:
         yield from LEADING_VARIABLE.findall(url)
 
 
-def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem], dict[str, JsonObject]]:
+def _merge_documents(documents: Sequence[TomlText]) -> tuple[Overlay, list[ConfigProblem], dict[str, JsonObject]]:
     """The documents over each other, what is wrong with them, and the tables of providers that are built in."""
     overlay = Overlay()
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     built_in: dict[str, JsonObject] = {}
     for source in documents:
         document = parse_toml(source)
-        if isinstance(document, Problem):
+        if isinstance(document, ConfigProblem):
             problems.append(document)
             continue
         document, mistakes = own_names(document)
@@ -101,7 +101,7 @@ def _laid(documents: Sequence[TomlText]) -> tuple[Overlay, list[Problem], dict[s
         for name, value in document.tree.items():
             if isinstance(overlay.tree.get(name), dict) and not isinstance(value, dict):
                 del tree[name]  # or it would take all of our own tables with it
-                message = f"{shown((name,))} must be a table, not {found(value)}"
+                message = f"{format_path((name,))} must be a table, not {describe_value(value)}"
                 problems.append(problem_at(document.place((name,)), (name,), message))
         overlay.lay(tree, document)
         providers = tree.get("providers")
@@ -115,7 +115,7 @@ def _texts(tables: Mapping[str, JsonObject], key: str) -> dict[str, str]:
     return {name: value for name, table in tables.items() if isinstance(value := table.get(key), str)}
 
 
-def _caused_by_the_user(problems: list[Problem], documents: Sequence[TomlText]) -> list[Problem]:
+def _problems_of_user(problems: list[ConfigProblem], documents: Sequence[TomlText]) -> list[ConfigProblem]:
     """What the user can mend. Sightline's own tables are sound by themselves: what is wrong there, too, only follows
     from what is wrong with the user's."""
     own = {source.file for source in documents if source.builtin}
@@ -146,7 +146,7 @@ def _part(tree: JsonObject, struct: type) -> JsonObject:
     return {name: value for name, value in tree.items() if name in _kinds(struct)}
 
 
-def _detected(catalog: Catalog, overlay: Overlay) -> Catalog:
+def _apply_detections(catalog: Catalog, overlay: Overlay) -> Catalog:
     """The catalogue with what its detections say about the providers that they fit."""
     providers = dict(catalog.providers)
     tables = cast(dict[str, dict[str, JsonObject]], overlay.tree)

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from sightline.catalog.problem import Path, Place
+from sightline.catalog.problem import ConfigLocation, Path
 from sightline.model.json import JsonObject
 
 
-class Origin(Protocol):
+class ValueOrigin(Protocol):
     """Who set a value: a document, or a variable of the environment."""
 
     @property
@@ -15,7 +15,7 @@ class Origin(Protocol):
         """Whether it is one of Sightline's own tables."""
         ...
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: Path) -> ConfigLocation:
         """Where exactly the value at this path stands."""
         ...
 
@@ -25,9 +25,9 @@ class Overlay:
 
     def __init__(self) -> None:
         self.tree: JsonObject = {}
-        self._origins: dict[Path, Origin] = {}
+        self._origins: dict[Path, ValueOrigin] = {}
 
-    def lay(self, tree: JsonObject, origin: Origin) -> None:
+    def lay(self, tree: JsonObject, origin: ValueOrigin) -> None:
         """Put a tree over what is there."""
         self._lay(self.tree, tree, origin, (), lambda _: False)
 
@@ -41,18 +41,18 @@ class Overlay:
         """Whether the user has set this very value."""
         return path in self._origins and not self._origins[path].builtin
 
-    def origin(self, path: Path) -> Origin:
+    def origin(self, path: Path) -> ValueOrigin:
         """Who set the value at this path, or the nearest table around it."""
         while path not in self._origins:
             path = path[:-1]
         return self._origins[path]
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: Path) -> ConfigLocation:
         """Where the value at this path was set."""
         return self.origin(path).place(path)
 
     def _lay(
-        self, under: JsonObject, over: JsonObject, origin: Origin, path: Path, is_kept: Callable[[Path], bool]
+        self, under: JsonObject, over: JsonObject, origin: ValueOrigin, path: Path, is_kept: Callable[[Path], bool]
     ) -> None:
         if not self.is_users(path):
             self._origins[path] = origin

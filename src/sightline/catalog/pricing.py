@@ -25,7 +25,7 @@ def prices_at(entry: Model | Family, provider_name: str, *, is_for_provider: boo
     return prices if not payees or provider_name in payees else None
 
 
-def moved_providers(builtin: Mapping[str, str], providers: Mapping[str, Provider]) -> frozenset[str]:
+def providers_at_other_sites(builtin: Mapping[str, str], providers: Mapping[str, Provider]) -> frozenset[str]:
     """The built-in providers whose base URL the user has pointed at another site: a gateway, or a server of their own.
 
     `builtin` is the address that each has in Sightline's own tables. One that begins with a variable is the user's to

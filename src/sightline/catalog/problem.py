@@ -16,7 +16,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConfigLocation:
     """A line of a file, or a variable of the environment, which has no line."""
 
     file: str
@@ -25,7 +25,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigProblem:
     """One mistake. `path` is the key that it is about, or the variable."""
 
     file: str
@@ -40,31 +40,31 @@ class Problem:
         return f"{self.file}:{self.line}: {self.message}" if self.line else f"{self.file} {self.path}: {self.message}"
 
 
-def problem_at(place: Place, path: Path, message: str, hint: str = "") -> Problem:
+def problem_at(place: ConfigLocation, path: Path, message: str, hint: str = "") -> ConfigProblem:
     """A mistake in the value at this path, which was set at this place."""
-    return Problem(place.file, place.line, place.variable or shown(path), message, hint)
+    return ConfigProblem(place.file, place.line, place.variable or format_path(path), message, hint)
 
 
-def fault_of(problems: Sequence[Problem]) -> Fault:
+def fault_of(problems: Sequence[ConfigProblem]) -> Fault:
     """The fault for a configuration that cannot be used: the first mistake, and how many more there are."""
     first, others = problems[0], len(problems) - 1
     more = f" (and {others} more: `sightline config check` shows all)" if others else ""
     return Fault(Code.CONFIG, f"{first.text}{more}", hint=first.hint, details=[each.text for each in problems])
 
 
-def shown(path: Path) -> str:
+def format_path(path: Path) -> str:
     """A path as it would stand in the file: `models."acme/large".prices`, `routes[0]`."""
     text = ""
     for step in path:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            bare = step if _BARE.fullmatch(step) else quoted(step)
+            bare = step if _BARE.fullmatch(step) else quote_word(step)
             text += f".{bare}" if text else bare
     return text
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """A word in quotes, with nothing in it that could upset a terminal, and not too much of it."""
     safe = "".join(letter if letter.isprintable() else "?" for letter in word)
     return f'"{safe if len(safe) <= 60 else safe[:57] + "..."}"'
@@ -80,4 +80,4 @@ def likely(word: str, known: Iterable[str], alike: float = 0.6) -> str:
     """A hint: the known name that was most likely meant, if any comes close."""
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(word.lower(), by_lower, n=1, cutoff=alike)
-    return f"Did you mean {quoted(by_lower[close[0]])}?" if close else ""
+    return f"Did you mean {quote_word(by_lower[close[0]])}?" if close else ""

@@ -11,16 +11,16 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import inspect
 
-from sightline.catalog.problem import Path, Place, Problem, nearest, problem_at, quoted, shown
+from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, format_path, nearest, problem_at, quote_word
 from sightline.model.json import Json, JsonObject
 
-PlaceOf: TypeAlias = Callable[[Path], Place]
+PlaceOf: TypeAlias = Callable[[Path], ConfigLocation]
 T = TypeVar("T")
 
 _WRONG = object()
 
 
-def read(tree: Json, kind: type[T], place_of: PlaceOf, path: Path = ()) -> tuple[T | None, list[Problem]]:
+def read(tree: Json, kind: type[T], place_of: PlaceOf, path: Path = ()) -> tuple[T | None, list[ConfigProblem]]:
     """The tree as a value of this type, or None where nothing can be made of it, and what is wrong."""
     reader = _Reader(place_of)
     value = reader.value(tree, type_of(cast(Hashable, kind)), path)
@@ -47,7 +47,7 @@ def plain(kind: inspect.Type) -> inspect.Type:
     return kind
 
 
-def expected(kind: inspect.Type) -> str:
+def describe_type(kind: inspect.Type) -> str:
     """What may stand there, in words."""
     if isinstance(kind, inspect.Metadata):
         return str((kind.extra_json_schema or {})["description"])
@@ -59,11 +59,11 @@ def expected(kind: inspect.Type) -> str:
         case inspect.FloatType() as number:
             return f"a number{_range(number)}"
         case inspect.LiteralType(values=values):
-            return f"one of {', '.join(quoted(str(value)) for value in values)}"
+            return f"one of {', '.join(quote_word(str(value)) for value in values)}"
         case inspect.VarTupleType(item_type=item):
-            return f"a list, each {expected(item)}"
+            return f"a list, each {describe_type(item)}"
         case inspect.DictType(value_type=item):
-            return "a table" if isinstance(item, inspect.StructType) else f"a table, each value {expected(item)}"
+            return "a table" if isinstance(item, inspect.StructType) else f"a table, each value {describe_type(item)}"
         case inspect.StructType():
             return "a table"
         case _:
@@ -78,7 +78,7 @@ def _range(number: inspect.IntType | inspect.FloatType) -> str:
     return "" if number.gt is None else f" above {number.gt}"
 
 
-def found(value: object) -> str:
+def describe_value(value: object) -> str:
     """What stands where something else belongs."""
     # Text is not repeated: what stands in the wrong place is sometimes a key.
     match value:
@@ -98,7 +98,7 @@ def found(value: object) -> str:
 
 class _Reader:
     def __init__(self, place_of: PlaceOf) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[ConfigProblem] = []
         self._place_of = place_of
 
     def value(self, value: Json, kind: inspect.Type, path: Path) -> object:
@@ -135,7 +135,9 @@ class _Reader:
                 read[fields[name].name] = result
         for name, field in fields.items():
             if field.required and name not in value:
-                self._tell(path, f"{shown(path)} lacks the key {quoted(name)}", f"It is {expected(field.type)}.")
+                self._tell(
+                    path, f"{format_path(path)} lacks the key {quote_word(name)}", f"It is {describe_type(field.type)}."
+                )
         if any(field.required and field.name not in read for field in fields.values()):
             return _WRONG
         build: Callable[..., Any] = kind.cls
@@ -153,15 +155,19 @@ class _Reader:
         return read
 
     def _unknown_key(self, name: str, known: Mapping[str, object], path: Path) -> None:
-        self._tell((*path, name), f"{shown(path)} has no key {quoted(name)}", nearest(name, known, "Known keys"))
+        self._tell(
+            (*path, name), f"{format_path(path)} has no key {quote_word(name)}", nearest(name, known, "Known keys")
+        )
 
     def _no_choice(self, value: str, kind: inspect.Type, values: Iterable[object], path: Path) -> object:
         names = [str(each) for each in values]
-        self._tell(path, f"{shown(path)} must be {expected(kind)}, not {quoted(value)}", nearest(value, names))
+        self._tell(
+            path, f"{format_path(path)} must be {describe_type(kind)}, not {quote_word(value)}", nearest(value, names)
+        )
         return _WRONG
 
     def _wrong(self, value: object, kind: inspect.Type, path: Path) -> object:
-        self._tell(path, f"{shown(path)} must be {expected(kind)}, not {found(value)}")
+        self._tell(path, f"{format_path(path)} must be {describe_type(kind)}, not {describe_value(value)}")
         return _WRONG
 
     def _tell(self, path: Path, message: str, hint: str = "") -> None:

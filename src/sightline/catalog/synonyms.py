@@ -6,8 +6,8 @@ A provider table that was written for Codex, also below `[model_providers]`, mea
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sightline.catalog.problem import Path, Problem, nearest, problem_at, quoted, shown
-from sightline.catalog.toml import Document
+from sightline.catalog.problem import ConfigProblem, Path, format_path, nearest, problem_at, quote_word
+from sightline.catalog.toml import TomlDocument
 from sightline.model.json import Json, JsonObject
 
 TABLES: Mapping[str, str] = {"model_providers": "providers"}
@@ -28,16 +28,16 @@ KEYS: Mapping[str, Mapping[str, str]] = {
 WIRE_APIS: Mapping[str, str] = {"responses": "openai-responses", "chat": "openai-chat"}
 
 
-def own_names(document: Document) -> tuple[Document, list[Problem]]:
+def own_names(document: TomlDocument) -> tuple[TomlDocument, list[ConfigProblem]]:
     """The document with every synonym replaced by our own name. A synonym beside its own name is a mistake."""
     renaming = _Renaming(document)
     return replace(document, tree=renaming.tree(), moved=renaming.moved), renaming.problems
 
 
 class _Renaming:
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: TomlDocument) -> None:
         self.moved: dict[Path, Path] = {}
-        self.problems: list[Problem] = []
+        self.problems: list[ConfigProblem] = []
         self._document = document
 
     def tree(self) -> JsonObject:
@@ -45,24 +45,26 @@ class _Renaming:
         for synonym, own in TABLES.items():
             moved = tree.pop(synonym, None)
             if isinstance(moved, dict):
-                tree[own] = self._joined(synonym, moved, own, tree.get(own, {}))
+                tree[own] = self._merge_synonym(synonym, moved, own, tree.get(own, {}))
         for table, keys in KEYS.items():
             entries = tree.get(table)
             if isinstance(entries, dict):
-                tree[table] = {name: self._renamed((table, name), entry, keys) for name, entry in entries.items()}
+                tree[table] = {name: self._rename_keys((table, name), entry, keys) for name, entry in entries.items()}
         return tree
 
-    def _joined(self, synonym: str, moved: JsonObject, own: str, present: Json) -> Json:
+    def _merge_synonym(self, synonym: str, moved: JsonObject, own: str, present: Json) -> Json:
         if not isinstance(present, dict):
             return present
         self.moved.update({(own, name): (synonym, name) for name in moved if name not in present})
         if not present:
             self.moved[own,] = (synonym,)
         for name in moved.keys() & present.keys():
-            self._both((synonym, name), f"{shown((synonym, name))} and {shown((own, name))} are the same table")
+            self._both(
+                (synonym, name), f"{format_path((synonym, name))} and {format_path((own, name))} are the same table"
+            )
         return {**present, **{name: table for name, table in moved.items() if name not in present}}
 
-    def _renamed(self, path: Path, entry: Json, keys: Mapping[str, str]) -> Json:
+    def _rename_keys(self, path: Path, entry: Json, keys: Mapping[str, str]) -> Json:
         if not isinstance(entry, dict):
             return entry
         renamed: JsonObject = {}
@@ -70,7 +72,7 @@ class _Renaming:
         for name, value in entry.items():
             own = keys.get(name, name)
             if own != name and own in entry:
-                self._both((*origin, name), f"{shown(path)} has both {quoted(name)} and {quoted(own)}")
+                self._both((*origin, name), f"{format_path(path)} has both {quote_word(name)} and {quote_word(own)}")
                 continue
             if own != name:
                 self.moved[*path, own] = (*origin, name)
@@ -81,7 +83,9 @@ class _Renaming:
         if not isinstance(value, str):
             return value
         if value.lower() not in WIRE_APIS:
-            message = f"{shown(path)} must be one of {', '.join(map(quoted, WIRE_APIS))}, not {quoted(value)}"
+            message = (
+                f"{format_path(path)} must be one of {', '.join(map(quote_word, WIRE_APIS))}, not {quote_word(value)}"
+            )
             self.problems.append(problem_at(self._document.place(path), path, message, nearest(value, WIRE_APIS)))
             return "openai-chat"
         return WIRE_APIS[value.lower()]

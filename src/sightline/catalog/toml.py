@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sightline.catalog.problem import Path, Place, Problem, fault_of
+from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, fault_of
 from sightline.model.json import JsonObject
 
 DEPTH = 32
@@ -42,7 +42,7 @@ class TomlText:
 
 
 @dataclass(frozen=True)
-class Document:
+class TomlDocument:
     """A text as a tree. `moved` says under which path the file itself has what the tree has elsewhere."""
 
     source: TomlText
@@ -59,7 +59,7 @@ class Document:
         """The line of each key, of each table's header and of each element of a list, counted from 1."""
         return lines_of(self.source.text)
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: Path) -> ConfigLocation:
         """Where the value at this path stands, or the nearest table around it."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.moved:
@@ -67,18 +67,18 @@ class Document:
                 break
         while path and path not in self.lines:
             path = path[:-1]
-        return Place(self.source.file, self.lines.get(path, 1))
+        return ConfigLocation(self.source.file, self.lines.get(path, 1))
 
 
-def read_toml(source: TomlText) -> Document:
+def read_toml(source: TomlText) -> TomlDocument:
     """The text as a document. A mistake in the syntax is a fault that names the line."""
     document = parse_toml(source)
-    if isinstance(document, Problem):
+    if isinstance(document, ConfigProblem):
         raise fault_of([document])
     return document
 
 
-def parse_toml(source: TomlText) -> Document | Problem:
+def parse_toml(source: TomlText) -> TomlDocument | ConfigProblem:
     """The text as a document, or the mistake in it."""
     try:
         tree = tomllib.loads(source.text.removeprefix("\ufeff"))
@@ -89,15 +89,15 @@ def parse_toml(source: TomlText) -> Document | Problem:
         line = _LINE.match(where)
         last = source.text.count("\n") + 1
         hint = "The file has to be valid TOML: see https://toml.io."
-        return Problem(source.file, int(line[1]) if line else last, "", f"{words[:1].lower()}{words[1:]}", hint)
+        return ConfigProblem(source.file, int(line[1]) if line else last, "", f"{words[:1].lower()}{words[1:]}", hint)
     except ValueError:
-        return Problem(source.file, 1, "", "a number has more digits than can be read", "Write a smaller number.")
-    return _too_deep(source) if _is_deeper(tree, DEPTH) else Document(source, tree)
+        return ConfigProblem(source.file, 1, "", "a number has more digits than can be read", "Write a smaller number.")
+    return _too_deep(source) if _is_deeper(tree, DEPTH) else TomlDocument(source, tree)
 
 
-def _too_deep(source: TomlText) -> Problem:
+def _too_deep(source: TomlText) -> ConfigProblem:
     hint = "No table of a configuration goes that deep; see docs/reference/configuration.md."
-    return Problem(source.file, 1, "", f"tables and lists are nested more than {DEPTH} levels deep", hint)
+    return ConfigProblem(source.file, 1, "", f"tables and lists are nested more than {DEPTH} levels deep", hint)
 
 
 def _is_deeper(tree: JsonObject, depth: int) -> bool:

@@ -38,12 +38,12 @@ class AnswerView:
         self._last = ""
         self._half = ""
 
-    def heard(self, event: StreamEvent) -> None:
+    def on_event(self, event: StreamEvent) -> None:
         """One more event."""
         match event:
             case TextReceived(text=text, choice=0) | RefusalReceived(text=text, choice=0):
                 self._stop_thinking()
-                self._put(text)
+                self._append(text)
             case ThinkingReceived(text=text, choice=0):
                 self._think(text)
             case PartReceived(value=value):
@@ -54,27 +54,27 @@ class AnswerView:
             case _:
                 pass
 
-    def tried(self, attempt: AttemptStarted) -> None:
+    def on_attempt(self, attempt: AttemptStarted) -> None:
         """One more attempt; the first is nothing to speak of."""
         if attempt.number > 1:
             why = f"{attempt.reason}: {attempt.detail}" if attempt.detail else attempt.reason
             say(f"note: attempt {attempt.number} after {attempt.waited:.1f} s ({why})")
 
-    def paused(self, wait: Wait) -> None:
+    def on_pause(self, wait: Wait) -> None:
         """It is known that the provider would refuse it now."""
         why = "the provider asked for it" if wait.reason == "asked" else f"the limit of {wait.limit} is used up"
         say(f"note: waiting {wait.seconds:.1f} s: {why}")
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """Nothing more comes; the terminal's next line is free."""
         self._stop_thinking()
         if self._half:
             self._half = ""
-            self._put("\ufffd")
+            self._append("\ufffd")
         if self._is_terminal and self._last and not self._last.endswith("\n"):
             write(b"\n")
 
-    def _put(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         text, self._half = self._half + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":  # half of a character, whose other half is still to come
             text, self._half = text[:-1], text[-1]

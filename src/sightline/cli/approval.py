@@ -6,11 +6,11 @@ from typing import NoReturn
 
 import msgspec
 
-from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied, Rule
-from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.service.kept_rules import KeptRule, KeptRules
 from sightline.agent.service.people import Interrupted
-from sightline.cli.folding import clipped
+from sightline.cli.folding import clip
 from sightline.cli.keyboard import Typing
 from sightline.cli.terminal import say
 from sightline.errors import Fault
@@ -59,12 +59,12 @@ class TerminalPerson:
     async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
         """Ask about each call in turn; leave that is given for one counts for those behind it."""
         decisions: dict[str, Decision] = {}
-        rules: list[Rule] = []
+        rules: list[ApprovalRule] = []
         for call in step.calls:
             if self._says_yes or any(rule.covers(call.name, call.arguments) for rule in rules):
                 decisions[call.key] = Allowed()
                 continue
-            decision = decisions[call.key] = await self._decided(call, step.objections.get(call.key, ""))
+            decision = decisions[call.key] = await self._decide(call, step.objections.get(call.key, ""))
             if isinstance(decision, Allowed) and decision.rule is not None:
                 rules.append(decision.rule)
         return decisions
@@ -74,7 +74,7 @@ class TerminalPerson:
         say(f"{step.reached.words}.")
         return await self._is_yes(f"Raise it to {step.reached.raised:g} and go on?")
 
-    async def mid_flight(self, run: str, calls: Sequence[Call]) -> Mapping[str, Interrupted]:
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
         """Ask whether what was interrupted runs again."""
         told: dict[str, Interrupted] = {}
         for call in calls:
@@ -82,50 +82,50 @@ class TerminalPerson:
                 told[call.key] = self._interrupted
                 continue
             say(f"{call.name} was running when the run was left, and nobody knows how far it got:")
-            say(_indented(_shown(call.arguments)))
+            say(_indent(_arguments_text(call.arguments)))
             told[call.key] = "again" if await self._is_yes("Run it again? (else the model is told)") else "skip"
         return told
 
     # --- one call ---
 
-    async def _decided(self, call: Call, objection: str) -> Decision:
+    async def _decide(self, call: RunnableCall, objection: str) -> Decision:
         if objection:
             say(f"These arguments cannot be used: {objection}")
         say(f"Run {call.name}?")
-        say(_indented(clipped(_shown(call.arguments), _MOST_SHOWN)))
+        say(_indent(clip(_arguments_text(call.arguments), _MOST_SHOWN)))
         decision: Decision | None = None
         while decision is None:
-            decision = await self._answered(call, await self._key(f"[{_KEYS}] "))
+            decision = await self._decision_for_key(call, await self._key(f"[{_KEYS}] "))
         return decision
 
-    async def _answered(self, call: Call, key: str) -> Decision | None:
+    async def _decision_for_key(self, call: RunnableCall, key: str) -> Decision | None:
         """The decision that a key means; None where the person is to be asked again."""
         match key:
             case "y":
                 return Allowed()
             case "a":
-                return Allowed(rule=Rule(call.name, "allow"))
+                return Allowed(rule=ApprovalRule(call.name, "allow"))
             case "A":
                 return await self._always(call)
             case "e":
-                return await self._edited(call)
+                return await self._edit(call)
             case "n":
                 return Denied(await self._line("Why not? (told to the model, may be empty) "))
             case "h":
                 return AnsweredByHand((Text(await self._line("What the model gets: ")),))
             case "v":
-                say(_indented(_shown(call.arguments)))
+                say(_indent(_arguments_text(call.arguments)))
             case "q":
                 await self._stop()
             case _:
                 say(_HELP)
         return None
 
-    async def _edited(self, call: Call) -> Decision | None:
+    async def _edit(self, call: RunnableCall) -> Decision | None:
         is_text = isinstance(call.arguments, str)
-        before = _shown(call.arguments)
+        before = _arguments_text(call.arguments)
         draft = self._drafts.get(call.key, before)  # what could not be used is mended, not written anew
-        after = await self._typing.edited(draft, ".txt" if is_text else ".json")
+        after = await self._typing.edit(draft, ".txt" if is_text else ".json")
         if after is None:
             after = await self._line("The arguments, in one line (empty: as they were): ") or before
         if after.strip() == before.strip():
@@ -144,7 +144,7 @@ class TerminalPerson:
             return None
         return Allowed(value)
 
-    async def _always(self, call: Call) -> Decision | None:
+    async def _always(self, call: RunnableCall) -> Decision | None:
         """Leave for every run, as narrow as the person wants it; nothing is kept before it has been read back."""
         place = self._places.get(call.name)
         if place is None:
@@ -169,7 +169,7 @@ class TerminalPerson:
 
     async def _pattern(self, pointer: str, value: str) -> str | None:
         while True:
-            typed = await self._line(f"  {pointer or 'text'} [{clipped(value)}]: ")
+            typed = await self._line(f"  {pointer or 'text'} [{clip(value)}]: ")
             if typed == "-":
                 return None
             if typed or "*" not in value:
@@ -203,13 +203,13 @@ class TerminalPerson:
 _WILDCARDS = "* stops at a slash, ** does not"
 
 
-def _shown(arguments: JsonObject | str) -> str:
+def _arguments_text(arguments: JsonObject | str) -> str:
     if isinstance(arguments, str):
         return arguments
     return msgspec.json.format(encode(arguments), indent=2).decode()
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.split("\n"))
 
 

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from sightline.cli.options import add_shared
 from sightline.cli.terminal import say, write
-from sightline.cli.traffic import wanted_in
+from sightline.cli.traffic import parse_filter
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def run_export(arguments: argparse.Namespace) -> int:
     from sightline.app.configured import configuration
     from sightline.app.opening import open_record
 
-    wanted = wanted_in(arguments.filter)
+    wanted = parse_filter(arguments.filter)
     loaded = configuration(arguments.config)
 
-    async def exported() -> None:
+    async def export() -> None:
         async with open_record(loaded, arguments.data, arguments.store) as store:
             pieces = _har(store, wanted, loaded.catalog) if arguments.form == "har" else _lines(store, wanted)
             if arguments.output is None:
@@ -71,15 +71,15 @@ def run_export(arguments: argparse.Namespace) -> int:
             else:
                 await _write_file(Path(arguments.output), pieces)
 
-    asyncio.run(exported())
+    asyncio.run(export())
     return 0
 
 
 async def _lines(store: "Store", wanted: "Expression") -> AsyncIterator[bytes]:
     from sightline.app.machine import SystemClock
-    from sightline.store.archive import written
+    from sightline.store.archive import write_archive
 
-    async for line in written(store.export(wanted, now=SystemClock().now())):
+    async for line in write_archive(store.export(wanted, now=SystemClock().now())):
         yield line
 
 
@@ -89,13 +89,13 @@ async def _har(store: "Store", wanted: "Expression", catalog: "Catalog") -> Asyn
     from sightline.app.machine import SystemClock
     from sightline.exchange.recording.asking import call_of
     from sightline.exchange.recording.har import har
-    from sightline.exchange.recording.recorded import recorded
+    from sightline.exchange.recording.recorded import load_exchange
 
     now, before, found = SystemClock().now(), "", []
     while page := await store.find(wanted, now=now, before=before, limit=500):
         for summary in page:
             if summary.provider:
-                exchange = await recorded(store, summary)
+                exchange = await load_exchange(store, summary)
                 found.append((exchange, call_of(exchange, catalog)))
             else:
                 say(f"note: {summary.id} was not sent, and an HTTP archive has no place for it")
@@ -136,12 +136,12 @@ def run_import(arguments: argparse.Namespace) -> int:
 
     loaded = configuration(arguments.config)
 
-    async def imported() -> None:
+    async def import_files() -> None:
         async with open_record(loaded, arguments.data, arguments.store) as store:
             for name in arguments.files:
                 await _import_file(store, name, loaded.catalog)
 
-    asyncio.run(imported())
+    asyncio.run(import_files())
     return 0
 
 
@@ -149,9 +149,9 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
     """Take what a file holds. All of it is read before any of it is taken, so that a broken one leaves nothing."""
     from sightline.exchange.recording.har_import import is_har, read_har
     from sightline.store.archive import load, read
-    from sightline.store.entries import Noted
+    from sightline.store.entries import FactEntry
 
-    with _opened(name) as file:
+    with _open_twice_readable(name) as file:
         try:
             if is_har(file.read(1024)):
                 file.seek(0)
@@ -160,7 +160,7 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
                 batches: Sequence[Sequence[Entry]] | None = found.exchanges
             else:
                 file.seek(0)
-                ids = {entry.exchange: None for entry in read(file) if isinstance(entry, Noted)}
+                ids = {entry.exchange: None for entry in read(file) if isinstance(entry, FactEntry)}
                 batches, others = None, 0
         except Fault as fault:
             raise Fault(fault.code, f"{name}: {fault.message}", hint=fault.hint) from None
@@ -179,7 +179,7 @@ async def _import_file(store: "Store", name: str, catalog: "Catalog") -> None:
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[IO[bytes]]:
+def _open_twice_readable(name: str) -> Iterator[IO[bytes]]:
     """A file that can be read twice, also where it comes through a pipe."""
     try:
         with Path(name).open("rb") if name != "-" else tempfile.TemporaryFile() as file:

@@ -63,18 +63,18 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_without_tools(arguments)
     from sightline.app.configured import configuration
     from sightline.cli.answer import tell_losses
-    from sightline.exchange.preparing import prepared
+    from sightline.exchange.preparing import prepare
 
     loaded = configuration(arguments.config)
     choice = loaded.choice(arguments.model)
     prompt, is_shown = _prompt(arguments, loaded, choice.model), arguments.dry_run or arguments.form
     if has_tools(arguments):
-        from sightline.cli.asking_with_tools import asked, offered
+        from sightline.cli.asking_with_tools import ask_with_tools, with_offered_tools
 
         if not is_shown:
-            return asked(arguments, prompt, choice, loaded)
-        prompt = offered(arguments, prompt, loaded)
-    ready = prepared(prompt, choice)
+            return ask_with_tools(arguments, prompt, choice, loaded)
+        prompt = with_offered_tools(arguments, prompt, loaded)
+    ready = prepare(prompt, choice)
     tell_losses(ready.report)
     if not is_shown:
         return _ask(arguments, ready, loaded)
@@ -88,12 +88,12 @@ def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) 
     from dataclasses import replace
 
     from sightline.catalog.compose import Prompt, conversation_of
-    from sightline.cli.attachments import attached
+    from sightline.cli.attachments import parts_from_files
     from sightline.model.message import Message
     from sightline.model.parts import Text
 
     text = arguments.prompt if arguments.prompt != "-" else _stdin()
-    parts = (*attached(arguments.file), *([Text(text)] if text else []))
+    parts = (*parts_from_files(arguments.file), *([Text(text)] if text else []))
     asked = loaded.settings.ask
     prompt = Prompt(
         messages=(Message("user", parts),) if parts else (),
@@ -174,24 +174,24 @@ def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configu
     from sightline.cli.answer import band
 
     if arguments.count:
-        estimate = _counted(arguments, ready, loaded)
+        estimate = _count_tokens(arguments, ready, loaded)
     else:
         estimate = counter(arguments.data).estimate(ready.choice, ready.request)
     window = ready.choice.facts.context_window
     say(f"{band(estimate)} tokens in ({estimate.how})" + (f" of {window:,}" if window else ""))
 
 
-def _counted(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> "Estimate":
+def _count_tokens(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> "Estimate":
     import asyncio
 
     from sightline.app.opening import open_engine
     from sightline.cli.answer import AnswerView
 
-    async def counted() -> "Estimate":
+    async def count_with_engine() -> "Estimate":
         async with open_engine(loaded, arguments.data, is_recorded=False, apart=arguments.apart, notice=say) as engine:
-            return await engine.counted(ready, tried=AnswerView().tried)
+            return await engine.count_prompt(ready, tried=AnswerView().on_attempt)
 
-    return asyncio.run(counted())
+    return asyncio.run(count_with_engine())
 
 
 def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
@@ -210,7 +210,7 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
             say(f"note: what was learned could not be kept: {engine.memory.trouble}")
         return reply
 
-    return _ended(asyncio.run(ask()))
+    return _exit_code(asyncio.run(ask()))
 
 
 async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
@@ -220,19 +220,19 @@ async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Eng
 
     view = AnswerView()
     shown = final(ready, arguments.data, session=SESSION)
-    estimate = await engine.measured(shown, asks_provider=arguments.count, tried=view.tried)
-    started = engine.clock.elapsed()
+    estimate = await engine.measure_prompt(shown, asks_provider=arguments.count, tried=view.on_attempt)
+    started = engine.clock.monotonic()
     try:
-        heard = _ignore if arguments.json else view.heard
-        reply = await engine.ask(ready, heard=heard, tried=view.tried, paused=view.paused)
+        heard = _ignore if arguments.json else view.on_event
+        reply = await engine.ask(ready, heard=heard, tried=view.on_attempt, paused=view.on_pause)
     finally:
-        view.done()
-    seconds = engine.clock.elapsed() - started
+        view.finish()
+    seconds = engine.clock.monotonic() - started
     if arguments.json:
-        from sightline.model.reply import folded
+        from sightline.model.reply import reply_json
         from sightline.wire.jsontext import encode
 
-        write(encode(folded(reply)) + b"\n")
+        write(encode(reply_json(reply)) + b"\n")
     if not arguments.quiet:
         name = f"{ready.choice.provider_name}/{ready.choice.model}"
         say(summary(reply, name=name, facts=ready.choice.facts, estimate=estimate, seconds=seconds))
@@ -243,7 +243,7 @@ def _ignore(_event: object) -> None:
     """The whole reply is printed at the end."""
 
 
-def _ended(reply: "Reply") -> int:
+def _exit_code(reply: "Reply") -> int:
     """The exit code; an answer that is not whole is never a success in silence."""
     from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
     from sightline.cli.program import EXIT_FAILED

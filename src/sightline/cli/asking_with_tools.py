@@ -7,16 +7,16 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.plan import Plan
+from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.service.judging import Judging, nobody
+from sightline.agent.service.judging import Judging, deny_unattended
 from sightline.agent.service.kept_rules import KeptRule, KeptRules
 from sightline.agent.service.people import Approver, Interrupted
 from sightline.agent.tools.opening import Opened
 from sightline.app.configured import Configuration, data_folder
 from sightline.app.running import open_runner
 from sightline.app.tooling import ToolsWanted, open_tools
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
 from sightline.cli.approval import TerminalPerson
@@ -25,22 +25,22 @@ from sightline.cli.keyboard import Keyboard, keyboard
 from sightline.cli.terminal import say
 from sightline.cli.tool_options import limits_in, tools_in
 from sightline.errors import Code, Fault
-from sightline.exchange.preparing import prepared
+from sightline.exchange.preparing import prepare
 
 SESSION = "ask"
 
 
-def offered(arguments: argparse.Namespace, prompt: Prompt, loaded: Configuration) -> Prompt:
+def with_offered_tools(arguments: argparse.Namespace, prompt: Prompt, loaded: Configuration) -> Prompt:
     """The prompt with the tools that its model would be told of."""
 
-    async def looked() -> Prompt:
-        async with opened_tools(loaded, tools_in(arguments, loaded)) as tools:
+    async def look() -> Prompt:
+        async with open_tools_with_notes(loaded, tools_in(arguments, loaded)) as tools:
             return _with_tools(prompt, tools)
 
-    return asyncio.run(looked())
+    return asyncio.run(look())
 
 
-def asked(arguments: argparse.Namespace, prompt: Prompt, choice: Choice, loaded: Configuration) -> int:
+def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelChoice, loaded: Configuration) -> int:
     """Run it; the exit code says how it went."""
     if arguments.count:
         hint = "Leave it out, or add --dry-run to count the first request."
@@ -49,13 +49,13 @@ def asked(arguments: argparse.Namespace, prompt: Prompt, choice: Choice, loaded:
     async def ran() -> int:
         wanted, typing = tools_in(arguments, loaded), keyboard()
         try:
-            async with opened_tools(loaded, wanted) as tools:
-                tell_losses(prepared(_with_tools(prompt, tools), choice).report)
+            async with open_tools_with_notes(loaded, wanted) as tools:
+                tell_losses(prepare(_with_tools(prompt, tools), choice).report)
                 kept = KeptRules(data_folder(arguments.data))
                 policy = policy_of(tools, () if arguments.confirm else kept.of(tools.places), arguments)
                 refuse_unattended(tools, policy, typing)
                 is_asked = typing is not None and not arguments.yes
-                plan = Plan(dialect=choice.dialect, policy=policy, limits=limits_in(arguments, is_asked=is_asked))
+                plan = RunPlan(dialect=choice.dialect, policy=policy, limits=limits_in(arguments, is_asked=is_asked))
                 async with open_runner(loaded, arguments.data, apart=arguments.apart, notice=say) as runner:
                     run = runner.make_id()
                     title = f"run {run}: {choice.provider_name}/{choice.model}"
@@ -71,9 +71,9 @@ def asked(arguments: argparse.Namespace, prompt: Prompt, choice: Choice, loaded:
                         session=SESSION,
                         hooks=tools.hooks,
                         run=run,
-                        heard=driving.view.heard,
-                        noted=driving.view.noted,
-                        told=driving.told,
+                        heard=driving.view.on_event,
+                        noted=driving.view.on_noted,
+                        on_fact=driving.on_fact,
                         watcher=driving.view,
                         origin={"kind": "ask", **wanted.origin},
                     )
@@ -86,11 +86,11 @@ def asked(arguments: argparse.Namespace, prompt: Prompt, choice: Choice, loaded:
 
 
 def _with_tools(prompt: Prompt, tools: Opened) -> Prompt:
-    return replace(prompt, tools=Toolbox(tools.definitions).offered(prompt.tools))
+    return replace(prompt, tools=Toolbox(tools.definitions).tools_for(prompt.tools))
 
 
 @asynccontextmanager
-async def opened_tools(loaded: Configuration, wanted: ToolsWanted) -> AsyncIterator[Opened]:
+async def open_tools_with_notes(loaded: Configuration, wanted: ToolsWanted) -> AsyncIterator[Opened]:
     """The tools while they are needed; what is missing of them is said."""
     tools = await open_tools(loaded, wanted)
     try:
@@ -132,7 +132,7 @@ def approver_of(
 ) -> Approver:
     """Who decides: the person at the terminal, or what the options say."""
     if typing is None:
-        return Judging("yes" if says_yes else nobody, interrupted=interrupted or "skip")
+        return Judging("yes" if says_yes else deny_unattended, interrupted=interrupted or "skip")
     return TerminalPerson(
         typing, leave=driving.leave, kept=kept, places=tools.places, says_yes=says_yes, interrupted=interrupted
     )

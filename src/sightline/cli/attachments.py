@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from sightline.chat.core.attachment import attachment
-from sightline.cli.terminal import opened, unusable
+from sightline.cli.terminal import open_input, unusable
 from sightline.errors import Code, Fault
 from sightline.model.parts import Part
 
@@ -15,7 +15,7 @@ MOST_BYTES = 64 * 1024 * 1024
 """Of all files together; providers take less."""
 
 
-def attached(paths: Iterable[str]) -> tuple[Part, ...]:
+def parts_from_files(paths: Iterable[str]) -> tuple[Part, ...]:
     """A part for each file, in their order."""
     names: set[str] = set()
     parts: list[Part] = []
@@ -23,7 +23,7 @@ def attached(paths: Iterable[str]) -> tuple[Part, ...]:
     for path in paths:
         data = _content(path, room)
         room -= len(data)
-        name = _told_apart(_shown(path), names)
+        name = _unique_name(_display_path(path), names)
         names.add(name)
         parts.append(attachment(data, name, path))
     return tuple(parts)
@@ -32,7 +32,7 @@ def attached(paths: Iterable[str]) -> tuple[Part, ...]:
 def _content(path: str, room: int) -> bytes:
     if path == "-":
         raise Fault(Code.USAGE, "-f: stdin cannot be attached", hint="Give - as the prompt, or name a file.")
-    with opened(path) as stream:
+    with open_input(path) as stream:
         try:
             data = stream.read(room + 1)
         except OSError as error:
@@ -45,7 +45,7 @@ def _content(path: str, room: int) -> bytes:
     return data
 
 
-def _shown(path: str) -> str:
+def _display_path(path: str) -> str:
     """The path as it was given if it leads down from here, else the bare name."""
     pure = PurePath(path)
     shown = pure.name if pure.is_absolute() or ".." in pure.parts else pure.as_posix()
@@ -53,7 +53,7 @@ def _shown(path: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in shown)
 
 
-def _told_apart(name: str, taken: set[str]) -> str:
+def _unique_name(name: str, taken: set[str]) -> str:
     pure = PurePath(name)
     number = 1
     while name in taken:

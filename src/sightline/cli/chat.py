@@ -46,15 +46,15 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.cli.run import config_option, refuse_without_locks
 
     refuse_without_locks()
-    from sightline.cli.shared_server import is_in_use, shared_server
+    from sightline.cli.shared_server import is_in_use, share_server
 
     loaded = configuration(arguments.config)
     at, folder = loaded.settings.server, data_folder(arguments.data).absolute()
     is_shared = is_in_use(folder)
     options = ["--log-level", arguments.log_level, *config_option(loaded)]
     with (
-        _asked_to_end() as asked,
-        shared_server(
+        _end_on_signal() as asked,
+        share_server(
             at.host, 0 if arguments.apart else at.port, folder, options=options, environment=os.environ
         ) as server,
     ):
@@ -94,7 +94,7 @@ def _instruct(server: "SharedServer", text: str) -> None:
 
 
 @contextmanager
-def _asked_to_end() -> "Iterator[Event]":
+def _end_on_signal() -> "Iterator[Event]":
     """Set once a signal asks the program to end. Ctrl-C interrupts it, as everywhere."""
     import signal
     import threading

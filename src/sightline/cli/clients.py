@@ -59,7 +59,7 @@ class Stage:
         chosen = f"/p/{quote(provider, safe='')}" if provider else ""
         return f"{self.server}{chosen}/s/{quote(self.session, safe='')}{ending}"
 
-    def said(self, variable: str) -> str:
+    def environment_value(self, variable: str) -> str:
         """A variable of the user's; nothing where it is not set."""
         return self.environment.get(variable, "").strip()
 
@@ -97,7 +97,7 @@ def client_in(command: list[str]) -> tuple[str, int]:
 def outfit(client: str, stage: Stage) -> Outfit:
     """Everything for this client; one that is not known gets what all have in common."""
     special = CLIENTS.get(client)
-    return _shared(client, stage) | (special(stage) if special else Outfit())
+    return _base_outfit(client, stage) | (special(stage) if special else Outfit())
 
 
 def own_upstreams(environment: Mapping[str, str], own: frozenset[tuple[str, int]]) -> dict[str, str]:
@@ -130,10 +130,10 @@ def _name(word: str) -> str:
 # --- what all have in common ------------------------------------------------------------------------
 
 
-def _shared(client: str, stage: Stage) -> Outfit:
+def _base_outfit(client: str, stage: Stage) -> Outfit:
     variables = {variable: stage.url(ending) for variable, _, ending in BASE_URLS}
     for variable, provider, key in FURTHER_BASE_URLS:
-        if stage.said(key) and not stage.said(variable) and provider in stage.providers:
+        if stage.environment_value(key) and not stage.environment_value(variable) and provider in stage.providers:
             variables[variable] = stage.url("/v1", provider=provider)
     return (
         Outfit(variables | _past_proxies(stage) | _placeholders(client, stage))
@@ -144,10 +144,10 @@ def _shared(client: str, stage: Stage) -> Outfit:
 
 def _past_proxies(stage: Stage) -> dict[str, str]:
     """A proxy is for other machines."""
-    if not any(stage.said(name) or stage.said(name.upper()) for name in _PROXIES):
+    if not any(stage.environment_value(name) or stage.environment_value(name.upper()) for name in _PROXIES):
         return {}
     host = urlsplit(stage.server).hostname or ""
-    direct = [stage.said("no_proxy") or stage.said("NO_PROXY"), "127.0.0.1", "localhost"]
+    direct = [stage.environment_value("no_proxy") or stage.environment_value("NO_PROXY"), "127.0.0.1", "localhost"]
     value = ",".join(filter(None, [*direct, "" if host in direct else host]))
     return {"no_proxy": value, "NO_PROXY": value}
 
@@ -158,7 +158,7 @@ def _placeholders(client: str, stage: Stage) -> dict[str, str]:
     missing = {
         name
         for provider, names in DEMANDED.items()
-        if not any(map(stage.said, CREDENTIALS[provider])) and not signed_in.get(provider)
+        if not any(map(stage.environment_value, CREDENTIALS[provider])) and not signed_in.get(provider)
         for name in names
     }
     # Claude Code asks a person about a key that it has not seen before, and takes a token as it is.
@@ -167,7 +167,7 @@ def _placeholders(client: str, stage: Stage) -> dict[str, str]:
 
 
 def _is_claude_signed_in(stage: Stage) -> bool:
-    folder = Path(stage.said("CLAUDE_CONFIG_DIR") or stage.home / ".claude")
+    folder = Path(stage.environment_value("CLAUDE_CONFIG_DIR") or stage.home / ".claude")
     known = (_json(stage.home / ".claude.json"), _json(folder / ".claude.json"), _json(folder / "settings.json"))
     return (folder / ".credentials.json").exists() or any(
         each.get(key) for each in known for key in ("oauthAccount", "primaryApiKey", "apiKeyHelper")
@@ -211,7 +211,7 @@ def _codex(stage: Stage) -> Outfit:
 
 def _codex_login(stage: Stage) -> str:
     """How Codex is signed in: `key`, `chatgpt`, or not at all."""
-    if stage.said("CODEX_API_KEY"):
+    if stage.environment_value("CODEX_API_KEY"):
         return "key"
     kept = _json(_codex_home(stage) / "auth.json")
     if kept.get("OPENAI_API_KEY"):
@@ -221,7 +221,7 @@ def _codex_login(stage: Stage) -> str:
 
 
 def _codex_home(stage: Stage) -> Path:
-    return Path(stage.said("CODEX_HOME") or stage.home / ".codex")
+    return Path(stage.environment_value("CODEX_HOME") or stage.home / ".codex")
 
 
 def _codex_config(stage: Stage) -> dict[str, object]:
@@ -243,12 +243,12 @@ def _gemini_home(stage: Stage) -> Outfit:
 
     Where they do not, it gets a home of its own in which everything but the settings is the user's.
     """
-    home = Path(stage.said(_GEMINI_HOME) or stage.home) / ".gemini"
+    home = Path(stage.environment_value(_GEMINI_HOME) or stage.home) / ".gemini"
     settings = _json(home / "settings.json")
-    if _chosen_login(settings) == _BY_KEY:
+    if _login_type(settings) == _BY_KEY:
         return Outfit()
     private = stage.folder / ".gemini"
-    told = _merged(settings, {"security": {"auth": {"selectedType": _BY_KEY}}})
+    told = _merge(settings, {"security": {"auth": {"selectedType": _BY_KEY}}})
     entries = sorted(home.iterdir()) if home.is_dir() else []
     return Outfit(
         {_GEMINI_HOME: str(stage.folder)},
@@ -257,17 +257,17 @@ def _gemini_home(stage: Stage) -> Outfit:
     )
 
 
-def _chosen_login(settings: JsonObject) -> Json:
+def _login_type(settings: JsonObject) -> Json:
     security = settings.get("security")
     auth = security.get("auth") if isinstance(security, dict) else None
     return auth.get("selectedType") if isinstance(auth, dict) else None
 
 
 def _gemini(stage: Stage) -> Outfit:
-    if any(map(stage.said, CREDENTIALS["gemini"])):
+    if any(map(stage.environment_value, CREDENTIALS["gemini"])):
         return Outfit()
-    home = Path(stage.said(_GEMINI_HOME) or stage.home) / ".gemini"
-    if _chosen_login(_json(home / "settings.json")) in (None, _BY_KEY):
+    home = Path(stage.environment_value(_GEMINI_HOME) or stage.home) / ".gemini"
+    if _login_type(_json(home / "settings.json")) in (None, _BY_KEY):
         return Outfit()
     note = "note: Gemini CLI's own login is for an API that Sightline does not speak; set GEMINI_API_KEY in its place."
     return Outfit(notes=(note,))
@@ -281,14 +281,14 @@ def _opencode_content(stage: Stage) -> Outfit:
     name = "OPENCODE_CONFIG_CONTENT"
     urls = {"openai": stage.url("/v1"), "anthropic": stage.url("/v1"), "google": stage.url("/v1beta")}
     providers: JsonObject = {key: {"options": {"baseURL": url}} for key, url in urls.items()}
-    return Outfit({name: json.dumps(_merged(_object(stage.said(name)), {"provider": providers}))})
+    return Outfit({name: json.dumps(_merge(_object(stage.environment_value(name)), {"provider": providers}))})
 
 
-def _merged(below: JsonObject, above: JsonObject) -> JsonObject:
+def _merge(below: JsonObject, above: JsonObject) -> JsonObject:
     result: JsonObject = dict(below)
     for key, value in above.items():
         kept = result.get(key)
-        result[key] = _merged(kept, value) if isinstance(kept, dict) and isinstance(value, dict) else value
+        result[key] = _merge(kept, value) if isinstance(kept, dict) and isinstance(value, dict) else value
     return result
 
 

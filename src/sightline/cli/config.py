@@ -49,10 +49,10 @@ def _path(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from sightline.app.configured import examined
+    from sightline.app.configured import load_with_problems
     from sightline.cli.program import EXIT_USAGE
 
-    loaded = examined(arguments.config)
+    loaded = load_with_problems(arguments.config)
     faults = [Fault(Code.CONFIG, problem.text, hint=problem.hint) for problem in loaded.problems]
     place = loaded.path or "environment"
     faults += (

@@ -9,7 +9,7 @@ from sightline.errors import Fault
 
 if TYPE_CHECKING:
     from sightline.app.configured import Configuration
-    from sightline.transport.embedded.diagnosis import Finding
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
 _MARKS = {True: "ok", False: "NO", None: "--"}
 
@@ -27,17 +27,17 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def run(arguments: argparse.Namespace) -> int:
     """Say what was found; the exit code says whether anything is broken."""
-    from sightline.app.configured import examined
+    from sightline.app.configured import load_with_problems
     from sightline.cli.program import EXIT_FAILED
 
-    loaded = examined(arguments.config)
+    loaded = load_with_problems(arguments.config)
     is_sound = True
     for title, findings in (
         ("configuration", _configuration(loaded, arguments.data)),
         ("keys", _keys(loaded)),
         ("network", _network(loaded)),
         ("tokens", [*_tokenizer(), *_lessons(arguments.data)]),
-        ("embedded model", _embedded(loaded)),
+        ("embedded model", _check_embedded(loaded)),
     ):
         write(f"{title}\n".encode())
         for finding in findings:
@@ -46,98 +46,100 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if is_sound else EXIT_FAILED
 
 
-def _line(finding: "Finding") -> str:
+def _line(finding: "DiagnosisFinding") -> str:
     hint = f"\n       {'':16} {finding.hint}" if finding.hint else ""
     return f"  {_MARKS[finding.ok]:3}  {finding.name:16} {finding.detail}{hint}\n"
 
 
-def _configuration(loaded: "Configuration", data: str | None) -> list["Finding"]:
+def _configuration(loaded: "Configuration", data: str | None) -> list["DiagnosisFinding"]:
     import platform
 
     from sightline.app.configured import data_folder
-    from sightline.transport.embedded.diagnosis import Finding
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     file = str(loaded.path) if loaded.path else "none; the built-in catalogue alone"
-    found = [Finding("python", ok=True, detail=f"{platform.python_version()} on {platform.platform()}")]
-    found.append(Finding("file", ok=None if loaded.path is None else not loaded.problems, detail=file))
-    found += [Finding("problem", ok=False, detail=each.text, hint=each.hint) for each in loaded.problems]
+    found = [DiagnosisFinding("python", ok=True, detail=f"{platform.python_version()} on {platform.platform()}")]
+    found.append(DiagnosisFinding("file", ok=None if loaded.path is None else not loaded.problems, detail=file))
+    found += [DiagnosisFinding("problem", ok=False, detail=each.text, hint=each.hint) for each in loaded.problems]
     folder = data_folder(data)
     try:
         from sightline.exchange.memory import writable
 
         writable(folder)
-        found.append(Finding("data", ok=True, detail=str(folder)))
+        found.append(DiagnosisFinding("data", ok=True, detail=str(folder)))
     except OSError as error:
         hint = "Make it writable, or name another folder with --data or SIGHTLINE_DATA."
-        found.append(Finding("data", ok=False, detail=f"{folder}: {error.strerror}", hint=hint))
+        found.append(DiagnosisFinding("data", ok=False, detail=f"{folder}: {error.strerror}", hint=hint))
     return found
 
 
-def _keys(loaded: "Configuration") -> list["Finding"]:
+def _keys(loaded: "Configuration") -> list["DiagnosisFinding"]:
     """Each provider that takes a key, by the name of its variable; the first that is set is used by default."""
-    from sightline.transport.embedded.diagnosis import Finding
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     return [
-        Finding(name, ok=True, detail=f"{provider.key_env} is set")
+        DiagnosisFinding(name, ok=True, detail=f"{provider.key_env} is set")
         if loaded.has_key(provider)
-        else Finding(name, ok=None, detail=f"{provider.key_env} is not set")
+        else DiagnosisFinding(name, ok=None, detail=f"{provider.key_env} is not set")
         for name, provider in loaded.catalog.providers.items()
         if provider.key_env and not provider.embedded
     ]
 
 
-def _network(loaded: "Configuration") -> list["Finding"]:
-    from sightline.transport.embedded.diagnosis import Finding
+def _network(loaded: "Configuration") -> list["DiagnosisFinding"]:
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
     from sightline.transport.http.proxies import Proxies
     from sightline.transport.http.target import Origin
     from sightline.transport.http.trust import Trust
 
-    found: list[Finding] = []
+    found: list[DiagnosisFinding] = []
     try:
         Trust(ca_file=loaded.settings.network.ca_file, environment=loaded.environment).context()
-        found.append(Finding("certificates", ok=True, detail="the system's, and those that were added"))
+        found.append(DiagnosisFinding("certificates", ok=True, detail="the system's, and those that were added"))
     except Fault as fault:
-        found.append(Finding("certificates", ok=False, detail=fault.message, hint=fault.hint))
+        found.append(DiagnosisFinding("certificates", ok=False, detail=fault.message, hint=fault.hint))
     try:
         proxy = Proxies.of(loaded.environment).for_origin(Origin("https", "provider.example", 443))
         detail = "none" if proxy is None else f"{proxy.scheme}://{proxy.place} (from {proxy.variable})"
-        found.append(Finding("proxy", ok=None if proxy is None else True, detail=detail))
+        found.append(DiagnosisFinding("proxy", ok=None if proxy is None else True, detail=detail))
     except Fault as fault:
-        found.append(Finding("proxy", ok=False, detail=fault.message, hint=fault.hint))
+        found.append(DiagnosisFinding("proxy", ok=False, detail=fault.message, hint=fault.hint))
     return found
 
 
-def _tokenizer() -> list["Finding"]:
-    from sightline.transport.embedded.diagnosis import Finding
+def _tokenizer() -> list["DiagnosisFinding"]:
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     try:
         from sightline.tokens.tokenizer import count_tokens
 
         count_tokens("o200k_base", "what you see")
     except ImportError as error:
-        return [Finding("o200k_base", ok=False, detail=str(error), hint="Install Sightline anew: make install.")]
-    return [Finding("o200k_base", ok=True, detail="tokens are counted")]
+        return [
+            DiagnosisFinding("o200k_base", ok=False, detail=str(error), hint="Install Sightline anew: make install.")
+        ]
+    return [DiagnosisFinding("o200k_base", ok=True, detail="tokens are counted")]
 
 
-def _lessons(data: str | None) -> list["Finding"]:
+def _lessons(data: str | None) -> list["DiagnosisFinding"]:
     """What providers' counts have taught about the estimates."""
     from sightline.app.opening import counter
-    from sightline.transport.embedded.diagnosis import Finding
+    from sightline.transport.embedded.diagnosis import DiagnosisFinding
 
     memory = counter(data).memory
-    found = [Finding("learned", ok=False, detail=memory.trouble)] if memory.trouble else []
+    found = [DiagnosisFinding("learned", ok=False, detail=memory.trouble)] if memory.trouble else []
     for each in memory.lessons():
         aside = f"; {each.set_aside} odd counts set aside" if each.set_aside else ""
         rule = f"estimates x {each.factor:g} {'-' if each.added < 0 else '+'} {abs(each.added):,}"
         detail = f"{each.model} ({each.kind}): {rule}, from {each.seen} counts{aside}"
         hint = f"To forget it: sightline config forget-learned {each.model}" if each.set_aside else ""
-        found.append(Finding("learned", ok=True, detail=detail, hint=hint))
+        found.append(DiagnosisFinding("learned", ok=True, detail=detail, hint=hint))
     return found
 
 
-def _embedded(loaded: "Configuration") -> list["Finding"]:
+def _check_embedded(loaded: "Configuration") -> list["DiagnosisFinding"]:
     import asyncio
 
-    from sightline.app.parts import diagnosed
+    from sightline.app.parts import diagnose_embedded
 
-    return asyncio.run(diagnosed(loaded))
+    return asyncio.run(diagnose_embedded(loaded))

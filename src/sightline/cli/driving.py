@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from sightline.agent.core.facts import RunFact
-from sightline.agent.core.rounds import Ended
+from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.service.runner import Runner
 from sightline.app.library import usage_of
 from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT
@@ -51,19 +51,19 @@ class Driving:
         self._cut_by: signal.Signals | None = None
         self.view = RunView(lambda: runner.rounds(run), is_quiet=is_quiet, is_silent=is_json or is_silent)
 
-    def told(self, fact: RunFact) -> None:
+    def on_fact(self, fact: RunFact) -> None:
         """One more fact; the first says that there is a run."""
         if not self._has_begun and not self._is_quiet:
             say(self._title)
         self._has_begun = True
-        self.view.told(fact)
+        self.view.on_fact(fact)
 
     def leave(self) -> None:
         """Stop after the step, so that the run can be taken up again."""
         self._is_left = True
         self._runner.leave(self._run, reason="interrupted")
 
-    async def through(self, work: Coroutine[object, object, Ended]) -> int:
+    async def through(self, work: Coroutine[object, object, FinishedRun]) -> int:
         """Drive the run to its end; the exit code says how it went."""
         task = asyncio.get_running_loop().create_task(work)
         try:
@@ -72,24 +72,24 @@ class Driving:
         except asyncio.CancelledError:
             if self._cut_by is None:
                 raise
-            return self._left()
+            return self._exit_unfinished()
         except Fault as fault:
             if not self._is_left or fault.code is not Code.CANCELLED:
                 raise
-            return self._left()
+            return self._exit_unfinished()
         finally:
-            self.view.done()
-        return await self._ended(ended)
+            self.view.finish()
+        return await self._finish(ended)
 
     # --- signals ---
 
     @contextmanager
-    def _signals(self, task: "asyncio.Task[Ended]") -> Iterator[None]:
+    def _signals(self, task: "asyncio.Task[FinishedRun]") -> Iterator[None]:
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):  # not every system has them
-            loop.add_signal_handler(signal.SIGINT, self._interrupted, task)
-            loop.add_signal_handler(signal.SIGTERM, self._cut, task, signal.SIGTERM)
-            loop.add_signal_handler(signal.SIGHUP, self._cut, task, signal.SIGHUP)
+            loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
+            loop.add_signal_handler(signal.SIGTERM, self._abort, task, signal.SIGTERM)
+            loop.add_signal_handler(signal.SIGHUP, self._abort, task, signal.SIGHUP)
         try:
             yield
         finally:
@@ -97,17 +97,17 @@ class Driving:
                 for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     loop.remove_signal_handler(each)
 
-    def _interrupted(self, task: "asyncio.Task[Ended]") -> None:
+    def _on_interrupt(self, task: "asyncio.Task[FinishedRun]") -> None:
         if self._keyboard is not None and self._keyboard.is_lent:
             return
         if self._is_left or not self._has_begun:
-            self._cut(task, signal.SIGINT)
+            self._abort(task, signal.SIGINT)
             return
         say("\nstopping after this step; Ctrl-C again stops at once")
         with suppress(Fault):  # it has ended in this moment
             self.leave()
 
-    def _cut(self, task: "asyncio.Task[Ended]", by: signal.Signals) -> None:
+    def _abort(self, task: "asyncio.Task[FinishedRun]", by: signal.Signals) -> None:
         self._cut_by = by
         with suppress(Fault):  # it has not begun, or has just ended
             self._runner.cancel_because(self._run, "interrupted")
@@ -115,22 +115,22 @@ class Driving:
 
     # --- the end ---
 
-    def _left(self) -> int:
+    def _exit_unfinished(self) -> int:
         if self._has_begun:
             say(f"the run is kept; go on with it: sightline resume {self._run}")
         return EXIT_INTERRUPTED if self._cut_by in (None, signal.SIGINT) else _KILLED + self._cut_by
 
-    async def _ended(self, ended: Ended) -> int:
+    async def _finish(self, ended: FinishedRun) -> int:
         if self._is_json:
-            write(encode(msgspec.to_builtins(await self._runner.shown(self._run))) + b"\n")
-        self.view.ended(ended)
+            write(encode(msgspec.to_builtins(await self._runner.show(self._run))) + b"\n")
+        self.view.show_ending(ended)
         if not self._is_quiet:
             began = await self._runner.began(self._run)
             say(summary(ended, f"{began.provider}/{began.request.model}"))
         return _exit_code(ended)
 
 
-def summary(ended: Ended, name: str) -> str:
+def summary(ended: FinishedRun, name: str) -> str:
     """One line: who answered, in how many rounds and calls, what that cost, how long it took."""
     usage, spent = usage_of(ended.rounds), ended.spent
     told = [_many(len(ended.rounds), "round"), _many(spent.tool_calls, "tool call")]
@@ -148,7 +148,7 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _exit_code(ended: Ended) -> int:
+def _exit_code(ended: FinishedRun) -> int:
     """How it went; a run that has no answer is never a success in silence."""
     fault = None if ended.reply is None else ended.reply.fault
     match ended.why:

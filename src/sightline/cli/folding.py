@@ -1,6 +1,6 @@
 """Calls and results in a line or a few, with what is left out stated."""
 
-from sightline.agent.core.output import Outcome, words_of
+from sightline.agent.core.output import ToolOutcome, words_of
 from sightline.agent.core.rounds import CallRecord
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text
@@ -23,21 +23,21 @@ _DENIED = {"hook": "denied by a hook", "rule": "denied by a rule", "nobody": "de
 def call_line(name: str, arguments: JsonObject | str) -> str:
     """A call."""
     text = arguments if isinstance(arguments, str) else encode(arguments).decode()
-    return f"→ {name} {clipped(' '.join(text.split()))}".rstrip()
+    return f"→ {name} {clip(' '.join(text.split()))}".rstrip()
 
 
 def progress_line(name: str, words: str) -> str:
     """How far it is."""
-    return f"· {name}: {clipped(' '.join(words.split()))}"
+    return f"· {name}: {clip(' '.join(words.split()))}"
 
 
-def result_lines(name: str, outcome: Outcome | None, *, how: str = "") -> str:
+def result_lines(name: str, outcome: ToolOutcome | None, *, how: str = "") -> str:
     """What came of it."""
     notes = [how] if how else []
     if outcome is not None and outcome.is_error and not how:
         notes.append("error")
     head = f"← {name}{f' ({notes[0]})' if notes else ''}"
-    body = "" if outcome is None else folded(_whole(outcome))
+    body = "" if outcome is None else fold(_whole(outcome))
     return f"{head}: {body}" if body else head
 
 
@@ -47,23 +47,23 @@ def record_lines(record: CallRecord) -> str:
     return result_lines(record.name, record.outcome, how=how)
 
 
-def _whole(outcome: Outcome) -> str:
+def _whole(outcome: ToolOutcome) -> str:
     """A result as text, and how many parts it has besides."""
     media = sum(not isinstance(part, Text) for part in outcome.parts)
     more = f"[{media} part{'s' if media > 1 else ''} that {'are' if media > 1 else 'is'} not text]" if media else ""
     return "\n".join(filter(None, (words_of(outcome), more)))
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """A few lines of a text, and how many are missing."""
     lines = text.strip("\n").split("\n")
-    shown = [clipped(line.rstrip()) for line in lines[:MOST_LINES]]
+    shown = [clip(line.rstrip()) for line in lines[:MOST_LINES]]
     missing = len(lines) - len(shown)
     if missing:
         shown.append(f"… {missing} more line{'s' if missing > 1 else ''}")
     return "\n  ".join(shown)
 
 
-def clipped(line: str, most: int = LONGEST_LINE) -> str:
+def clip(line: str, most: int = LONGEST_LINE) -> str:
     """A line, and how many of its characters are missing."""
     return line if len(line) <= most else f"{line[:most]}… {len(line) - most:,} more characters"

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     loaded, typing = configuration(arguments.config), keyboard()
     try:
         with _data(arguments.data) as folder:
-            return asyncio.run(_Playing(arguments, script, loaded, typing).played(folder))
+            return asyncio.run(_Playing(arguments, script, loaded, typing).play(folder))
     finally:
         if typing is not None:
             typing.close()
@@ -93,11 +93,11 @@ class _Playing:
     ) -> None:
         self._arguments = arguments
         self._script = script
-        self._spoken = script.spoken(arguments.dialect)
+        self._spoken = script.reply_dialect(arguments.dialect)
         self._loaded = loaded
         self._typing = typing
 
-    async def played(self, folder: str) -> int:
+    async def play(self, folder: str) -> int:
         """Play it, with the record in this folder."""
         from sightline.app.machine import SystemClock
         from sightline.testing.scripted_provider import ScriptedProvider
@@ -116,23 +116,23 @@ class _Playing:
         return code
 
     async def _with_tools(self, provider: "ScriptedProvider", folder: str) -> int:
-        from sightline.agent.core.approval import Rule
-        from sightline.cli.asking_with_tools import opened_tools, policy_of, refuse_unattended
+        from sightline.agent.core.approval import ApprovalRule
+        from sightline.cli.asking_with_tools import open_tools_with_notes, policy_of, refuse_unattended
         from sightline.testing.scripted_tools import ScriptedTools
 
         arguments = self._arguments
-        async with opened_tools(self._loaded, tools_in(arguments, self._loaded)) as tools:
+        async with open_tools_with_notes(self._loaded, tools_in(arguments, self._loaded)) as tools:
             scripted = ScriptedTools(self._script, frozenset(each.name for each in tools.definitions))
             policy = policy_of(tools, (), arguments)
             refuse_unattended(tools, policy, self._typing)
             for each in () if arguments.confirm else scripted.definitions:
-                policy = policy.preceded(Rule(each.name, "allow"))  # nothing happens when they are called
+                policy = policy.prepend(ApprovalRule(each.name, "allow"))  # nothing happens when they are called
             return await self._run(provider, tools, scripted, policy, folder)
 
     async def _run(
         self, provider: "ScriptedProvider", tools: "Opened", scripted: "ScriptedTools", policy: "Policy", folder: str
     ) -> int:
-        from sightline.agent.core.plan import Plan
+        from sightline.agent.core.plan import RunPlan
         from sightline.agent.service.kept_rules import KeptRules
         from sightline.agent.tools.tools import together
         from sightline.app.running import open_runner
@@ -141,7 +141,7 @@ class _Playing:
         from sightline.cli.driving import Driving
         from sightline.testing.script import MODEL
 
-        arguments, loaded = self._arguments, self._catalogued(provider)
+        arguments, loaded = self._arguments, self._scripted_configuration(provider)
         choice = choose(loaded.catalog, f"{PROVIDER}/{MODEL}", has_key=loaded.has_key)
         async with open_runner(loaded, folder) as runner:
             run = runner.make_id()
@@ -158,15 +158,15 @@ class _Playing:
             work = runner.run(
                 self._prompt(),
                 choice,
-                Plan(dialect=choice.dialect, policy=policy),
+                RunPlan(dialect=choice.dialect, policy=policy),
                 together([tools, scripted]),
                 approver_of(self._typing, driving, tools, kept, says_yes=arguments.yes),
                 session=SESSION,
                 hooks=tools.hooks,
                 run=run,
-                heard=driving.view.heard,
-                noted=driving.view.noted,
-                told=driving.told,
+                heard=driving.view.on_event,
+                noted=driving.view.on_noted,
+                on_fact=driving.on_fact,
                 watcher=driving.view,
                 origin={"kind": "harness"},
             )
@@ -180,7 +180,7 @@ class _Playing:
         text = self._arguments.prompt or self._script.prompt
         return Prompt((Message("user", (Text(text),)),), instructions=self._script.system)
 
-    def _catalogued(self, provider: "ScriptedProvider") -> "Configuration":
+    def _scripted_configuration(self, provider: "ScriptedProvider") -> "Configuration":
         """A configuration that knows nobody but the script, and no proxy on the way to it."""
         from sightline.catalog.catalog import Catalog
         from sightline.catalog.facts import Model

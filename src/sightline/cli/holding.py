@@ -10,13 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sightline.cli.shared_server import locked
+from sightline.cli.shared_server import lock_file
 from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
-from sightline.filters.expression import Named
+from sightline.filters.expression import TextTerm
 from sightline.filters.pattern import literal
-from sightline.filters.written import written
+from sightline.filters.written import write_expression
 from sightline.model.json import Json
 
 Change = Callable[[list[Json]], list[Json]]
@@ -26,15 +26,15 @@ _PATIENCE = 10
 
 
 @contextmanager
-def held_session(url: str, token: str, session: str, folder: Path) -> Iterator[None]:
+def hold_session(url: str, token: str, session: str, folder: Path) -> Iterator[None]:
     """Every request of this session is held, before any other rule is asked. Where interception is off, the rules are
     switched on, because they would not hold anything else. `folder` is the server's data folder."""
     rule = _rule(session)
     server = _Server(url, token, folder)
     server.change(lambda rules: [rule, *_without(rule, rules)])
-    mode = server.asked("GET", _INTERCEPTION)
+    mode = server.request("GET", _INTERCEPTION)
     if isinstance(mode, dict) and mode.get("mode") == "off":
-        server.asked("PUT", _INTERCEPTION, {"mode": "rules"})
+        server.request("PUT", _INTERCEPTION, {"mode": "rules"})
         say("note: interception was off; now the rules decide.")
     try:
         with _telling_links(server, session):
@@ -84,7 +84,7 @@ def _tell_links(facts: http.client.HTTPResponse, server: "_Server", session: str
 
 def _rule(session: str) -> Json:
     return {
-        "filter": written(Named("session", literal(session))),
+        "filter": write_expression(TextTerm("session", literal(session))),
         "action": "hold",
         "phase": "request",
         "once": False,
@@ -108,11 +108,11 @@ class _Server:
     def change(self, how: Change) -> None:
         """Put other rules in the place of those that are there. One run at a time: of two that read the same list, the
         rule of one would be lost, and its requests would leave without being held."""
-        with locked(self._folder / _CHANGING, fcntl.LOCK_EX):
-            rules = self.asked("GET", _RULES)
+        with lock_file(self._folder / _CHANGING, fcntl.LOCK_EX):
+            rules = self.request("GET", _RULES)
             if not isinstance(rules, list):
                 raise _not_understood(f"GET {_RULES} is no list")
-            self.asked("PUT", _RULES, how(rules))
+            self.request("PUT", _RULES, how(rules))
 
     def link_to(self, exchange: str) -> str:
         """What opens an exchange on the server's page."""
@@ -134,7 +134,7 @@ class _Server:
             raise
         return connection, answer
 
-    def asked(self, method: str, path: str, value: Json = None) -> Json:
+    def request(self, method: str, path: str, value: Json = None) -> Json:
         """What the API answers."""
         connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port, timeout=_PATIENCE)
         headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}

@@ -35,7 +35,7 @@ class Typing(Protocol):
         """The next key that is pressed, without Enter; None if nobody will type any more."""
         ...
 
-    async def edited(self, text: str, suffix: str) -> str | None:
+    async def edit(self, text: str, suffix: str) -> str | None:
         """The text as somebody leaves it in an editor; None where there is none."""
         ...
 
@@ -74,7 +74,7 @@ class Keyboard:
             if not is_possible:
                 return await self.line(prompt)
             say(prompt, end="")
-            while (pressed := self._pressed()) is None:
+            while (pressed := self._next_key()) is None:
                 data = await self._some()
                 if not data or data.startswith(_END):
                     say("")
@@ -83,7 +83,7 @@ class Keyboard:
         say(pressed)
         return pressed
 
-    def _pressed(self) -> str | None:
+    def _next_key(self) -> str | None:
         """The first key of what was typed; None where there is none yet. Enter and what is typed before it in the same
         breath belong to the key: many people type `y` and Enter. Arrows and the like are several bytes, and no key."""
         text = _SPECIAL.sub(b"", self._typed).lstrip(b" \r\n").decode("utf-8", "ignore")
@@ -95,7 +95,7 @@ class Keyboard:
         self._typed[:] = rest.encode() if enter else text[1:].encode()
         return text[0]
 
-    async def edited(self, text: str, suffix: str) -> str | None:
+    async def edit(self, text: str, suffix: str) -> str | None:
         """What an editor makes of it."""
         if not self._editor:
             return None

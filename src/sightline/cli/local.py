@@ -22,16 +22,16 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from sightline.app.configured import configuration
-    from sightline.app.parts import embedded_model
+    from sightline.app.parts import make_embedded_model
     from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
 
     async def stay() -> None:
-        model = embedded_model(loaded)
+        model = make_embedded_model(loaded)
         try:
             running = await model.running()
             write(f"export {URL_VARIABLE}={running.url}\nexport {KEY_VARIABLE}={running.key}\n".encode())
             say("It speaks the APIs of OpenAI and Anthropic. Ctrl-C ends it.")
-            await model.ended()
+            await model.wait_for_end()
         finally:
             await model.close()
 

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from sightline.app.configured import Configuration
     from sightline.cli.answer import AnswerView
     from sightline.exchange.overheard import Telling
-    from sightline.exchange.recording.recorded import Recorded
+    from sightline.exchange.recording.recorded import RecordedExchange
     from sightline.model.events import StreamEvent
     from sightline.model.reply import Reply
-    from sightline.store.entries import Noted
+    from sightline.store.entries import FactEntry
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -59,18 +59,18 @@ async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> in
     from sightline.app.machine import SystemClock
     from sightline.app.opening import open_record
     from sightline.cli.answer import AnswerView
-    from sightline.dialects.hearing import Hearing
+    from sightline.dialects.hearing import ReplyDecoder
     from sightline.dialects.registry import dialect
-    from sightline.exchange.recording.recorded import recorded, resolved
+    from sightline.exchange.recording.recorded import find_exchange, load_exchange
     from sightline.model.fold import Fold
 
     clock = SystemClock()
     async with open_record(loaded, arguments.data, arguments.store) as store:
-        exchange = await recorded(store, await resolved(store, arguments.id, now=clock.now()))
+        exchange = await load_exchange(store, await find_exchange(store, arguments.id, now=clock.now()))
     view = AnswerView()
-    heard = _ignore if arguments.json else view.heard
-    hearing, fold = Hearing(dialect(exchange.spoken)), Fold(exchange.spoken)
-    started = clock.elapsed()
+    heard = _ignore if arguments.json else view.on_event
+    hearing, fold = ReplyDecoder(dialect(exchange.spoken)), Fold(exchange.spoken)
+    started = clock.monotonic()
 
     def tell(events: "list[StreamEvent]") -> None:
         for event in events:
@@ -79,15 +79,15 @@ async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> in
 
     try:
         for frame in exchange.frames:
-            left = started + frame.after - clock.elapsed()
+            left = started + frame.after - clock.monotonic()
             if left > 0 and not arguments.fast:
                 await clock.sleep(left)
             tell(hearing.feed(frame.data))
         tell(exchange.last_events(hearing))
     finally:
-        view.done()
+        view.finish()
     _conclude(arguments, loaded, exchange, fold.reply, exchange.summary.elapsed or 0.0)
-    return _ended(fold.reply)
+    return _exit_code(fold.reply)
 
 
 async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int:
@@ -96,45 +96,45 @@ async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int
     from sightline.app.machine import SystemClock
     from sightline.app.opening import open_relay
     from sightline.cli.answer import AnswerView
-    from sightline.exchange.heard import heard
-    from sightline.exchange.recording.recorded import recorded, resolved
-    from sightline.exchange.resending import Means
+    from sightline.exchange.heard import read_answer
+    from sightline.exchange.recording.recorded import find_exchange, load_exchange
+    from sightline.exchange.resending import ResendSources
     from sightline.model.reply import Reply
 
     clock, view = SystemClock(), AnswerView()
     async with open_relay(loaded, arguments.data, store=arguments.store, unattended=_pass_hold) as (relay, store):
         await store.settle()
-        exchange = await recorded(store, await resolved(store, arguments.id, now=clock.now()))
-        asked = Means(loaded.catalog, loaded.environment).asked(exchange, model=arguments.to)
-        started = clock.elapsed()
+        exchange = await load_exchange(store, await find_exchange(store, arguments.id, now=clock.now()))
+        asked = ResendSources(loaded.catalog, loaded.environment).request_for(exchange, model=arguments.to)
+        started = clock.monotonic()
         async with await relay.start(replace(asked, received=started), _telling(view)) as relayed:
             try:
-                reply = await heard(relayed, asked.dialect, _ignore if arguments.json else view.heard)
+                reply = await read_answer(relayed, asked.dialect, _ignore if arguments.json else view.on_event)
             except Fault as fault:
                 reply = Reply(fault=fault)
             finally:
-                view.done()
-        seconds = clock.elapsed() - started
+                view.finish()
+        seconds = clock.monotonic() - started
         await store.settle()
-        fresh = await recorded(store, await resolved(store, relayed.exchange, now=clock.now()))
+        fresh = await load_exchange(store, await find_exchange(store, relayed.exchange, now=clock.now()))
     _conclude(arguments, loaded, fresh, reply, seconds)
     if not arguments.quiet:
         say(f"recorded as {fresh.id}")
-    return _ended(reply)
+    return _exit_code(reply)
 
 
 def _telling(view: "AnswerView") -> "Telling":
     """Attempts and losses are told as they come."""
     from sightline.model.exchange import AttemptStarted, Translated
 
-    def noted(noted: "Noted") -> None:
+    def on_noted(noted: "FactEntry") -> None:
         if isinstance(noted.fact, AttemptStarted):
-            view.tried(noted.fact)
+            view.on_attempt(noted.fact)
         elif isinstance(noted.fact, Translated):
             for loss in noted.fact.report:
                 say(f"note: lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}")
 
-    return noted
+    return on_noted
 
 
 def _ignore(_event: "StreamEvent") -> None:
@@ -142,22 +142,22 @@ def _ignore(_event: "StreamEvent") -> None:
 
 
 def _conclude(
-    arguments: argparse.Namespace, loaded: "Configuration", exchange: "Recorded", reply: "Reply", seconds: float
+    arguments: argparse.Namespace, loaded: "Configuration", exchange: "RecordedExchange", reply: "Reply", seconds: float
 ) -> None:
     from sightline.catalog.lookup import facts_of
     from sightline.cli.answer import summary
-    from sightline.model.reply import folded
+    from sightline.model.reply import reply_json
     from sightline.wire.jsontext import encode
 
     if arguments.json:
-        write(encode(folded(reply)) + b"\n")
+        write(encode(reply_json(reply)) + b"\n")
     if not arguments.quiet:
         provider = exchange.summary.provider
         facts = facts_of(loaded.catalog, provider, exchange.model)
         say(summary(reply, name=f"{provider}/{exchange.model}", facts=facts, estimate=None, seconds=seconds))
 
 
-def _ended(reply: "Reply") -> int:
+def _exit_code(reply: "Reply") -> int:
     """The exit code; an answer that is not whole is never a success in silence."""
     from sightline.cli.program import EXIT_FAILED
 

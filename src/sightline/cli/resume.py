@@ -43,42 +43,42 @@ def run(arguments: argparse.Namespace) -> int:
 
     loaded, typing = configuration(arguments.config), keyboard()
     try:
-        return asyncio.run(_resumed(arguments, loaded, typing))
+        return asyncio.run(_resume(arguments, loaded, typing))
     finally:
         if typing is not None:
             typing.close()
 
 
-async def _resumed(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
+async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing: "Keyboard | None") -> int:
     from sightline.agent.core.approval import Policy
     from sightline.agent.service.kept_rules import KeptRules
     from sightline.app.configured import data_folder
     from sightline.app.running import open_runner
-    from sightline.app.tooling import wanted_again
-    from sightline.cli.asking_with_tools import approver_of, opened_tools, refuse_unattended
+    from sightline.app.tooling import tools_of_run
+    from sightline.cli.asking_with_tools import approver_of, open_tools_with_notes, refuse_unattended
     from sightline.cli.driving import Driving
-    from sightline.cli.runs import resolved
+    from sightline.cli.runs import find_run
 
     opened = open_runner(loaded, arguments.data, store=arguments.store, apart=arguments.apart, notice=say)
     async with opened as runner:
-        name = await resolved(runner, arguments.id)
-        began, known = await runner.began(name), await runner.shown(name)
+        name = await find_run(runner, arguments.id)
+        began, known = await runner.began(name), await runner.show(name)
         if known.state == "interrupted" and typing is None and arguments.mid_flight is None:
             _refuse_mid_flight(known)
-        async with opened_tools(loaded, wanted_again(began.origin)) as tools:
+        async with open_tools_with_notes(loaded, tools_of_run(began.origin)) as tools:
             refuse_unattended(tools, Policy(otherwise="allow") if arguments.yes else began.plan.policy, typing)
             title = f"run {name}: {began.provider}/{began.request.model}, {len(known.rounds)} rounds so far"
             driving = Driving(runner, name, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json)
-            driving.view.taken_up(known)
+            driving.view.resume(known)
             kept = KeptRules(data_folder(arguments.data))
             work = runner.resume(
                 name,
                 tools,
                 approver_of(typing, driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight),
                 hooks=tools.hooks,
-                heard=driving.view.heard,
-                noted=driving.view.noted,
-                told=driving.told,
+                heard=driving.view.on_event,
+                noted=driving.view.on_noted,
+                on_fact=driving.on_fact,
                 watcher=driving.view,
             )
             return await driving.through(work)

@@ -57,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.app.configured import configuration, data_folder
     from sightline.app.machine import SystemClock
     from sightline.cli.clients import CHATGPT, CHATGPT_SETTINGS, Stage, client_in, outfit, own_upstreams
-    from sightline.cli.holding import held_session
-    from sightline.cli.shared_server import shared_server
+    from sightline.cli.holding import hold_session
+    from sightline.cli.shared_server import share_server
 
     words = _command(arguments)
     client, place = client_in(words)
@@ -67,12 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
     at = loaded.settings.server
     upstreams = own_upstreams(os.environ, frozenset((name, at.port) for name in ("127.0.0.1", "localhost", "::1")))
     folder = data_folder(arguments.data).absolute()
-    serving = shared_server(
+    serving = share_server(
         at.host,
         at.port,
         folder,
         options=["--log-level", arguments.log_level, *config_option(loaded)],
-        environment={**CHATGPT_SETTINGS, **_kept(upstreams), **os.environ},
+        environment={**CHATGPT_SETTINGS, **_server_variables(upstreams), **os.environ},
     )
     with TemporaryDirectory(prefix="sightline-run-") as private, serving as server:
         stage = Stage(
@@ -85,14 +85,14 @@ def run(arguments: argparse.Namespace) -> int:
             routes=bool(loaded.catalog.routes),
         )
         fitted = outfit(client, stage)
-        _put(fitted)
-        for note in (*fitted.notes, *([] if server.is_new else _overruled(upstreams))):
+        _write_files(fitted)
+        for note in (*fitted.notes, *([] if server.is_new else _upstream_notes(upstreams))):
             say(note)
         if arguments.hold or is_terminal(sys.stderr):
             say(f"Sightline records this as session {session}: {server.link}")
         behind = place + 1
-        with held_session(server.url, server.token, session, folder) if arguments.hold else nullcontext():
-            return _passed_through([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
+        with hold_session(server.url, server.token, session, folder) if arguments.hold else nullcontext():
+            return _run_client([*words[:behind], *fitted.words, *words[behind:]], os.environ | fitted.variables)
 
 
 def refuse_without_locks() -> None:
@@ -106,7 +106,7 @@ def refuse_without_locks() -> None:
         )
 
 
-def _put(fitted: "Outfit") -> None:
+def _write_files(fitted: "Outfit") -> None:
     """The private files, and links to the user's own."""
     for path in (*fitted.files, *fitted.links):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,12 +153,12 @@ def config_option(loaded: "Configuration") -> list[str]:
     return [] if loaded.path is None else ["--config", str(loaded.path.absolute())]
 
 
-def _kept(upstreams: Mapping[str, str]) -> dict[str, str]:
+def _server_variables(upstreams: Mapping[str, str]) -> dict[str, str]:
     """Variables for a server of our own, so that it sends to where the client would have."""
     return {f"SIGHTLINE_PROVIDERS_{provider.upper()}_BASE_URL": url for provider, url in upstreams.items()}
 
 
-def _overruled(upstreams: Mapping[str, str]) -> Iterator[str]:
+def _upstream_notes(upstreams: Mapping[str, str]) -> Iterator[str]:
     for provider, url in upstreams.items():
         yield (
             f"note: the environment sends clients to {_without_secrets(url)}; the running server sends them to its own "
@@ -176,7 +176,7 @@ def _without_secrets(url: str) -> str:
 # --- the command ------------------------------------------------------------------------------------
 
 
-def _passed_through(words: list[str], environment: Mapping[str, str]) -> int:
+def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
     """The command with our own streams and the signals that come to us; its exit status."""
     import subprocess
 

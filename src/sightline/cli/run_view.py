@@ -8,17 +8,17 @@ import sys
 from collections.abc import Callable, Sequence
 
 from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, RunFact, ToolFinished
-from sightline.agent.core.rounds import Ended, Round
+from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.steps import Replied
 from sightline.agent.service.shapes import RunShown
 from sightline.cli.answer import AnswerView
-from sightline.cli.folding import call_line, folded, progress_line, record_lines, result_lines
+from sightline.cli.folding import call_line, fold, progress_line, record_lines, result_lines
 from sightline.cli.terminal import is_terminal, say, write
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived
 from sightline.model.exchange import AttemptStarted
 from sightline.model.parts import Refusal, Text
 from sightline.model.reply import Reply
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 
 
@@ -37,35 +37,35 @@ class RunView:
         self._shown: set[str] = set()
         self._has_spoken = False
 
-    def taken_up(self, run: RunShown) -> None:
+    def resume(self, run: RunShown) -> None:
         """The run goes on from here; what an earlier process has shown is not shown again."""
         for each in run.rounds[-1:]:
             self._round = each.number
             self._names = {call.key: call.name for call in each.calls}
             self._shown = {call.key for call in each.calls if call.result is not None}
 
-    def heard(self, event: StreamEvent) -> None:
+    def on_event(self, event: StreamEvent) -> None:
         """One more event of an answer."""
         if self._is_live:
             self._has_spoken = True
-            self._answer.heard(event)
+            self._answer.on_event(event)
         elif isinstance(event, ThinkingReceived | PartReceived | FrameBroken):
-            self._answer.heard(event)
+            self._answer.on_event(event)
 
-    def noted(self, noted: Noted) -> None:
+    def on_noted(self, noted: FactEntry) -> None:
         """One more fact of an exchange: attempts are told as they are without tools."""
         if isinstance(noted.fact, AttemptStarted):
-            self._answer.tried(noted.fact)
+            self._answer.on_attempt(noted.fact)
 
-    def paused(self, wait: Wait) -> None:
+    def on_pause(self, wait: Wait) -> None:
         """The next request waits for the provider's limits."""
-        self._answer.paused(wait)
+        self._answer.on_pause(wait)
 
-    def progressed(self, key: str, words: str) -> None:
+    def on_progress(self, key: str, words: str) -> None:
         """How far a tool is."""
         self._say(progress_line(self._names.get(key, key), words))
 
-    def told(self, fact: RunFact) -> None:
+    def on_fact(self, fact: RunFact) -> None:
         """One more fact of the run."""
         match fact:
             case RequestStarted(number):
@@ -73,7 +73,7 @@ class RunView:
                 self._say(f"round {number}")
                 self._round, self._has_spoken = number, False
             case Replied(reply):
-                self._replied(reply)
+                self._show_reply(reply)
             case ToolFinished(key, outcome):
                 self._shown.add(key)
                 self._say(result_lines(self._names.get(key, key), outcome))
@@ -84,24 +84,24 @@ class RunView:
             case _:
                 pass
 
-    def ended(self, ended: Ended) -> None:
+    def show_ending(self, ended: FinishedRun) -> None:
         """The answer, where it is not on the screen already."""
         if not ended.rounds or self._is_silent or self._has_spoken:
             return
         said = (part.text for part in ended.rounds[-1].reply.choice.parts if isinstance(part, Text | Refusal))
         write("".join(said).encode("utf-8", "replace"))
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """Nothing more comes; the terminal's next line is free."""
-        self._answer.done()
+        self._answer.finish()
 
-    def _replied(self, reply: Reply) -> None:
-        self._answer.done()
+    def _show_reply(self, reply: Reply) -> None:
+        self._answer.finish()
         self._answer = AnswerView()
         calls = reply.choice.tool_calls
         words = "".join(part.text for part in reply.choice.parts if isinstance(part, Text))
         if calls and words.strip() and not self._has_spoken:
-            self._say(folded(words))
+            self._say(fold(words))
         for place, call in enumerate(calls, 1):
             self._names[f"{self._round}.{place}"] = call.name
             self._say(call_line(call.name, call.arguments))

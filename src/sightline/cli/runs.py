@@ -46,18 +46,18 @@ def run(arguments: argparse.Namespace) -> int:
 
     loaded = configuration(arguments.config)
 
-    async def looked() -> "list[RunBrief] | RunShown":
+    async def look() -> "list[RunBrief] | RunShown":
         async with open_runner(loaded, arguments.data, store=arguments.store, apart=True) as runner:
             if arguments.id:
-                return await runner.shown(await resolved(runner, arguments.id))
-            return await runner.listed(arguments.limit)
+                return await runner.show(await find_run(runner, arguments.id))
+            return await runner.list_runs(arguments.limit)
 
-    found = asyncio.run(looked())
+    found = asyncio.run(look())
     if arguments.json:
         each = found if isinstance(found, list) else [found]
         write(b"".join(encode(msgspec.to_builtins(one)) + b"\n" for one in each))
     elif not isinstance(found, list):
-        write("".join(f"{harmless(line)}\n" for line in _told(found)).encode("utf-8", "replace"))
+        write("".join(f"{harmless(line)}\n" for line in _run_lines(found)).encode("utf-8", "replace"))
     elif found:
         write(_table(found).encode("utf-8", "replace"))
     else:
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def resolved(runner: "Runner", text: str) -> str:
+async def find_run(runner: "Runner", text: str) -> str:
     """The run whose id begins so; a fault if none does, or several do."""
     from sightline.agent.service.run_log import PREFIX
 
@@ -108,7 +108,7 @@ def _row(each: "RunBrief") -> tuple[str, ...]:
     )
 
 
-def _told(run: "RunShown") -> Iterator[str]:
+def _run_lines(run: "RunShown") -> Iterator[str]:
     from sightline.cli.traffic import money
 
     yield f"run       {run.id}"
@@ -125,11 +125,11 @@ def _told(run: "RunShown") -> Iterator[str]:
 
 
 def _round(each: "RoundShown") -> Iterator[str]:
-    from sightline.cli.folding import call_line, clipped
+    from sightline.cli.folding import call_line, clip
 
     yield f"round {each.number}" + (f" (exchange {each.exchange})" if each.exchange else "")
     if each.text:
-        yield clipped(each.text, _LONGEST_TEXT)
+        yield clip(each.text, _LONGEST_TEXT)
     for call in each.calls:
         yield call_line(call.name, call.arguments if call.ran is None else call.ran)
         yield _result(call)
@@ -138,10 +138,10 @@ def _round(each: "RoundShown") -> Iterator[str]:
 
 
 def _result(call: "CallShown") -> str:
-    from sightline.cli.folding import folded
+    from sightline.cli.folding import fold
 
     if call.result is None:
         return f"← {call.name} (no result)"
     how = "error" if call.fate == "ran" and call.result.is_error else "" if call.fate in ("ran", None) else call.fate
-    body = folded(call.result.text)
+    body = fold(call.result.text)
     return f"← {call.name}{f' ({how})' if how else ''}: {body}"

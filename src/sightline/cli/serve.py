@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.app.configured import configuration
     from sightline.app.serving import open_server
     from sightline.cli.browser import open_page
-    from sightline.server.listening import allow_many_files, bound, is_loopback, new_loop, settle_down
+    from sightline.server.listening import allow_many_files, bind_sockets, is_loopback, new_loop, settle_down
 
     async def serve() -> int:
         async with open_server(
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     host = arguments.host or configured.host
     _log(arguments.log_level)
     allow_many_files()
-    sockets = bound(host, configured.port if arguments.port is None else arguments.port)
+    sockets = bind_sockets(host, configured.port if arguments.port is None else arguments.port)
     try:
         port = sockets[0].getsockname()[1]
         if not is_loopback(host):
@@ -82,11 +82,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _recordings(arguments: argparse.Namespace) -> "Expression | None":
     """The exchanges that clients are answered from; none where they are not answered from the record."""
-    from sightline.filters.fields import Scope
+    from sightline.filters.fields import FilterScope
     from sightline.filters.parsing import parse
 
     if arguments.replay is not None:
-        return parse(arguments.replay, scope=Scope.TRAFFIC)
+        return parse(arguments.replay, scope=FilterScope.TRAFFIC)
     if arguments.fast:
         raise Fault(Code.USAGE, "--fast is for --replay", hint="A provider answers as fast as it does.")
     return None

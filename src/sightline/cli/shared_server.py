@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from sightline.app.running_server import RUN_LOCK, find_server, knows_token
 from sightline.errors import Code, Fault
-from sightline.web.token import kept_token
+from sightline.web.token import load_token
 
 _STARTING, _LOG = "run.starting", "run.log"
 _SERVE = "import sys; from sightline.cli.shared_server import serve; sys.exit(serve(sys.argv[1], sys.argv[2:]))"
@@ -41,7 +41,7 @@ class SharedServer:
 
 
 @contextmanager
-def shared_server(
+def share_server(
     host: str, port: int, folder: Path, *, options: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator[SharedServer]:
     """The server of this data folder, wherever it listens, for as long as the context lasts.
@@ -49,19 +49,19 @@ def shared_server(
     One that has to be started takes this address, or a free port where something else listens there; `options` and
     `environment` are for it. Port 0 always starts one.
     """
-    token = kept_token(folder, lambda: secrets.token_urlsafe(24))
+    token = load_token(folder, lambda: secrets.token_urlsafe(24))
     started: subprocess.Popen[bytes] | None = None
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     try:
-        with locked(folder / RUN_LOCK, fcntl.LOCK_SH):
-            with locked(folder / _STARTING, fcntl.LOCK_EX):
+        with lock_file(folder / RUN_LOCK, fcntl.LOCK_SH):
+            with lock_file(folder / _STARTING, fcntl.LOCK_EX):
                 running = find_server(folder) if port else None
                 # One that says nothing of itself is an older Sightline.
                 answer = knows_token(reachable, port, token) if port and running is None else None
                 if running is None and not answer:
                     free = 0 if answer is False else port
                     words = ["--host", host, "--port", str(free), "--data", str(folder), *options]
-                    started, port = _started(folder, words, environment)
+                    started, port = _start_server(folder, words, environment)
             url = f"http://{reachable}:{port}" if running is None else running.url
             yield SharedServer(url, token, started is not None)
     finally:
@@ -88,7 +88,7 @@ def _end_when_unused(lock: str) -> None:
     os.kill(os.getpid(), signal.SIGTERM)  # the lock stays with this process, so that a new run waits for its end
 
 
-def _started(
+def _start_server(
     folder: Path, words: Sequence[str], environment: Mapping[str, str]
 ) -> tuple["subprocess.Popen[bytes]", int]:
     """A server of our own once it listens, and its port. Ctrl-C in this terminal is not for it."""
@@ -126,15 +126,15 @@ def _not_started(log: Path) -> Fault:
 
 def _is_unused(path: Path) -> bool:
     """Whether no other run is left: then the server gets the lock, or has it already."""
-    with contextlib.suppress(BlockingIOError), locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB):
+    with contextlib.suppress(BlockingIOError), lock_file(path, fcntl.LOCK_EX | fcntl.LOCK_NB):
         return True
-    with contextlib.suppress(BlockingIOError), locked(path, fcntl.LOCK_SH | fcntl.LOCK_NB):
+    with contextlib.suppress(BlockingIOError), lock_file(path, fcntl.LOCK_SH | fcntl.LOCK_NB):
         return False
     return True
 
 
 @contextmanager
-def locked(path: Path, how: int) -> Iterator[None]:
+def lock_file(path: Path, how: int) -> Iterator[None]:
     """Hold a lock of the data folder, for which every process that wants it waits its turn."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -8,7 +8,7 @@ from sightline.cli.terminal import say, write
 
 if TYPE_CHECKING:
     from sightline.catalog.catalog import Catalog
-    from sightline.exchange.recording.recorded import Recorded
+    from sightline.exchange.recording.recorded import RecordedExchange
 
 FORMS = ("wire", "curl", "python", "canonical", "raw", "events", "facts", "har", "html")
 
@@ -35,21 +35,21 @@ def run(arguments: argparse.Namespace) -> int:
     from sightline.app.configured import configuration
     from sightline.app.machine import SystemClock
     from sightline.app.opening import open_record
-    from sightline.exchange.recording.recorded import recorded, resolved
+    from sightline.exchange.recording.recorded import find_exchange, load_exchange
 
     loaded = configuration(arguments.config)
 
-    async def found() -> "Recorded":
+    async def find() -> "RecordedExchange":
         async with open_record(loaded, arguments.data, arguments.store) as store:
-            summary = await resolved(store, arguments.id, now=SystemClock().now())
-            return await recorded(store, summary, needs_bodies=arguments.form != "facts")
+            summary = await find_exchange(store, arguments.id, now=SystemClock().now())
+            return await load_exchange(store, summary, needs_bodies=arguments.form != "facts")
 
-    exchange = asyncio.run(found())
-    write(_summary(exchange) if arguments.form is None else shown(exchange, arguments.form, loaded.catalog))
+    exchange = asyncio.run(find())
+    write(_summary(exchange) if arguments.form is None else render(exchange, arguments.form, loaded.catalog))
     return 0
 
 
-def shown(exchange: "Recorded", form: str, catalog: "Catalog") -> bytes:
+def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes:
     """The exchange in one of the forms."""
     match form:
         case "curl" | "python":
@@ -69,9 +69,9 @@ def shown(exchange: "Recorded", form: str, catalog: "Catalog") -> bytes:
             return b"".join(map(EventLines().feed, exchange.events()))
         case "facts":
             from sightline.wire.jsontext import encode
-            from sightline.workbench.views import told
+            from sightline.workbench.views import fact_shown
 
-            return b"".join(encode(told(noted)) + b"\n" for noted in exchange.facts)
+            return b"".join(encode(fact_shown(noted)) + b"\n" for noted in exchange.facts)
         case "har":
             from importlib.metadata import version
 
@@ -89,7 +89,7 @@ def shown(exchange: "Recorded", form: str, catalog: "Catalog") -> bytes:
             return exchange.sent
 
 
-def _raw(exchange: "Recorded") -> bytes:
+def _raw(exchange: "RecordedExchange") -> bytes:
     from sightline.dialects.dialect import Target
     from sightline.dialects.translate import write_request
     from sightline.model.report import Report
@@ -101,7 +101,7 @@ def _raw(exchange: "Recorded") -> bytes:
     return document + b"\n"
 
 
-def _summary(exchange: "Recorded") -> bytes:
+def _summary(exchange: "RecordedExchange") -> bytes:
     from sightline.cli.show_summary import summary_lines
 
     return "".join(f"{line}\n" for line in summary_lines(exchange)).encode("utf-8", "replace")

@@ -6,7 +6,7 @@ from datetime import datetime
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money, outcome
 from sightline.errors import Fault
-from sightline.exchange.recording.recorded import Recorded
+from sightline.exchange.recording.recorded import RecordedExchange
 from sightline.model.message import Message
 from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall, ToolResult
 
@@ -14,7 +14,7 @@ _LONGEST = 2000
 _INDENT = "  "
 
 
-def summary_lines(exchange: Recorded) -> Iterator[str]:
+def summary_lines(exchange: RecordedExchange) -> Iterator[str]:
     """The lines."""
     summary = exchange.summary
     when = datetime.fromtimestamp(summary.at).astimezone()
@@ -45,7 +45,7 @@ def summary_lines(exchange: Recorded) -> Iterator[str]:
     yield from _reply(exchange)
 
 
-def _tokens(exchange: Recorded) -> str:
+def _tokens(exchange: RecordedExchange) -> str:
     usage = exchange.usage
     if usage is None:
         return ""
@@ -58,7 +58,7 @@ def _tokens(exchange: Recorded) -> str:
     return ", ".join(f"{count:,} {what}" for count, what in counts if count is not None)
 
 
-def _times(exchange: Recorded) -> str:
+def _times(exchange: RecordedExchange) -> str:
     summary = exchange.summary
     if summary.elapsed is None:
         return ""
@@ -66,7 +66,7 @@ def _times(exchange: Recorded) -> str:
     return f"{summary.elapsed:.2f} s{first}"
 
 
-def _request(exchange: Recorded) -> Iterator[str]:
+def _request(exchange: RecordedExchange) -> Iterator[str]:
     """What was said since the model spoke last; the rest of the conversation is only counted."""
     try:
         request = exchange.request()
@@ -88,7 +88,7 @@ def _message(message: Message) -> Iterator[str]:
         yield from _part(part)
 
 
-def _reply(exchange: Recorded) -> Iterator[str]:
+def _reply(exchange: RecordedExchange) -> Iterator[str]:
     reply = exchange.reply()
     yield "Answered:"
     for part in reply.choice.parts:
@@ -100,18 +100,18 @@ def _reply(exchange: Recorded) -> Iterator[str]:
 def _part(part: Part) -> Iterator[str]:
     match part:
         case Text(text=text) | Refusal(text=text):
-            yield from _indented(text)
+            yield from _indent(text)
         case Thinking(text=text):
-            yield from _indented(f"[thinking] {text}" if text else "[thinking, sealed]")
+            yield from _indent(f"[thinking] {text}" if text else "[thinking, sealed]")
         case ToolCall(name=name, arguments=arguments):
-            yield from _indented(f"[calls {name}] {arguments}")
+            yield from _indent(f"[calls {name}] {arguments}")
         case ToolResult(parts=parts):
-            yield from _indented("[result] " + "".join(each.text for each in parts if isinstance(each, Text)))
+            yield from _indent("[result] " + "".join(each.text for each in parts if isinstance(each, Text)))
         case _:
             yield f"{_INDENT}[{type(part).__name__.lower()}]"
 
 
-def _indented(text: str) -> Iterator[str]:
+def _indent(text: str) -> Iterator[str]:
     clipped = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
     for line in clipped.splitlines():
         yield f"{_INDENT}{harmless(line)}"

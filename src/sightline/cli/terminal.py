@@ -62,7 +62,7 @@ def write(data: bytes, *, ends_line: bool = True) -> None:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[BinaryIO]:
+def open_input(path: str) -> Iterator[BinaryIO]:
     """The file of this path, or stdin for `-`."""
     if path == "-":
         if sys.stdin is None:
@@ -79,7 +79,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def read(path: str) -> bytes:
     """All of it, up to 64 MiB."""
-    with opened(path) as stream:
+    with open_input(path) as stream:
         try:
             data = stream.read(_LARGEST + 1)
         except OSError as error:

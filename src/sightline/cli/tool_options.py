@@ -7,7 +7,7 @@ from sightline.cli.options import amount, count
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
-    from sightline.agent.core.limits import Limits
+    from sightline.agent.core.limits import RunLimits
     from sightline.app.configured import Configuration
     from sightline.app.tooling import ToolsWanted
 
@@ -68,9 +68,9 @@ def refuse_without_tools(arguments: argparse.Namespace) -> None:
 
 def tools_in(arguments: argparse.Namespace, loaded: "Configuration") -> "ToolsWanted":
     """What the options mean."""
-    from sightline.app.tooling import wanted_tools
+    from sightline.app.tooling import parse_tools
 
-    return wanted_tools(
+    return parse_tools(
         loaded,
         tools=arguments.tools,
         mcp=arguments.mcp,
@@ -80,12 +80,12 @@ def tools_in(arguments: argparse.Namespace, loaded: "Configuration") -> "ToolsWa
     )
 
 
-def limits_in(arguments: argparse.Namespace, *, is_asked: bool) -> "Limits":
+def limits_in(arguments: argparse.Namespace, *, is_asked: bool) -> "RunLimits":
     """How far the run may go; whether somebody `is_asked` when it has gone so far."""
-    from sightline.agent.core.limits import Limits
+    from sightline.agent.core.limits import RunLimits
 
-    return Limits(
-        requests=arguments.max_requests or Limits().requests,
+    return RunLimits(
+        requests=arguments.max_requests or RunLimits().requests,
         tool_calls=arguments.max_tool_calls,
         tokens=arguments.max_tokens_total,
         cost=arguments.max_cost,

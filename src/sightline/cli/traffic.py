@@ -50,11 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     from sightline.app.configured import configuration
 
-    wanted = wanted_in(arguments.filter)
+    wanted = parse_filter(arguments.filter)
     loaded = configuration(arguments.config)
     limit = _USUAL if arguments.limit is None else arguments.limit
 
-    async def listed() -> int:
+    async def list_exchanges() -> int:
         from sightline.app.machine import SystemClock
         from sightline.app.opening import open_record
 
@@ -75,19 +75,19 @@ def run(arguments: argparse.Namespace) -> int:
             say("nothing on record" if not arguments.filter else "nothing on record is like that")
         return 0
 
-    return asyncio.run(listed())
+    return asyncio.run(list_exchanges())
 
 
-def wanted_in(words: Sequence[str]) -> "Expression":
+def parse_filter(words: Sequence[str]) -> "Expression":
     """What a filter on the command line means; its words may stand side by side without quotes."""
     from datetime import datetime
 
-    from sightline.filters.fields import Scope
+    from sightline.filters.fields import FilterScope
     from sightline.filters.parsing import parse
 
     zone = datetime.now().astimezone().tzinfo
     assert zone is not None
-    return parse(" ".join(words), scope=Scope.TRAFFIC, zone=zone)
+    return parse(" ".join(words), scope=FilterScope.TRAFFIC, zone=zone)
 
 
 def _lines(page: "Sequence[Summary]") -> bytes:
@@ -112,10 +112,10 @@ class _Table:
             self._widths = [
                 max(len(heading), *(len(row[column]) for row in rows)) for column, heading in enumerate(_HEADINGS)
             ]
-            out.append(self._marked(self._line(_HEADINGS), _DIM))
+            out.append(self._colour(self._line(_HEADINGS), _DIM))
         for summary, row in zip(page, rows, strict=True):
             has_failed = summary.state in ("failed", "dropped") or summary.status >= 400
-            out.append(self._marked(self._line(row), _RED if has_failed else _DIM if summary.is_side else ""))
+            out.append(self._colour(self._line(row), _RED if has_failed else _DIM if summary.is_side else ""))
         return "".join(f"{line}\n" for line in out).encode("utf-8", "replace")
 
     def _line(self, row: Sequence[str]) -> str:
@@ -126,7 +126,7 @@ class _Table:
         line = "  ".join(cells).rstrip()
         return line if len(line) <= self._width else f"{line[: self._width - 1]}…"
 
-    def _marked(self, line: str, colour: str) -> str:
+    def _colour(self, line: str, colour: str) -> str:
         return f"{colour}{line}{_PLAIN}" if self._has_colours and colour else line
 
 
@@ -140,8 +140,8 @@ def _row(summary: "Summary") -> tuple[str, ...]:
         for cell in (
             f"{when:%m-%d %H:%M:%S}",
             summary.id,
-            _clipped(summary.client),
-            _clipped(where, 2 * _WIDEST),
+            _clip(summary.client),
+            _clip(where, 2 * _WIDEST),
             outcome(summary),
             tokens(summary),
             money(summary.cost),
@@ -182,7 +182,7 @@ def _short(count: int | None) -> str:
     return str(count) if count < 10_000 else f"{count / 1000:.0f}k"
 
 
-def _clipped(text: str, most: int = _WIDEST) -> str:
+def _clip(text: str, most: int = _WIDEST) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

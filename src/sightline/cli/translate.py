@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_shared
-from sightline.cli.terminal import opened, read, say, some, tell, unusable, write
+from sightline.cli.terminal import open_input, read, say, some, tell, unusable, write
 from sightline.dialects.registry import NAMES as DIALECTS
 from sightline.errors import Code, Fault
 
@@ -136,7 +136,7 @@ def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
 def _reply(arguments: argparse.Namespace) -> int:
     from sightline.dialects.translate import translate_reply
 
-    request = _named_request(arguments)
+    request = _request_option(arguments)
     translation = translate_reply(
         read(arguments.file), arguments.source, arguments.target, request=request, model=arguments.model
     )
@@ -150,11 +150,11 @@ def _stream(arguments: argparse.Namespace) -> int:
     from sightline.dialects.stream_translation import StreamTranslation
 
     translation = StreamTranslation(
-        arguments.source, arguments.target, request=_named_request(arguments), model=arguments.model
+        arguments.source, arguments.target, request=_request_option(arguments), model=arguments.model
     )
     held: list[bytes] = []
     give = held.append if arguments.strict else write
-    with opened(arguments.file) as stream:
+    with open_input(arguments.file) as stream:
         while data := some(stream):
             give(translation.feed(data))
     give(translation.close())
@@ -164,7 +164,7 @@ def _stream(arguments: argparse.Namespace) -> int:
     return _exit_code(translation.reply.fault)
 
 
-def _named_request(arguments: argparse.Namespace) -> "Request | None":
+def _request_option(arguments: argparse.Namespace) -> "Request | None":
     """The client's request, which is of the dialect that the client will read."""
     if arguments.request is None:
         return None
@@ -186,7 +186,7 @@ def _tell(report: "Report", arguments: argparse.Namespace) -> None:
     if arguments.strict and report.refusals:
         refusal = Fault(
             Code.TRANSLATION_LOSS,
-            f"{_counted(len(report.refusals))} cannot be carried to {arguments.target}",
+            f"{_count_text(len(report.refusals))} cannot be carried to {arguments.target}",
             hint="Change the input, choose another target, or leave out --strict.",
         )
     if arguments.report is not None:
@@ -194,17 +194,17 @@ def _tell(report: "Report", arguments: argparse.Namespace) -> None:
     elif refusal is None:
         _list(report)
     else:
-        refusal.add_note(_listed(report))
+        refusal.add_note(_report_text(report))
     if refusal is not None:
         raise refusal
 
 
 def _list(report: "Report") -> None:
     if report.losses or report.additions:
-        say(_listed(report))
+        say(_report_text(report))
 
 
-def _listed(report: "Report") -> str:
+def _report_text(report: "Report") -> str:
     lost = [f"lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}" for loss in report.losses]
     return "\n".join([*lost, *(f"added {each.pointer}: {each.what}: {each.why}" for each in report.additions)])
 
@@ -231,5 +231,5 @@ def _exit_code(fault: Fault | None) -> int:
     return EXIT_PROVIDER
 
 
-def _counted(count: int) -> str:
+def _count_text(count: int) -> str:
     return "1 thing" if count == 1 else f"{count} things"

@@ -38,10 +38,10 @@ def with_policy(messages: tuple[Message, ...], policy: SystemPolicy, report: Rep
                 )
         leading = (*leading, *(message for message in others if message.role in SYSTEM_ROLES))
         others = tuple(message for message in others if message.role not in SYSTEM_ROLES)
-    return (*_merged(leading, report), *others)
+    return (*_merge_leading(leading, report), *others)
 
 
-def _merged(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
+def _merge_leading(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
     """System messages as one: the first one's role, everybody's parts."""
     if len(leading) < 2:
         return leading
@@ -61,9 +61,9 @@ def _merged(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]
 def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tuple[Message, ...]:
     """The messages with words in place of parts that the target does not know and that can be said in words."""
 
-    def worded(part: Part) -> Part:
+    def as_text(part: Part) -> Part:
         if isinstance(part, ToolResult) and any(isinstance(inner, Opaque) for inner in part.parts):
-            return msgspec.structs.replace(part, parts=tuple(worded(inner) for inner in part.parts))
+            return msgspec.structs.replace(part, parts=tuple(as_text(inner) for inner in part.parts))
         if not isinstance(part, Opaque) or not part.text or part.dialect == target:
             return part
         report.lose(part.at, describe(part), f"{target} does not know it: its words are sent as text", "identity")
@@ -73,7 +73,7 @@ def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tu
         return Text(part.text, at=part.at)
 
     return tuple(
-        msgspec.structs.replace(message, parts=tuple(worded(part) for part in message.parts))
+        msgspec.structs.replace(message, parts=tuple(as_text(part) for part in message.parts))
         if any(isinstance(part, (Opaque, ToolResult)) for part in message.parts)
         else message
         for message in messages
@@ -96,7 +96,7 @@ def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ..
     waiting: list[ToolCall] = []
     count = 0
 
-    def named(part: Part) -> Part:
+    def give_id(part: Part) -> Part:
         nonlocal count
         if isinstance(part, ToolCall):
             if not part.id:
@@ -105,7 +105,7 @@ def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ..
                 report.add(part.at, "id of a tool call", "a call and its result must share an id", "identity")
             waiting.append(part)
         elif isinstance(part, ToolResult):
-            call = _answered(part, waiting)
+            call = _call_for_result(part, waiting)
             if call is not None:
                 waiting.remove(call)
             if not part.id:
@@ -114,11 +114,11 @@ def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ..
         return part
 
     return tuple(
-        msgspec.structs.replace(message, parts=tuple(named(part) for part in message.parts)) for message in messages
+        msgspec.structs.replace(message, parts=tuple(give_id(part) for part in message.parts)) for message in messages
     )
 
 
-def _answered(result: ToolResult, waiting: list[ToolCall]) -> ToolCall | None:
+def _call_for_result(result: ToolResult, waiting: list[ToolCall]) -> ToolCall | None:
     """The call that a result answers: its id says which, whatever its name, and the name only where it has no id."""
     if result.id:
         return next((call for call in reversed(waiting) if call.id == result.id), None)

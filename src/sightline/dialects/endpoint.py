@@ -10,7 +10,7 @@ from sightline.dialects.fields import whole_number
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.wire.call import Call, Told, Variable
+from sightline.wire.call import RequestTemplate, Told, Variable
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.url_path import can_stray
 
@@ -18,7 +18,7 @@ _VERSION = re.compile(r"/v\d+[a-z0-9]*$")
 _JSON = ("content-type", "application/json")
 
 
-def call_to(provider: Provider, spoken: str, model: str, body: bytes, *, stream: bool) -> Call:
+def call_to(provider: Provider, spoken: str, model: str, body: bytes, *, stream: bool) -> RequestTemplate:
     """A request of this dialect, with the provider's own headers and query; the provider is known to speak it."""
     endpoint = endpoint_of(spoken)
     path = endpoint.stream_path if stream and endpoint.stream_path else endpoint.path
@@ -26,7 +26,7 @@ def call_to(provider: Provider, spoken: str, model: str, body: bytes, *, stream:
     return _call(provider, spoken, path, model, body, accept)
 
 
-def count_call(provider: Provider, spoken: str, model: str, body: bytes) -> Call:
+def count_call(provider: Provider, spoken: str, model: str, body: bytes) -> RequestTemplate:
     """The request that asks how many tokens a request of this dialect has; the provider is known to count them."""
     counting = counting_of(spoken)
     document = decode(body)
@@ -37,7 +37,7 @@ def count_call(provider: Provider, spoken: str, model: str, body: bytes) -> Call
     return _call(provider, spoken, counting.path, model, encode(document), "application/json")
 
 
-def counted(spoken: str, answer: Json) -> int:
+def read_token_count(spoken: str, answer: Json) -> int:
     """The number in the answer to such a request."""
     field = counting_of(spoken).result
     count = whole_number(answer.get(field)) if isinstance(answer, dict) else None
@@ -87,7 +87,7 @@ def counting_of(spoken: str) -> Counting:
     return counting
 
 
-def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, accept: str) -> Call:
+def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, accept: str) -> RequestTemplate:
     endpoint = endpoint_of(spoken)
     headers: list[tuple[str, Told]] = [_JSON, ("accept", accept), *endpoint.headers]
     if provider.key_env:
@@ -100,7 +100,7 @@ def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, a
     tail = path.replace("{model}", in_path(model)) if "{model}" in path else path
     if provider.query:
         tail += ("&" if "?" in tail else "?") + urlencode(provider.query)
-    return Call("POST", _url(provider, spoken, endpoint, tail), tuple(last.values()), body)
+    return RequestTemplate("POST", _url(provider, spoken, endpoint, tail), tuple(last.values()), body)
 
 
 def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> Told:

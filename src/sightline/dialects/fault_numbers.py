@@ -16,14 +16,14 @@ _SCALES: Mapping[str, int] = {"k": 1_000, "m": 1_000_000}
 _FIGURE = r"~?(?P<{}>\d{{1,3}}(?:,\d{{3}})+|\d{{1,12}}(?:\.\d{{1,3}})?)\s?(?P<{}_scale>[km](?![a-z]))?"
 
 
-def _compiled(text: str) -> re.Pattern[str]:
+def _compile_sentence(text: str) -> re.Pattern[str]:
     """A sentence with `<name>` where a figure stands."""
     figured = re.sub(r"<(\w+)>", lambda name: _FIGURE.format(name[1], name[1]), text)
     return re.compile(figured, re.IGNORECASE | re.DOTALL | re.ASCII)
 
 
 _SENTENCES: Final = tuple(
-    _compiled(text)
+    _compile_sentence(text)
     for text in (
         # The prompt and the reply apart, neither of which is the sum
         r"exceed context limit: <a> \+ <b> > <limit>",

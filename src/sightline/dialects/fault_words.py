@@ -237,8 +237,8 @@ def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers)
     if status == 429:
         return _too_many(said, decisive, numbers)
     if status in _BY_STATUS or status >= 500:
-        return _failed(status, said, decisive)
-    return decisive or _refused(said) or _unclear(status, said, words)
+        return _server_error_code(status, said, decisive)
+    return decisive or _bad_request_code(said) or _unclear(status, said, words)
 
 
 def _forbidden(said: str, decisive: Code | None) -> Code:
@@ -273,12 +273,12 @@ def _too_many(said: str, decisive: Code | None, numbers: Numbers) -> Code:
     return decisive or Code.RATE_LIMITED
 
 
-def _failed(status: int, said: str, decisive: Code | None) -> Code:
+def _server_error_code(status: int, said: str, decisive: Code | None) -> Code:
     busy = Code.OVERLOADED if _BUSY.search(said) else Code.UPSTREAM_ERROR
     return decisive or _BY_STATUS.get(status, busy)
 
 
-def _refused(said: str) -> Code | None:
+def _bad_request_code(said: str) -> Code | None:
     """What the sentences of a 400 say, the most telling first."""
     if _OVERSIZED.search(said) and _PER_TIME.search(said):
         return Code.REQUEST_TOO_LARGE_FOR_RATE

@@ -90,7 +90,7 @@ def provider_fault(
         status = 404  # said in an error that came without a status of its own
     return Fault(
         code,
-        _shown(message) or f"the provider answered with status {status} and no message",
+        _readable_message(message) or f"the provider answered with status {status} and no message",
         hint=_hint(code, status, said),
         status=status,
         retry_after=wait_of(said, headers or {}, details),
@@ -108,7 +108,7 @@ def status_of(fault: Fault) -> int:
     return STATUS[fault.code]
 
 
-def _shown(message: str) -> str:
+def _readable_message(message: str) -> str:
     """The provider's words, of a web page its title."""
     title = _TITLE.search(message, 0, _READ) if is_page(message) else None
     return message if title is None else f"{' '.join(title[1].split())} (a web page)"

@@ -15,7 +15,7 @@ _PATIENCE: Final = 4
 """After so many frames in vain it is not tried any more: some providers number their frames, or pad them."""
 
 
-class Growth:
+class TextDeltas:
     """What is the same in the frames of one stream that bring one piece of text each."""
 
     __slots__ = ("_before", "_behind", "_event", "_misses", "_shortest")

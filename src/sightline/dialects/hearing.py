@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from sightline.dialects.dialect import Dialect, StreamReading
-from sightline.dialects.streaming import DONE, StreamReader, cut, no_reply
+from sightline.dialects.streaming import DONE, StreamReader, no_reply, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.reply import Reply
@@ -23,7 +23,7 @@ _QUOTED = 300
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
-class Hearing:
+class ReplyDecoder:
     """One answer of one dialect. It is a stream of server-sent events, or turns out to be a whole body, or a JSON array
     whose elements are the events.
 
@@ -103,7 +103,7 @@ class Hearing:
         """An array without its last bracket was cut off, whatever its elements say: no client can parse it."""
         if array.is_over:
             return self._reader.close()
-        return self.fail(cut() if self._index else no_reply(bytes(self._unframed or b"")))
+        return self.fail(truncation_fault() if self._index else no_reply(bytes(self._unframed or b"")))
 
     @property
     def can_add_element(self) -> bool:

@@ -75,11 +75,11 @@ def strict_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
         for key in ("oneOf", *NOT_STRICT):
             if key in node:
                 yield Problem(join(place, key), f"a strict schema cannot use {key}", rule=KEYWORD)
-        for where in [*([place] if is_untyped(node) else []), *_unlimited(node, place)]:
+        for where in [*([place] if is_untyped(node) else []), *_true_schema_places(node, place)]:
             yield Problem(where, "a strict schema must say the type of every value", rule=UNTYPED)
 
 
-def _unlimited(node: JsonObject, at: str) -> Iterator[str]:
+def _true_schema_places(node: JsonObject, at: str) -> Iterator[str]:
     """The places of the schemas right within this one that are `true`, which is anything."""
     properties = node.get("properties")
     if isinstance(properties, dict):

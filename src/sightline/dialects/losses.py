@@ -36,7 +36,7 @@ class UnreadLosses:
         self._lose(request.at, extras, "option")
         for message in request.messages:
             self._lose(message.at, message.extras, "content")
-            for part in _nested(message.parts):
+            for part in _walk_parts(message.parts):
                 self._lose(part.at, part.extras, "option" if isinstance(part, CacheBreakpoint) else "content")
         for value in _settings(request):
             self._lose(value.at, value.extras, "option")
@@ -44,7 +44,7 @@ class UnreadLosses:
     def of_reply(self, reply: Reply) -> None:
         """All of a reply's."""
         for choice in reply.choices:
-            for part in _nested(choice.parts):
+            for part in _walk_parts(choice.parts):
                 self._lose(part.at, part.extras, "content")
         for field in reply.unmodelled:
             self.of_field(field.at, field.value)
@@ -134,10 +134,10 @@ def _settings(request: Request) -> Iterator[Value]:
             yield value
 
 
-def _nested(parts: tuple[Part, ...]) -> Iterator[Value]:
+def _walk_parts(parts: tuple[Part, ...]) -> Iterator[Value]:
     for part in parts:
         yield part
         if isinstance(part, ToolResult):
-            yield from _nested(part.parts)
+            yield from _walk_parts(part.parts)
         elif isinstance(part, Text):
             yield from part.citations

@@ -71,7 +71,7 @@ def read_options(document: JsonObject, table: Table) -> tuple[dict[str, object],
             value = _value_at(document, path)
             if value is not None and name not in found:
                 at = "/" + "/".join(path)
-                found[name] = _checked(value, KINDS[name], at)
+                found[name] = _check_kind(value, KINDS[name], at)
                 places[name] = at
     return found, places
 
@@ -96,7 +96,7 @@ def write_options(
             lose_option(options, name, report, dialect)
             continue
         path = tuple(options.places[name][1:].split("/")) if same and name in options.places else paths[0]
-        put(document, path, list(value) if isinstance(value, tuple) else value)
+        set_path(document, path, list(value) if isinstance(value, tuple) else value)
 
 
 def lose_option(options: Options, name: str, report: Report, dialect: str) -> None:
@@ -109,12 +109,12 @@ def lose_option(options: Options, name: str, report: Report, dialect: str) -> No
     report.lose(options.places.get(name, f"/{name}"), name, f"{dialect} has no such option", severity)
 
 
-def known_keys(table: Table) -> frozenset[str]:
+def top_level_keys(table: Table) -> frozenset[str]:
     """The top-level keys that the table reads wholly."""
     return frozenset(path[0] for paths in table.values() for path in paths if len(path) == 1)
 
 
-def put(document: JsonObject, path: Path, value: Json) -> None:
+def set_path(document: JsonObject, path: Path, value: Json) -> None:
     """Set a value below the root, making the objects on the way."""
     *parents, last = path
     for key in parents:
@@ -134,7 +134,7 @@ def _value_at(document: JsonObject, path: Path) -> Json:
     return value
 
 
-def _checked(value: Json, kind: Kind, at: str) -> object:
+def _check_kind(value: Json, kind: Kind, at: str) -> object:
     if kind == "strings":
         if isinstance(value, str):
             return (value,)

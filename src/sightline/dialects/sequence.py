@@ -65,12 +65,12 @@ class Sequencer:
             if self._open_call is not None and event.part != self._open_call:
                 self._waiting.append(event)
                 return []
-            return [self._placed(event), *self._released()]
+            return [self._renumber(event), *self._release()]
         if isinstance(event, (Finished, Failed)):
-            return [*self._flushed(), event]
+            return [*self._flush(), event]
         return [event]
 
-    def _placed(self, event: PartEvent) -> StreamEvent:
+    def _renumber(self, event: PartEvent) -> StreamEvent:
         if event.part != self._current:
             if self._current is not None:
                 self._left.add(self._current)
@@ -83,7 +83,7 @@ class Sequencer:
             self._open_call = None
         return msgspec.structs.replace(event, part=self._block)
 
-    def _released(self) -> list[StreamEvent]:
+    def _release(self) -> list[StreamEvent]:
         """What has waited and need wait no longer, part by part."""
         out: list[StreamEvent] = []
         while self._open_call is None and self._waiting:
@@ -91,16 +91,16 @@ class Sequencer:
             still: deque[PartEvent] = deque()
             for event in self._waiting:
                 if event.part == chosen:
-                    out.append(self._placed(event))
+                    out.append(self._renumber(event))
                 else:
                     still.append(event)
             self._waiting = still
         return out
 
-    def _flushed(self) -> list[StreamEvent]:
+    def _flush(self) -> list[StreamEvent]:
         """Everything that waits, when no call will be completed any more."""
         out: list[StreamEvent] = []
         while self._open_call is not None or self._waiting:
             self._open_call = None
-            out.extend(self._released())
+            out.extend(self._release())
         return out

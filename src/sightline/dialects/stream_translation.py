@@ -3,10 +3,10 @@
 import msgspec
 
 from sightline.dialects.dialect import Client, StreamWriting
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
 from sightline.dialects.registry import dialect
-from sightline.dialects.streaming import broken
+from sightline.dialects.streaming import broken_frame_fault
 from sightline.dialects.tool_names import NameRestorer
 from sightline.dialects.views import VIEWS
 from sightline.errors import Fault
@@ -40,7 +40,7 @@ class StreamTranslation:
         self._is_verbatim = source == target
         self._is_foreign = not self._is_verbatim and target not in VIEWS
         self._losses = UnreadLosses(self._reading.unread, target, self.report)
-        self._hearing = Hearing(self._reading)
+        self._hearing = ReplyDecoder(self._reading)
         self._restorer = None if request is None else NameRestorer(request, self._reading.names)
         self._writer = self._writer_of(client or Client())
         self._fold = Fold(source)
@@ -48,17 +48,17 @@ class StreamTranslation:
 
     def feed(self, data: bytes) -> bytes:
         """The bytes that these bytes amount to."""
-        written = self._written(self._hearing.feed(data))
+        written = self._write(self._hearing.feed(data))
         return data if self._is_verbatim else written
 
     def close(self) -> bytes:
         """The source has ended; the target gets its terminal, or its own form of error."""
-        written = self._written(self._hearing.close())
+        written = self._write(self._hearing.close())
         return b"" if self._is_verbatim else written
 
     def fail(self, fault: Fault) -> bytes:
         """The source broke off; the target gets its own form of this error, unless it has had its end already."""
-        return self._written(self._hearing.fail(fault))
+        return self._write(self._hearing.fail(fault))
 
     @property
     def has_ended(self) -> bool:
@@ -82,7 +82,7 @@ class StreamTranslation:
             return VIEWS[self._target]()
         return dialect(self._target).stream_writer(client, self.report)
 
-    def _written(self, events: list[StreamEvent]) -> bytes:
+    def _write(self, events: list[StreamEvent]) -> bytes:
         out: list[bytes] = []
         if not self._is_verbatim:
             for at in self._hearing.late:
@@ -104,7 +104,7 @@ class StreamTranslation:
         for index, event in enumerate(events):
             if isinstance(event, FrameBroken):
                 self._is_broken = True
-                return [*events[:index], Failed(broken(event)), Ended()]
+                return [*events[:index], Failed(broken_frame_fault(event)), Ended()]
         return events
 
     def _note(self, event: StreamEvent) -> None:

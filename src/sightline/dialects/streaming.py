@@ -8,7 +8,7 @@ and bytes that stop without a legal end are a failure and never a short success.
 from collections.abc import Sequence
 from typing import Protocol
 
-from sightline.dialects.growth import Growth
+from sightline.dialects.growth import TextDeltas
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -38,7 +38,7 @@ class Machine(Protocol):
         """The events of one frame; `index` counts the frames and begins its pointers."""
         ...
 
-    def done(self) -> list[StreamEvent]:
+    def read_done_marker(self) -> list[StreamEvent]:
         """The dialect's `[DONE]` marker came: the events that are still owed, the finish of each choice among them."""
         ...
 
@@ -51,7 +51,7 @@ class StreamReader:
     """Drives a machine over the frames of one stream. `growth` is there for a machine that does not change by reading
     a piece of text or of thinking behind another."""
 
-    def __init__(self, machine: Machine, growth: Growth | None = None) -> None:
+    def __init__(self, machine: Machine, growth: TextDeltas | None = None) -> None:
         self._machine = machine
         self._growth = growth
         self._read = machine.read
@@ -74,7 +74,7 @@ class StreamReader:
         if growth is not None and (grown := growth.read(data)) is not None:
             return [grown]
         if data == DONE:
-            return self._end(self._taken(self._machine.done()))
+            return self._end(self._hold_finishes(self._machine.read_done_marker()))
         try:
             document = decode(data)
             if type(document) is not dict:
@@ -86,7 +86,7 @@ class StreamReader:
             if growth is not None and type(event) in _WORDS and not event.at:  # type: ignore[union-attr] # these have one
                 growth.learn(data, event)  # type: ignore[arg-type] # and nothing else is learned
             return events  # as nearly all frames are
-        events = self._taken(events)
+        events = self._hold_finishes(events)
         if self._has_failed or self._machine.is_over():
             return self._end(events)
         return events
@@ -111,7 +111,7 @@ class StreamReader:
             return []
         return self._end([])
 
-    def _taken(self, events: list[StreamEvent]) -> list[StreamEvent]:
+    def _hold_finishes(self, events: list[StreamEvent]) -> list[StreamEvent]:
         """The events without the finishes, which are held back: parts of a choice may still come behind its finish."""
         taken: list[StreamEvent] = []
         for event in events:
@@ -133,11 +133,11 @@ class StreamReader:
             return [*events, Ended()]
         if not self.is_complete:
             self.was_cut = True
-            return [*events, Failed(cut()), Ended()]
+            return [*events, Failed(truncation_fault()), Ended()]
         return [*events, *self._finished.values(), Ended()]
 
 
-def cut() -> Fault:
+def truncation_fault() -> Fault:
     """The fault of a stream that stops without a legal end."""
     return Fault(
         Code.UPSTREAM_PROTOCOL,
@@ -157,7 +157,7 @@ def no_reply(data: bytes) -> Fault:
     )
 
 
-def broken(frame: FrameBroken) -> Fault:
+def broken_frame_fault(frame: FrameBroken) -> Fault:
     """The fault of a stream that cannot be translated because a part of it cannot be read."""
     return Fault(
         Code.UPSTREAM_PROTOCOL,
@@ -167,7 +167,7 @@ def broken(frame: FrameBroken) -> Fault:
     )
 
 
-def settled(finish: Finish, *, has_calls: bool) -> Finish:
+def finish_for_content(finish: Finish, *, has_calls: bool) -> Finish:
     """The finish that agrees with the content: `tool_calls` if and only if there is a call to answer."""
     if finish == "stop" and has_calls:
         return "tool_calls"

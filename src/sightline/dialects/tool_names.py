@@ -71,7 +71,7 @@ def with_wire_names(
     """
     names: dict[str, str] = {}
     tools: list[Tool] = []
-    built_in = built_in_names(request)
+    built_in = function_names_of_built_ins(request)
     kinds = _kinds(request)
     for tool in request.tools:
         if isinstance(tool, OpaqueTool):
@@ -83,7 +83,7 @@ def with_wire_names(
         kept = tool.namespace if rule.has_namespaces else None
         tools.append(msgspec.structs.replace(tool, name=wire, namespace=kept))
 
-    def renamed(part: Part) -> Part:
+    def rename_part(part: Part) -> Part:
         if keeps_kinds and isinstance(part, (ToolCall, ToolResult)) and part.kind in kinds:
             return msgspec.structs.replace(part, name=rule.fit(kinds[part.kind]))
         if isinstance(part, ToolCall) and part.kind in kinds:
@@ -100,7 +100,7 @@ def with_wire_names(
         return part
 
     messages = tuple(
-        msgspec.structs.replace(message, parts=tuple(renamed(part) for part in message.parts))
+        msgspec.structs.replace(message, parts=tuple(rename_part(part) for part in message.parts))
         if any(isinstance(part, (ToolCall, ToolResult)) for part in message.parts)
         else message
         for message in request.messages
@@ -114,7 +114,7 @@ def with_wire_names(
     return msgspec.structs.replace(request, messages=messages, tools=tuple(tools), tool_choice=choice)
 
 
-def built_in_names(request: Request) -> dict[str, str]:
+def function_names_of_built_ins(request: Request) -> dict[str, str]:
     """The names of the functions that stand for built-in tools; one whose name is taken by another tool gets a new one.
 
     It follows from the request alone, so that the reply is told in the same terms.
@@ -132,7 +132,7 @@ def built_in_names(request: Request) -> dict[str, str]:
 
 def _kinds(request: Request) -> dict[str, str]:
     """The name of the function for each kind of built-in tool, also of one that only the history has."""
-    built_in = built_in_names(request)
+    built_in = function_names_of_built_ins(request)
     kinds: dict[str, str] = {kind: kind for kind in BUILT_IN}
     for tool in request.tools:
         if isinstance(tool, OpaqueTool) and tool.kind in kinds:
@@ -210,7 +210,7 @@ class NameRestorer:
     def __init__(self, request: Request, rule: NameRule = ANY_NAME) -> None:
         self._tools: dict[str, FunctionTool | CustomTool] = {}
         self._kinds: dict[str, tuple[str, ToolKind]] = {}
-        built_in = built_in_names(request)
+        built_in = function_names_of_built_ins(request)
         for tool in request.tools:
             if isinstance(tool, OpaqueTool):
                 for function in tool.functions:

@@ -111,7 +111,7 @@ def translate_reply(
     """
     reading = dialect(source)
     read = reading.read_reply(decode(data))
-    events = restored(read, request, reading.names)
+    events = restore_names(read, request, reading.names)
     if model:
         events = [msgspec.structs.replace(e, model=model) if isinstance(e, Started) else e for e in events]
     reply = fold(events, source)
@@ -127,7 +127,7 @@ def translate_reply(
     return ReplyTranslation(encode(dialect(target).write_reply(reply, client or Client(), report)), report, reply)
 
 
-def restored(events: list[StreamEvent], request: Request | None, rule: NameRule = ANY_NAME) -> list[StreamEvent]:
+def restore_names(events: list[StreamEvent], request: Request | None, rule: NameRule = ANY_NAME) -> list[StreamEvent]:
     """The events in the terms of the client's request; `rule` is that of the provider which made them."""
     if request is None:
         return events

@@ -28,14 +28,14 @@ def pairing_problems(request: Request, *, adjacent: bool) -> list[Problem]:
                 if waiting.pop(part.id, None) is None:
                     problems.append(Problem(part.at, f"this tool result answers no open call (id {part.id!r})"))
             elif adjacent and waiting and message.role not in SYSTEM_ROLES and not _may_wait(message.role, part):
-                problems.extend(_unanswered(waiting))
+                problems.extend(_missing_results(waiting))
                 waiting = {}
         for part in message.parts:
             if isinstance(part, ToolCall):
                 if part.id in waiting:
                     problems.append(Problem(part.at, f"the id {part.id!r} is used by two open calls"))
                 waiting[part.id] = part
-    problems.extend(_unanswered(waiting))
+    problems.extend(_missing_results(waiting))
     return problems
 
 
@@ -44,7 +44,7 @@ def _may_wait(role: str, part: Part) -> bool:
     return isinstance(part, CacheBreakpoint) or (role == "assistant" and isinstance(part, ToolCall))
 
 
-def _unanswered(waiting: dict[str, ToolCall]) -> list[Problem]:
+def _missing_results(waiting: dict[str, ToolCall]) -> list[Problem]:
     return [
         Problem(call.at, f"the call of {call.name!r} (id {call.id!r}) has no result where it must stand")
         for call in waiting.values()

@@ -8,7 +8,7 @@ from sightline.dialects.dialect import StreamWriting
 from sightline.errors import Fault
 from sightline.model.events import Ended, StreamEvent
 from sightline.model.fold import Fold
-from sightline.model.reply import folded
+from sightline.model.reply import reply_json
 from sightline.wire.jsontext import encode
 
 
@@ -29,7 +29,7 @@ class FoldedReply:
     def feed(self, event: StreamEvent) -> bytes:
         """The reply, once nothing more comes."""
         self._fold.add(event)
-        return encode(folded(self._fold.reply)) + b"\n" if isinstance(event, Ended) else b""
+        return encode(reply_json(self._fold.reply)) + b"\n" if isinstance(event, Ended) else b""
 
 
 VIEWS: Mapping[str, Callable[[], StreamWriting]] = {"events": EventLines, "reply": FoldedReply}

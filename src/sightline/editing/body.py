@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from sightline.wire import spans
 from sightline.wire.document import cuts
-from sightline.wire.pointer import split
+from sightline.wire.pointer import parse_pointer
 from sightline.wire.spans import Layout, Span
 
 
-class Body:
+class DocumentBytes:
     """One JSON text. Its bytes never change; what is remembered of their layout grows."""
 
     def __init__(self, data: bytes, layouts: Mapping[str, Layout] | None = None) -> None:
@@ -30,7 +30,7 @@ class Body:
         if not pointer:
             return spans.find(self.data, "")
         layout = self.layout(pointer[: pointer.rfind("/")])
-        at = layout.entry(split(pointer)[-1], pointer)
+        at = layout.entry(parse_pointer(pointer)[-1], pointer)
         return Span(layout.starts[at], layout.stops[at])
 
     def layout(self, pointer: str) -> Layout:
@@ -44,7 +44,7 @@ class Body:
             self._layouts[pointer] = known
         return known
 
-    def replaced(self, pointer: str, text: bytes) -> "Body":
+    def replace(self, pointer: str, text: bytes) -> "DocumentBytes":
         """The body with another spelling of a value in the place of one that is there."""
         start, stop = self.find(pointer)
         data = b"".join((self.data[:start], text, self.data[stop:]))
@@ -55,7 +55,7 @@ class Body:
             # The inner ones are laid out again where they are needed; there would be no end of them.
             if place.count("/") <= 1 and not (layout.span.start >= start and layout.span.stop <= stop)
         }
-        return Body(data, outer)
+        return DocumentBytes(data, outer)
 
     def without(self, places: Mapping[str, Iterable[str]]) -> bytes:
         """The bytes without some entries, named by the place of their container and their tokens in it."""
@@ -81,13 +81,13 @@ class _Change(NamedTuple):
     def of(self, layout: Layout) -> Layout:
         if layout.span.stop <= self.start:
             return layout
-        span = Span(self._moved(layout.span.start), self._moved(layout.span.stop))
+        span = Span(self._shift_offset(layout.span.start), self._shift_offset(layout.span.stop))
         heads = self._all(layout.heads)
         # An array's entries begin with their values, and its two columns are one list.
         starts = heads if layout.starts is layout.heads else self._all(layout.starts)
         return Layout(span, layout.keys, heads, starts, self._all(layout.stops))
 
-    def _moved(self, offset: int) -> int:
+    def _shift_offset(self, offset: int) -> int:
         return offset if offset < self.stop else offset + self.more
 
     def _all(self, offsets: list[int]) -> list[int]:

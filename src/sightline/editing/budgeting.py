@@ -10,7 +10,7 @@ from sightline.editing.section import Category, Section, Tokens
 from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Part, ToolResult
 from sightline.model.request import Request
-from sightline.tokens.estimate import NOTHING, Estimate, summed
+from sightline.tokens.estimate import NOTHING, Estimate, sum_estimates
 from sightline.tokens.estimator import Estimator
 
 _NOBODY = Message("user")
@@ -36,7 +36,7 @@ class Total(msgspec.Struct, frozen=True):
     how: str = ""
 
 
-class Budget(msgspec.Struct, frozen=True):
+class TokenBudget(msgspec.Struct, frozen=True):
     """`window` is what the model takes, `reserve` what is kept free for the reply; None where it is not known."""
 
     estimate: Total
@@ -51,12 +51,12 @@ class Budget(msgspec.Struct, frozen=True):
         return Estimate(self.estimate.tokens, self.estimate.low, self.estimate.high, self.estimate.how)
 
 
-def budgeted(draft: Draft, estimator: Estimator, facts: Facts) -> Budget:
+def budget_of(draft: Draft, estimator: Estimator, facts: Facts) -> TokenBudget:
     """Count one draft."""
     return Budgeting(estimator, facts).of(draft)
 
 
-def counted(sections: tuple[Section, ...], budget: Budget) -> tuple[Section, ...]:
+def with_tokens(sections: tuple[Section, ...], budget: TokenBudget) -> tuple[Section, ...]:
     """The sections with their tokens."""
     return tuple(msgspec.structs.replace(section, tokens=budget.sections.get(section.id)) for section in sections)
 
@@ -87,22 +87,22 @@ class Budgeting:
         self._sums: dict[Category, Estimate] = {}
         self._tokens: dict[str, Tokens] = {}
 
-    def of(self, draft: Draft) -> Budget:
+    def of(self, draft: Draft) -> TokenBudget:
         """The budget of a draft."""
         request, sections = draft.request, draft.sections
         if request is None:
             return self._unread(draft)
         self._recount(sections, request)
         self._sums["tools"] = self._estimator.tools(request.tools)
-        others = self._estimator.uncorrected(msgspec.structs.replace(request, messages=()))
+        others = self._estimator.estimate_by_rules(msgspec.structs.replace(request, messages=()))
         rest = _less(others, self._sums["tools"])
-        raw = summed((rest, *self._sums.values()))
+        raw = sum_estimates((rest, *self._sums.values()))
         whole, is_counted = self._estimator.whole(request, raw)
         # A lesson about other requests may say that this one is too large; it must not be what keeps it from going.
         self.certain = whole if is_counted else _at_least(whole, raw.low)
         return self._budget(sections, rest, raw, whole, _reserve(request, self._facts))
 
-    def _unread(self, draft: Draft) -> Budget:
+    def _unread(self, draft: Draft) -> TokenBudget:
         whole = self._estimator.text(draft.data.decode("utf-8", "replace"))
         self.certain = whole
         self._sections, self._counts = None, []
@@ -150,7 +150,7 @@ class Budgeting:
 
     def _budget(
         self, sections: tuple[Section, ...], rest: Estimate, raw: Estimate, whole: Estimate, reserve: int | None
-    ) -> Budget:
+    ) -> TokenBudget:
         # What belongs to no section (the frame of the reply, a schema, history that the provider keeps) are options.
         sums = {**self._sums, "options": self._sums["options"] + rest}
         tokens = dict(self._tokens)
@@ -161,9 +161,9 @@ class Budgeting:
             scale = _Scale(whole, raw)
             tokens = {name: scale.of(each) for name, each in tokens.items()}
             sums = {category: _estimate(scale.of(_tokens(each))) for category, each in sums.items()}
-            others = summed(each for category, each in sums.items() if category != "options")
+            others = sum_estimates(each for category, each in sums.items() if category != "options")
             sums["options"] = _less(whole, others)
-        return Budget(
+        return TokenBudget(
             Total(whole.tokens, whole.low, whole.high, whole.how),
             self._facts.context_window,
             reserve,

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from sightline.editing.deletions import Deletions
 from sightline.editing.places import parent_of
-from sightline.editing.reading import Reading
+from sightline.editing.reading import DocumentReading
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Thinking, ToolCall
 from sightline.model.request import Request
@@ -13,7 +13,9 @@ from sightline.model.tools import OpaqueTool, Tool
 from sightline.wire.pointer import resolve
 
 
-def taken_by(reading: Reading, request: Request, deletions: Deletions, targets: frozenset[str]) -> frozenset[str]:
+def cascade_of(
+    reading: DocumentReading, request: Request, deletions: Deletions, targets: frozenset[str]
+) -> frozenset[str]:
     """Every place that goes when these do, without those that are gone already."""
     cascade = _Cascade(reading, request, deletions)
     cascade.gone |= targets
@@ -27,7 +29,7 @@ def taken_by(reading: Reading, request: Request, deletions: Deletions, targets: 
 
 
 class _Cascade:
-    def __init__(self, reading: Reading, request: Request, deletions: Deletions) -> None:
+    def __init__(self, reading: DocumentReading, request: Request, deletions: Deletions) -> None:
         self._reading = reading
         self._request = request
         self._before = deletions
@@ -51,9 +53,9 @@ class _Cascade:
             if self._says_nothing(message):
                 self.gone.add(message.at)
         self._reasoning()
-        self._left_words()
+        self._drop_orphan_text()
         self._tools()
-        self._emptied()
+        self._drop_empty_holders()
 
     def _together(self, parts: list[Part]) -> None:
         if any(self.holds(part.at) for part in parts):
@@ -79,7 +81,7 @@ class _Cascade:
             if is_left and _is_reasoning(message) and led_to is not None and self.holds(led_to):
                 self.gone.add(message.at)
 
-    def _left_words(self) -> None:
+    def _drop_orphan_text(self) -> None:
         """Where two turns of the model must not follow each other, what was said to a call that is gone goes too."""
         if self._reading.name != "gemini":
             return
@@ -111,7 +113,7 @@ class _Cascade:
         if not self.holds(place):
             self.gone.add(place)
 
-    def _emptied(self) -> None:
+    def _drop_empty_holders(self) -> None:
         """A list or an object goes with the last thing in it, except the conversation and the document."""
         for holder in {parent_of(place) for place in self.gone}:
             if holder in ("", self._reading.container) or self.holds(holder):

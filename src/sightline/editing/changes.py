@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from sightline.editing.cascade import taken_by
+from sightline.editing.cascade import cascade_of
 from sightline.editing.operations import (
     Batch,
     Delete,
@@ -17,16 +17,16 @@ from sightline.editing.operations import (
     SetRole,
     SetText,
 )
-from sightline.editing.places import parent_of, refused
-from sightline.editing.rewording import reworded
+from sightline.editing.places import edit_refusal, parent_of
+from sightline.editing.rewording import replace_text
 from sightline.editing.soundness import check_readable, check_sound
 from sightline.editing.spelling import with_role
-from sightline.editing.target import Target, target_of
-from sightline.editing.whole import Whole
+from sightline.editing.target import EditTarget, target_of
+from sightline.editing.whole import WholeDocument
 from sightline.errors import Code, Fault
 from sightline.wire import jsontext
 from sightline.wire.document import WireDocument
-from sightline.wire.pointer import covers, index, join, refusal, resolve, split
+from sightline.wire.pointer import covers, index, join, parse_pointer, refusal, resolve
 
 if TYPE_CHECKING:
     from sightline.editing.draft import Draft
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 Change: TypeAlias = SetText | Set | Insert | Remove | Move | Delete | Restore | Duplicate | SetRole | SetBody | Batch
 
 
-def changed(draft: "Draft", operation: Change) -> "Draft":
+def apply_operation(draft: "Draft", operation: Change) -> "Draft":
     """The draft after an operation, checked as that operation promises."""
-    after = _applied(draft, operation)
+    after = _apply(draft, operation)
     match operation:
         case SetText():
             if after.whole.deletions == draft.whole.deletions:
@@ -59,17 +59,17 @@ def changed(draft: "Draft", operation: Change) -> "Draft":
     return after
 
 
-def _applied(draft: "Draft", operation: Change) -> "Draft":
+def _apply(draft: "Draft", operation: Change) -> "Draft":
     if isinstance(operation, Batch):
         for each in operation.operations:
-            draft = draft.applied(each) if isinstance(each, Reset) else _applied(draft, each)
+            draft = draft.with_edit(each) if isinstance(each, Reset) else _apply(draft, each)
         return draft
     if isinstance(operation, (SetText, Delete, Restore, Duplicate, SetRole)):
         return draft.with_whole(_by_section(draft, operation))
     return draft.with_whole(_by_place(draft, operation))
 
 
-def _by_section(draft: "Draft", operation: SetText | Delete | Restore | Duplicate | SetRole) -> Whole:
+def _by_section(draft: "Draft", operation: SetText | Delete | Restore | Duplicate | SetRole) -> WholeDocument:
     match operation:
         case SetText():
             return _set_text(draft, operation)
@@ -85,7 +85,7 @@ def _by_section(draft: "Draft", operation: SetText | Delete | Restore | Duplicat
             assert_never(unreachable)
 
 
-def _by_place(draft: "Draft", operation: Set | Insert | Remove | Move | SetBody) -> Whole:
+def _by_place(draft: "Draft", operation: Set | Insert | Remove | Move | SetBody) -> WholeDocument:
     match operation:
         case Set():
             return _set(draft, operation)
@@ -107,19 +107,19 @@ def _there(draft: "Draft", pointer: str) -> str:
     return draft.whole.deletions.to_whole(pointer)
 
 
-def _set_text(draft: "Draft", operation: SetText) -> Whole:
+def _set_text(draft: "Draft", operation: SetText) -> WholeDocument:
     """Another text; what is deleted is restored by it, with what was deleted along with it."""
     target = target_of(draft.whole, operation.section, operation.part)
     whole = draft.whole
     if target.places and all(whole.deletions.holds(place) for place in target.places):
         whole = _restore(whole, target)
-    return reworded(whole, target, operation.text)
+    return replace_text(whole, target, operation.text)
 
 
-def _set(draft: "Draft", operation: Set) -> Whole:
+def _set(draft: "Draft", operation: Set) -> WholeDocument:
     text = jsontext.encode(operation.value)
     if not operation.pointer:
-        return draft.whole if _says(draft.data, text) else draft.whole.written(text)
+        return draft.whole if _says(draft.data, text) else draft.whole.replace_document(text)
     place = _there(draft, operation.pointer)
     # What is deleted within the value is not on screen, and so is no difference.
     if jsontext.encode(resolve(draft.document, operation.pointer)) == text:
@@ -134,12 +134,12 @@ def _says(data: bytes, text: bytes) -> bool:
         return False
 
 
-def _insert(draft: "Draft", operation: Insert) -> Whole:
+def _insert(draft: "Draft", operation: Insert) -> WholeDocument:
     whole, pointer = draft.whole, operation.pointer
     if not pointer:
         raise refusal(pointer, "the document is there already", hint="Set it to another value.")
-    split(pointer)
-    holder, token = resolve(draft.document, parent_of(pointer)), split(pointer)[-1]
+    parse_pointer(pointer)
+    holder, token = resolve(draft.document, parent_of(pointer)), parse_pointer(pointer)[-1]
     if isinstance(holder, list) and token != "-":
         index(token, len(holder) + 1, pointer)
     place = whole.deletions.to_whole(pointer)
@@ -149,8 +149,8 @@ def _insert(draft: "Draft", operation: Insert) -> Whole:
     return whole.insert(place, operation.value)
 
 
-def _move(draft: "Draft", operation: Move) -> Whole:
-    split(operation.pointer)
+def _move(draft: "Draft", operation: Move) -> WholeDocument:
+    parse_pointer(operation.pointer)
     source = _there(draft, operation.source)
     if operation.source == operation.pointer:
         return draft.whole
@@ -161,33 +161,33 @@ def _move(draft: "Draft", operation: Move) -> Whole:
     return draft.whole.move(source, operation.pointer)
 
 
-def _delete(whole: Whole, target: Target) -> Whole:
+def _delete(whole: WholeDocument, target: EditTarget) -> WholeDocument:
     request = whole.reading.request
     if request is None or not target.places:
-        raise refused("this cannot be deleted as a whole", "Delete its parts, or remove a value by its place.")
+        raise edit_refusal("this cannot be deleted as a whole", "Delete its parts, or remove a value by its place.")
     if all(whole.deletions.holds(place) for place in target.places):
         return whole
-    taken = taken_by(whole.reading, request, whole.deletions, frozenset(target.places))
+    taken = cascade_of(whole.reading, request, whole.deletions, frozenset(target.places))
     return whole.with_deletions(whole.deletions.with_group(taken, whole.reading.document))
 
 
-def _restore(whole: Whole, target: Target) -> Whole:
+def _restore(whole: WholeDocument, target: EditTarget) -> WholeDocument:
     deletions = whole.deletions
     for place in target.places:
-        deletions = deletions.restored(place)
+        deletions = deletions.restore(place)
     return whole if deletions is whole.deletions else whole.with_deletions(deletions)
 
 
-def _duplicate(draft: "Draft", operation: Duplicate) -> Whole:
+def _duplicate(draft: "Draft", operation: Duplicate) -> WholeDocument:
     whole = draft.whole
     message = target_of(whole, operation.section, None).message
     if message is None or not _is_item(whole, message.at):
-        raise refused("this cannot be doubled", "Only an item of the conversation can stand there twice.")
+        raise edit_refusal("this cannot be doubled", "Only an item of the conversation can stand there twice.")
     if whole.deletions.holds(message.at):
-        raise refused("what is deleted cannot be doubled", "Restore it first.")
+        raise edit_refusal("what is deleted cannot be doubled", "Restore it first.")
     shown = whole.deletions.to_screen(message.at)
     text = _text_of(draft, shown)
-    behind = f"{parent_of(message.at)}/{int(split(message.at)[-1]) + 1}"
+    behind = f"{parent_of(message.at)}/{int(parse_pointer(message.at)[-1]) + 1}"
     return whole.insert(behind, resolve(draft.document, shown), text)
 
 
@@ -196,16 +196,16 @@ def _text_of(draft: "Draft", pointer: str) -> bytes:
     return WireDocument(draft.data).text_of(pointer)
 
 
-def _is_item(whole: Whole, place: str) -> bool:
-    return parent_of(place) == whole.reading.container and split(place)[-1].isdecimal()
+def _is_item(whole: WholeDocument, place: str) -> bool:
+    return parent_of(place) == whole.reading.container and parse_pointer(place)[-1].isdecimal()
 
 
-def _set_role(whole: Whole, operation: SetRole) -> Whole:
+def _set_role(whole: WholeDocument, operation: SetRole) -> WholeDocument:
     message = target_of(whole, operation.section, None).message
     if message is None or not _is_item(whole, message.at):
-        raise refused("this has no role of its own to change", "Only an item of the conversation has one.")
+        raise edit_refusal("this has no role of its own to change", "Only an item of the conversation has one.")
     if whole.deletions.holds(message.at):
-        raise refused("what is deleted cannot be edited", "Restore it first.")
+        raise edit_refusal("what is deleted cannot be edited", "Restore it first.")
     item = resolve(whole.reading.document, message.at)
     assert isinstance(item, dict)
     for key, value in with_role(whole.reading.name, message, item, operation.role).items():
@@ -213,7 +213,7 @@ def _set_role(whole: Whole, operation: SetRole) -> Whole:
     return whole
 
 
-def _set_body(draft: "Draft", operation: SetBody) -> Whole:
+def _set_body(draft: "Draft", operation: SetBody) -> WholeDocument:
     try:
         data = operation.body.encode("utf-8")
     except UnicodeEncodeError:
@@ -225,4 +225,4 @@ def _set_body(draft: "Draft", operation: SetBody) -> Whole:
         ) from None
     if data == draft.data:
         return draft.whole
-    return draft.whole.written(data)
+    return draft.whole.replace_document(data)

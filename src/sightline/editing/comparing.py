@@ -52,7 +52,7 @@ _Pair = tuple[_Entry | None, _Entry | None]
 """What stood before, and what stands now."""
 
 
-def compared(before: Draft, after: Draft) -> list[Compared]:
+def compare_drafts(before: Draft, after: Draft) -> list[Compared]:
     """All of both, in the order of the later one; what is gone stands where it stood."""
     old, new = list(_entries(before)), list(_entries(after))
     head = _alike(old, new)
@@ -76,11 +76,11 @@ def _entries(draft: Draft) -> Iterator[_Entry]:
                     side = Side(section.id, part.text, part.id, part.pointer)
                     yield _Entry(section.kind, label, part.name, contents[part.id].content, side)
         else:
-            side = Side(section.id, _shown(section), "", section.pointer)
+            side = Side(section.id, _text_of(section), "", section.pointer)
             yield _Entry(section.kind, section.label, section.role, anchors.sections[section.id].content, side)
 
 
-def _shown(section: Section) -> str:
+def _text_of(section: Section) -> str:
     """All that a section says, part by part."""
     lines = [_words(part) for part in section.parts if not part.deleted and part.type != "cache_breakpoint"]
     return "\n".join(lines) if lines else section.text
@@ -113,10 +113,10 @@ def _middle(old: Sequence[_Entry], new: Sequence[_Entry]) -> Iterator[_Pair]:
         if tag == "equal":
             yield from zip(old[start:stop], new[begin:end], strict=True)
         else:
-            yield from _replaced(old[start:stop], new[begin:end])
+            yield from _pair_by_kind(old[start:stop], new[begin:end])
 
 
-def _replaced(old: Sequence[_Entry], new: Sequence[_Entry]) -> Iterator[_Pair]:
+def _pair_by_kind(old: Sequence[_Entry], new: Sequence[_Entry]) -> Iterator[_Pair]:
     """What took the place of what: of the same kind, in the same order."""
     kinds = [(each.kind, each.name) for each in old], [(each.kind, each.name) for each in new]
     for tag, start, stop, begin, end in SequenceMatcher(None, *kinds, autojunk=False).get_opcodes():

@@ -12,12 +12,12 @@ import msgspec
 from sightline.editing.draft import Draft
 from sightline.editing.keeping import is_same
 from sightline.editing.section import Section
-from sightline.editing.spread import spread
+from sightline.editing.spread import spread_over_parts
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class SectionChange(msgspec.Struct, frozen=True, kw_only=True):
     """One section that a person changed. `who` says it, `nth` counts the sections before it that said the same words.
 
     `is_question` marks the last of the user's: the question that is asked. `gone` are the numbers of the parts that
@@ -33,13 +33,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     is_question: bool = False
 
 
-def changes_between(start: Draft, now: Draft) -> tuple[Change, ...]:
+def changes_between(start: Draft, now: Draft) -> tuple[SectionChange, ...]:
     """What differs in the conversation, in its order. What was added is no change of what is there."""
     after = {section.id: section for section in now.sections}
     spoken = [section for section in start.sections if section.role and not section.deleted]
     asked = next((section.id for section in reversed(spoken) if _who(section) == "user"), "")
     seen = Counter[tuple[str, str]]()
-    found: list[Change] = []
+    found: list[SectionChange] = []
     for section in spoken:
         who, new = _who(section), after.get(section.id)
         nth = seen[who, section.text]
@@ -50,7 +50,7 @@ def changes_between(start: Draft, now: Draft) -> tuple[Change, ...]:
         parts = [part for part in section.parts if part.type != "cache_breakpoint" and not part.deleted]
         left = set() if new is None or is_gone else {part.id for part in new.parts if not part.deleted}
         found.append(
-            Change(
+            SectionChange(
                 who=who,
                 old=section.text,
                 new="" if new is None or is_gone else new.text,
@@ -63,7 +63,7 @@ def changes_between(start: Draft, now: Draft) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def carry_over(messages: Sequence[Message], changes: Sequence[Change]) -> tuple[Message, ...]:
+def carry_over(messages: Sequence[Message], changes: Sequence[SectionChange]) -> tuple[Message, ...]:
     """The messages with these changes of one request, each where its old words are; what was deleted stays, and a
     change whose words are not there changes nothing."""
     after = list(messages)
@@ -72,7 +72,7 @@ def carry_over(messages: Sequence[Message], changes: Sequence[Change]) -> tuple[
         said = [number for number, message in enumerate(messages) for each in slots_of(message) if each == sought]
         if change.new and change.nth < len(said):
             at = said[change.nth]
-            after[at] = reworded(after[at], change)
+            after[at] = with_new_text(after[at], change)
     return tuple(after)
 
 
@@ -87,9 +87,9 @@ def slots_of(message: Message) -> Iterator[tuple[str, str]]:
             yield "tool", "".join(texts_of(part.parts))
 
 
-def reworded(message: Message, change: Change) -> Message:
+def with_new_text(message: Message, change: SectionChange) -> Message:
     """The message with the new words where the old ones were: over its texts, or in the one call or result."""
-    return msgspec.structs.replace(message, parts=tuple(_reworded(message.parts, change)))
+    return msgspec.structs.replace(message, parts=tuple(_parts_with_new_text(message.parts, change)))
 
 
 def texts_of(parts: Sequence[Part]) -> list[str]:
@@ -107,9 +107,9 @@ def _who(section: Section) -> str:
             return section.role
 
 
-def _reworded(parts: Sequence[Part], change: Change) -> Iterator[Part]:
+def _parts_with_new_text(parts: Sequence[Part], change: SectionChange) -> Iterator[Part]:
     is_done = False
-    words = iter(spread(texts_of(parts), change.new) if change.who not in ("call", "tool") else ())
+    words = iter(spread_over_parts(texts_of(parts), change.new) if change.who not in ("call", "tool") else ())
     for part in parts:
         if isinstance(part, Text) and change.who not in ("call", "tool"):
             part = msgspec.structs.replace(part, text=next(words))
@@ -118,7 +118,7 @@ def _reworded(parts: Sequence[Part], change: Change) -> Iterator[Part]:
         elif isinstance(part, ToolResult) and change.who == "tool" and not is_done:
             texts = texts_of(part.parts)
             if "".join(texts) == change.old:
-                told = iter(spread(texts, change.new))
+                told = iter(spread_over_parts(texts, change.new))
                 inner = tuple(Text(next(told)) if isinstance(each, Text) else each for each in part.parts)
                 part, is_done = msgspec.structs.replace(part, parts=inner, structured=None), True
         yield part

@@ -10,10 +10,10 @@ from functools import cached_property, partial
 
 import msgspec
 
-from sightline.editing.body import Body
+from sightline.editing.body import DocumentBytes
 from sightline.editing.places import Shift, parent_of, with_change, without_entries
 from sightline.model.json import Json
-from sightline.wire.pointer import covers, join, resolve, split
+from sightline.wire.pointer import covers, join, parse_pointer, resolve
 
 
 class Deletions(msgspec.Struct, frozen=True, dict=True):
@@ -56,14 +56,14 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
         """One more deletion."""
         return Deletions.of((*self.groups, taken), document)
 
-    def restored(self, pointer: str) -> "Deletions":
+    def restore(self, pointer: str) -> "Deletions":
         """Without the deletions that took this place, or that took something within it if none did."""
         groups = tuple(group for group in self.groups if not any(covers(place, pointer) for place in group))
         if groups == self.groups:
             groups = tuple(group for group in self.groups if not any(covers(pointer, place) for place in group))
         return self if groups == self.groups else Deletions(groups, self.arrays)
 
-    def shifted(self, shift: Shift, document: Json) -> "Deletions":
+    def apply_shift(self, shift: Shift, document: Json) -> "Deletions":
         """The same deletions in a document whose places have moved."""
         if not self.groups:
             return self
@@ -90,7 +90,7 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
 
         A position behind the last one on screen is one behind everything.
         """
-        tokens = split(pointer)
+        tokens = parse_pointer(pointer)
         if not self.groups:
             return pointer
         holder = ""
@@ -104,16 +104,16 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
             holder = join(holder, token)
         return holder
 
-    def cut(self, body: Body) -> bytes:
+    def apply_to_bytes(self, body: DocumentBytes) -> bytes:
         """The bytes on screen."""
         return body.without(self._entries) if self.groups else body.data
 
-    def pruned(self, document: Json) -> Json:
+    def apply_to_value(self, document: Json) -> Json:
         """The value on screen."""
         # The deepest first: what is shared of the others does not change under them.
         for holder in sorted(self._entries, key=len, reverse=True):
             names = self._entries[holder]
-            document = with_change(document, split(holder), partial(without_entries, tokens=names))
+            document = with_change(document, parse_pointer(holder), partial(without_entries, tokens=names))
         return document
 
     @cached_property
@@ -126,7 +126,7 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
         """What is cut, as the tokens in each container."""
         entries: dict[str, set[str]] = defaultdict(set)
         for place in self._outer:
-            entries[parent_of(place)].add(split(place)[-1])
+            entries[parent_of(place)].add(parse_pointer(place)[-1])
         return dict(entries)
 
     @cached_property

@@ -3,14 +3,14 @@
 import hashlib
 from functools import cached_property
 
-from sightline.editing.changes import changed
+from sightline.editing.changes import apply_operation
 from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
 from sightline.editing.outline import OPTIONS, OTHER, TOOLS, list_of, tools_of
-from sightline.editing.places import parent_of, refused
-from sightline.editing.reading import Reading
+from sightline.editing.places import edit_refusal, parent_of
+from sightline.editing.reading import DocumentReading
 from sightline.editing.section import Section
-from sightline.editing.sectioning import Made, Sectioning
-from sightline.editing.whole import Whole
+from sightline.editing.sectioning import Sectioning, SectionList
+from sightline.editing.whole import WholeDocument
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.request import Request
@@ -28,18 +28,18 @@ class Draft:
     `request` what the dialect reads in it, None where it cannot. `sections` show what was deleted too, where it was.
     """
 
-    def __init__(self, whole: Whole, dialect: str, model: str, before: "Draft | None" = None) -> None:
+    def __init__(self, whole: WholeDocument, dialect: str, model: str, before: "Draft | None" = None) -> None:
         self.whole = whole
         self.dialect = dialect
         self.model = model
         self.first: Draft = self if before is None else before.first
         self._screen = None if before is None else before._screen_after(whole)
-        self._made_before = Made() if before is None else before.made
+        self._made_before = SectionList() if before is None else before.made
 
     @classmethod
     def of(cls, data: bytes, dialect: str, model: str = "") -> "Draft":
         """The draft of a body that nobody has edited yet."""
-        return cls(Whole.of(data, dialect), dialect, model)
+        return cls(WholeDocument.of(data, dialect), dialect, model)
 
     @property
     def original(self) -> bytes:
@@ -49,7 +49,7 @@ class Draft:
     @cached_property
     def data(self) -> bytes:
         """The body on screen."""
-        return self.whole.deletions.cut(self.whole.body)
+        return self.whole.deletions.apply_to_bytes(self.whole.body)
 
     @cached_property
     def sha256(self) -> str:
@@ -77,17 +77,17 @@ class Draft:
         return self.screen.fault
 
     @cached_property
-    def screen(self) -> Reading:
+    def screen(self) -> DocumentReading:
         """The reading of the document on screen."""
         whole = self.whole
         if not whole.deletions:
             return whole.reading
-        return self._screen or Reading.of(self.dialect, whole.deletions.pruned(whole.reading.document))
+        return self._screen or DocumentReading.of(self.dialect, whole.deletions.apply_to_value(whole.reading.document))
 
     @cached_property
-    def made(self) -> Made:
+    def made(self) -> SectionList:
         """The sections, with what they were made from."""
-        return Sectioning(self.whole, self._made_before).made(self.data)
+        return Sectioning(self.whole, self._made_before).make_sections(self.data)
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -99,13 +99,13 @@ class Draft:
         """How many bytes this draft alone keeps in memory, at most."""
         return len(self.whole.body.data) + (len(self.data) if self.whole.deletions else 0)
 
-    def applied(self, operation: Edit) -> "Draft":
+    def with_edit(self, operation: Edit) -> "Draft":
         """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
         if isinstance(operation, Reset):
             return self._reset()
-        return changed(self, operation)
+        return apply_operation(self, operation)
 
-    def with_whole(self, whole: Whole) -> "Draft":
+    def with_whole(self, whole: WholeDocument) -> "Draft":
         """The draft of a changed document; the same one if it is the same document."""
         return self if whole is self.whole else Draft(whole, self.dialect, self.model, self)
 
@@ -114,7 +114,7 @@ class Draft:
         for section in self.sections:
             if section.id == name:
                 return section
-        raise refused(f"there is no section {name!r}", "Look at the request as it stands: its sections have ids.")
+        raise edit_refusal(f"there is no section {name!r}", "Look at the request as it stands: its sections have ids.")
 
     def section_at(self, pointer: str) -> str:
         """The id of the section that covers a place of `data`, empty if none does."""
@@ -138,15 +138,17 @@ class Draft:
         first = self.first.whole
         if not self.is_dirty and not self.whole.deletions:
             return self
-        names = first.names.counted_from(self.whole.names.count)
+        names = first.names.with_count(self.whole.names.count)
         return Draft(first._replace(names=names), self.dialect, self.model, self)
 
-    def _screen_after(self, whole: Whole) -> Reading | None:
+    def _screen_after(self, whole: WholeDocument) -> DocumentReading | None:
         """The reading of the screen after a change of one item, if that is all that was changed."""
         changed = whole.reading.changed
         if not changed or whole.deletions is not self.whole.deletions or not whole.deletions:
             return None
-        return self.screen.reread(whole.deletions.pruned(whole.reading.document), whole.deletions.to_screen(changed))
+        return self.screen.reread(
+            whole.deletions.apply_to_value(whole.reading.document), whole.deletions.to_screen(changed)
+        )
 
 
 class Editing:
@@ -172,7 +174,7 @@ class Editing:
         """The drafts that undo leads to, the oldest first."""
         return tuple(self._past)
 
-    def copied(self) -> "Editing":
+    def copy(self) -> "Editing":
         """The same history, to try something on."""
         again = Editing(self.draft)
         again._past, again._future = self._past[:], self._future[:]
@@ -186,7 +188,7 @@ class Editing:
             case Redo():
                 self._step(self._future, self._past, "redo")
             case _:
-                draft = self.draft.applied(operation)
+                draft = self.draft.with_edit(operation)
                 if draft is not self.draft:
                     self._past.append(self.draft)
                     self._future.clear()

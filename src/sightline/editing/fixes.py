@@ -56,7 +56,7 @@ def section_of(draft: Draft, pointer: str) -> Section | None:
 def _works(draft: Draft, fix: Fix) -> bool:
     """Whether the draft takes it and is no worse for it."""
     try:
-        after = draft.applied(Batch(operations=fix.operations))
+        after = draft.with_edit(Batch(operations=fix.operations))
     except Fault:
         return False
     return after is not draft and _errors(after) <= _errors(draft)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from sightline.editing.anchor import Anchors
 from sightline.editing.draft import Draft
-from sightline.editing.masks import Mask, identified, masked, masks_beside
+from sightline.editing.masks import Mask, apply_masks, masks_beside, with_id
 from sightline.editing.operations import Delete, Edit, Keep, Set, SetText
 from sightline.editing.patching import hunks_between
 from sightline.editing.section import Section, SectionPart, text_in
@@ -72,17 +72,17 @@ class Keeper:
                 yield self._text(sent, part.id, new)
 
     def _delete(self, sent: Section, part: str) -> Mask:
-        return self._made(Mask(kind="delete"), sent, part)
+        return self._make_mask(Mask(kind="delete"), sent, part)
 
     def _text(self, sent: Section, part: str, now: Section) -> Mask:
         """A patch; for a value that is no prose, or where there was nothing, the whole text."""
         old, new = text_in(self._beneath.get(sent.id, sent), part), text_in(now, part)
         is_value = any(each.id == part and each.type == "option" for each in sent.parts)
         if is_value or not old:
-            return self._made(Mask(kind="set_text", text=new), sent, part)
-        return self._made(Mask(kind="patch", hunks=hunks_between(old, new)), sent, part)
+            return self._make_mask(Mask(kind="set_text", text=new), sent, part)
+        return self._make_mask(Mask(kind="patch", hunks=hunks_between(old, new)), sent, part)
 
-    def _made(self, mask: Mask, sent: Section, part: str) -> Mask:
+    def _make_mask(self, mask: Mask, sent: Section, part: str) -> Mask:
         made = Mask(
             scope=self._scope,
             name=self._name,
@@ -93,19 +93,19 @@ class Keeper:
             hunks=mask.hunks,
             label=sent.label,
         )
-        return identified(made)
+        return with_id(made)
 
 
 def keeper_beside(first: Draft, masks: Sequence[Mask], scope: Keep, *, session: str, project: str) -> Keeper:
     """A keeper whose masks come beside the active ones."""
-    beneath, _ = masked(first, masks_beside(masks, scope), session=session, project=project)
+    beneath, _ = apply_masks(first, masks_beside(masks, scope), session=session, project=project)
     return Keeper(first, scope, project if scope == "project" else session, beneath)
 
 
 def check_counts(first: Draft, mask: Mask, masks: Sequence[Mask], *, session: str, project: str) -> None:
     """A fault where this one of the masks would not be put on the very request that it was made on: one of a narrower
     scope counts instead, or its context is not there."""
-    _, outcomes = masked(first, masks, session=session, project=project)
+    _, outcomes = apply_masks(first, masks, session=session, project=project)
     outcome = next((each.outcome for each in outcomes if each.mask == mask.id), "missing")
     if outcome in ("missing", "ambiguous"):
         hint = "Keep it for the narrower scope, or take that mask away first."
@@ -116,7 +116,7 @@ def check_counts(first: Draft, mask: Mask, masks: Sequence[Mask], *, session: st
 def check_repeats(now: Draft, masks: Sequence[Mask], *, session: str, project: str) -> None:
     """A fault unless these masks make of what the client sent what is on screen now: an edit that they cannot repeat
     would be lost without a word."""
-    after, _ = masked(now.first, masks, session=session, project=project)
+    after, _ = apply_masks(now.first, masks, session=session, project=project)
     if encode(after.document) != encode(now.document):
         raise unkeepable("not all of the edits can be repeated on later requests")
 

@@ -38,7 +38,7 @@ def kind_of(message: Message) -> Kind:
         case "assistant":
             return _answer(parts)
         case _:
-            return _asked(message, parts)
+            return _kind_of_user_message(message, parts)
 
 
 def _answer(parts: Sequence[Part]) -> Kind:
@@ -50,7 +50,7 @@ def _answer(parts: Sequence[Part]) -> Kind:
     return "other" if all(isinstance(part, Opaque) for part in parts) else "assistant"
 
 
-def _asked(message: Message, parts: Sequence[Part]) -> Kind:
+def _kind_of_user_message(message: Message, parts: Sequence[Part]) -> Kind:
     name = (message.name or "").lower()
     if "history" in name:
         return "history"

@@ -38,7 +38,7 @@ class Leaf(msgspec.Struct, frozen=True):
     is_there: bool = True
 
 
-class Words(msgspec.Struct, frozen=True):
+class EditableText(msgspec.Struct, frozen=True):
     """The leaves of one part, and why they cannot be edited if they cannot. Without leaves, `text` is what is shown."""
 
     leaves: tuple[Leaf, ...] = ()
@@ -61,37 +61,39 @@ class Words(msgspec.Struct, frozen=True):
         return any(leaf.is_json for leaf in self.leaves)
 
 
-def words_of(part: Part, document: Json) -> Words:
+def words_of(part: Part, document: Json) -> EditableText:
     """The words of a part that was read from this document."""
     match part:
         case Text():
-            return Words(tuple(_strings(part.at, "text", document)), reason=_sealed(part.signature))
+            return EditableText(tuple(_strings(part.at, "text", document)), reason=_reason_if_signed(part.signature))
         case Refusal():
-            return Words(tuple(_strings(part.at, "refusal", document)))
+            return EditableText(tuple(_strings(part.at, "refusal", document)))
         case Thinking():
             return _thought(part, document)
         case ToolCall():
             leaf = _arguments(part, document)
-            return Words((leaf,) if leaf else (), part.arguments, _sealed(part.signature))
+            return EditableText((leaf,) if leaf else (), part.arguments, _reason_if_signed(part.signature))
         case ToolResult():
             return _result(part, document)
         case Opaque():
             return _opaque(part)
         case _:
-            return Words(reason="Only words can be edited here.")
+            return EditableText(reason="Only words can be edited here.")
 
 
-def words_of_tool(tool: Tool, document: Json) -> Words:
+def words_of_tool(tool: Tool, document: Json) -> EditableText:
     """The definition of a tool, as JSON."""
     value = resolve(document, tool.at)
     if isinstance(tool, OpaqueTool) and tool.value != value:
-        return Words(text=as_text(tool.value), reason="It stands in one object with other tools: edit it by its place.")
-    return Words((Leaf(tool.at, as_text(value), is_json=True),))
+        return EditableText(
+            text=as_text(tool.value), reason="It stands in one object with other tools: edit it by its place."
+        )
+    return EditableText((Leaf(tool.at, as_text(value), is_json=True),))
 
 
-def words_of_option(place: str, value: Json) -> Words:
+def words_of_option(place: str, value: Json) -> EditableText:
     """An option, as JSON."""
-    return Words((Leaf(place, as_text(value), is_json=True),))
+    return EditableText((Leaf(place, as_text(value), is_json=True),))
 
 
 def as_text(value: Json) -> str:
@@ -108,16 +110,16 @@ def _strings(at: str, key: str, document: Json) -> Iterator[Leaf]:
         yield Leaf(at, value)
 
 
-def _thought(part: Thinking, document: Json) -> Words:
+def _thought(part: Thinking, document: Json) -> EditableText:
     if part.signature is not None or part.signed_by is not None:
-        return Words(text=part.text, reason="It is sealed by the provider, who refuses it when it is changed.")
+        return EditableText(text=part.text, reason="It is sealed by the provider, who refuses it when it is changed.")
     value = resolve(document, part.at)
     if value == part.text:
-        return Words((Leaf(part.at, part.text),))
+        return EditableText((Leaf(part.at, part.text),))
     for path in _THOUGHTS:
         if _follow(value, path) == part.text:
-            return Words((Leaf(join(part.at, *path), part.text),))
-    return Words(text=part.text, reason="It stands in several pieces: edit each by its place.")
+            return EditableText((Leaf(join(part.at, *path), part.text),))
+    return EditableText(text=part.text, reason="It stands in several pieces: edit each by its place.")
 
 
 def _arguments(part: ToolCall, document: Json) -> Leaf | None:
@@ -138,29 +140,33 @@ def _arguments(part: ToolCall, document: Json) -> Leaf | None:
     return None
 
 
-def _result(part: ToolResult, document: Json) -> Words:
+def _result(part: ToolResult, document: Json) -> EditableText:
     leaves = [leaf for each in part.parts if isinstance(each, Text) for leaf in _strings(each.at, "text", document)]
     if leaves:
-        return Words(tuple(leaves))
+        return EditableText(tuple(leaves))
     value = resolve(document, part.at)
     for path in _RESPONSES if part.kind not in BUILT_IN else _OUTPUTS:
         found = _follow(value, path)
         if isinstance(found, str):
-            return Words((Leaf(join(part.at, *path), found),))
+            return EditableText((Leaf(join(part.at, *path), found),))
         if isinstance(found, dict | list):
-            return Words((Leaf(join(part.at, *path), as_text(found), is_json=True),))
+            return EditableText((Leaf(join(part.at, *path), as_text(found), is_json=True),))
     if part.kind == "apply_patch":  # it may say nothing but how it went
-        return Words((Leaf(join(part.at, "output"), "", is_there=isinstance(value, dict) and "output" in value),))
-    return Words(reason="The result has no words.")
+        return EditableText(
+            (Leaf(join(part.at, "output"), "", is_there=isinstance(value, dict) and "output" in value),)
+        )
+    return EditableText(reason="The result has no words.")
 
 
-def _opaque(part: Opaque) -> Words:
+def _opaque(part: Opaque) -> EditableText:
     spelled = encode(part.value)
     if part.mirrored:
-        return Words(text=spelled.decode(), reason="It says what stands elsewhere too: edit it by its place.")
+        return EditableText(text=spelled.decode(), reason="It says what stands elsewhere too: edit it by its place.")
     if any(seal in spelled for seal in _SEALS):
-        return Words(text=spelled.decode(), reason="It holds something sealed by the provider: edit it by its place.")
-    return Words((Leaf(part.at, spelled.decode(), is_json=True),))
+        return EditableText(
+            text=spelled.decode(), reason="It holds something sealed by the provider: edit it by its place."
+        )
+    return EditableText((Leaf(part.at, spelled.decode(), is_json=True),))
 
 
 def _follow(value: Json, path: tuple[str, ...]) -> Json:
@@ -169,5 +175,5 @@ def _follow(value: Json, path: tuple[str, ...]) -> Json:
     return value
 
 
-def _sealed(signature: str | None) -> str:
+def _reason_if_signed(signature: str | None) -> str:
     return "" if signature is None else "It is signed by the provider, who refuses it when it is changed."

@@ -20,7 +20,7 @@ from sightline.editing.operations import Batch, Delete, Edit, Keep, SetText
 from sightline.editing.patching import Hunk, apply_patch, find
 from sightline.editing.section import Section, SectionPart, text_in
 from sightline.editing.soundness import check_sound
-from sightline.editing.stripping import Strip, stripped
+from sightline.editing.stripping import Strip, apply_strip
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.request import Request
@@ -62,7 +62,7 @@ class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     created: float = 0.0
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class MaskOutcome(msgspec.Struct, frozen=True):
     """What became of a mask on one request; `why` says what kept it from being applied."""
 
     mask: str
@@ -86,7 +86,7 @@ def read_masks(value: Json) -> tuple[Mask, ...]:
             raise _wrong(f"mask {number} strips {mask.strip.what!r} and names the tool {mask.strip.tool!r}")
         if (mask.scope == "all") != (mask.name == ""):
             raise _wrong(f"mask {number} is for {mask.scope!r} and names {mask.name!r}")
-    return tuple(mask if mask.id else identified(mask) for mask in masks)
+    return tuple(mask if mask.id else with_id(mask) for mask in masks)
 
 
 def _bare(value: Json) -> Json:
@@ -107,7 +107,7 @@ def project_of(session: str) -> str:
 def strip_of(strip: Strip, scope: Keep, name: str) -> Mask:
     """The mask that strips a class of things from every request."""
     made = Mask(scope=scope, name="" if scope == "all" else name, kind="strip", strip=strip, label=strip.label)
-    return identified(made)
+    return with_id(made)
 
 
 def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mask, ...]:
@@ -115,7 +115,9 @@ def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mas
     return tuple(mask for mask in masks if _is_for(mask, session, project))
 
 
-def masked(draft: Draft, masks: Sequence[Mask], *, session: str, project: str) -> tuple[Draft, tuple[Outcome, ...]]:
+def apply_masks(
+    draft: Draft, masks: Sequence[Mask], *, session: str, project: str
+) -> tuple[Draft, tuple[MaskOutcome, ...]]:
     """The draft with all masks that are for it, and what became of each.
 
     For the same anchor the narrowest scope counts, and of equal ones the last; patches of broader scopes count too if
@@ -123,15 +125,15 @@ def masked(draft: Draft, masks: Sequence[Mask], *, session: str, project: str) -
     mask has changed it; a patch that is not found there may be one of words that a broader mask has put in.
     """
     anchors = Anchors(draft)
-    found = [(mask, _found(mask, draft, anchors)) for mask in meant_for(masks, session=session, project=project)]
-    outcomes: list[Outcome] = []
-    for mask, places in _heard(found):
-        draft, outcome = _applied(draft, mask, places or _found(mask, draft, anchors))
+    found = [(mask, _places_of(mask, draft, anchors)) for mask in meant_for(masks, session=session, project=project)]
+    outcomes: list[MaskOutcome] = []
+    for mask, places in _effective_masks(found):
+        draft, outcome = _apply_mask(draft, mask, places or _places_of(mask, draft, anchors))
         outcomes.append(outcome)
     return draft, tuple(outcomes)
 
 
-def identified(mask: Mask) -> Mask:
+def with_id(mask: Mask) -> Mask:
     """The mask with an id that is the same for the same place in the same scope, so that a later edit replaces it."""
     what: object = mask.strip and (mask.strip.what, mask.strip.tool)
     if _is_by_hand(mask):
@@ -168,7 +170,7 @@ def masks_beside(masks: Sequence[Mask], scope: Keep) -> list[Mask]:
 _Found = tuple[Mask, list[_Place]]
 
 
-def _heard(found: list[_Found]) -> list[_Found]:
+def _effective_masks(found: list[_Found]) -> list[_Found]:
     """The masks that count, in the order in which they are applied: what is broader first, deletions behind texts."""
     best: dict[object, list[_Found]] = {}
     for mask, places in sorted(found, key=_breadth):
@@ -209,7 +211,7 @@ def _fit_together(group: list[_Found]) -> bool:
     return text is not None
 
 
-def _found(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
+def _places_of(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
     """The places that a mask can mean."""
     if mask.anchor is None:
         return []
@@ -218,7 +220,7 @@ def _found(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
         exact = [section for section in shown if anchors.sections[section.id].content == mask.anchor.content]
         if not exact and mask.hunks:
             exact = [section for section, _ in _patchable([(section, None) for section in shown], mask, mask.hunks)]
-        return [(section, None) for section in _told_apart(exact, anchors, mask.anchor)]
+        return [(section, None) for section in _with_same_neighbour(exact, anchors, mask.anchor)]
     places: list[_Place] = []
     neighbours: list[_Place] = []
     for section in shown:
@@ -241,7 +243,7 @@ def _found(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
         return places
     within = {
         section.id
-        for section in _told_apart(
+        for section in _with_same_neighbour(
             [each for each in shown if anchors.sections[each.id].content == mask.anchor.content], anchors, mask.anchor
         )
     }
@@ -268,7 +270,7 @@ def _patchable(places: list[_Place], mask: Mask, hunks: Sequence[Hunk]) -> list[
     return found
 
 
-def _told_apart(sections: list[Section], anchors: Anchors, anchor: Anchor) -> list[Section]:
+def _with_same_neighbour(sections: list[Section], anchors: Anchors, anchor: Anchor) -> list[Section]:
     """Of equal sections the one with the same neighbour, if that is one."""
     if len(sections) < 2:
         return sections
@@ -276,31 +278,31 @@ def _told_apart(sections: list[Section], anchors: Anchors, anchor: Anchor) -> li
     return near if len(near) == 1 else sections
 
 
-def _applied(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, Outcome]:
+def _apply_mask(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, MaskOutcome]:
     if mask.strip is not None:
         return _strip(draft, mask, mask.strip)
     if not places:
-        return draft, Outcome(mask.id, "missing", why="what this mask was made on is not in this request")
+        return draft, MaskOutcome(mask.id, "missing", why="what this mask was made on is not in this request")
     if len(places) > 1:
         why = f"what this mask was made on is in this request {len(places)} times"
-        return draft, Outcome(mask.id, "ambiguous", why=why)
+        return draft, MaskOutcome(mask.id, "ambiguous", why=why)
     section, part = places[0]
     name = None if part is None else part.id
     if mask.kind == "delete":
         edit: Edit = Delete(section=section.id, part=name)
         if _is_deleted(draft, section.id, name):  # another deletion took it along
-            return draft, Outcome(mask.id, "applied", section.id)
+            return draft, MaskOutcome(mask.id, "applied", section.id)
     elif mask.hunks is None:
         edit = SetText(section=section.id, part=name, text=mask.text or "")
     else:
         text = apply_patch(text_in(draft.section(section.id), name or ""), mask.hunks)
         if text is None:
-            return draft, Outcome(mask.id, "missing", section.id, "the context of this edit is not in this section")
+            return draft, MaskOutcome(mask.id, "missing", section.id, "the context of this edit is not in this section")
         edit = SetText(section=section.id, part=name, text=text)
     try:
-        return _sound(draft, draft.applied(edit), section.id), Outcome(mask.id, "applied", section.id)
+        return _sound(draft, draft.with_edit(edit), section.id), MaskOutcome(mask.id, "applied", section.id)
     except Fault as fault:
-        return draft, Outcome(mask.id, "refused", section.id, fault.message)
+        return draft, MaskOutcome(mask.id, "refused", section.id, fault.message)
 
 
 def _is_deleted(draft: Draft, section: str, part: str | None) -> bool:
@@ -315,7 +317,7 @@ def _sound(before: Draft, after: Draft, name: str) -> Draft:
         check_sound(before, after)
     except Fault:
         empty = [part for part in after.section(name).parts if part.type == "text" and not part.text.strip()]
-        after = after.applied(Batch(operations=tuple(Delete(section=name, part=part.id) for part in empty)))
+        after = after.with_edit(Batch(operations=tuple(Delete(section=name, part=part.id) for part in empty)))
         check_sound(before, after)
     for problem in _useless(after):
         if problem.message not in {known.message for known in _useless(before)}:
@@ -329,10 +331,10 @@ def _useless(draft: Draft) -> list[Problem]:
     return [each for each in (*argument_problems(request), *schema_problems(request)) if each.severity == "error"]
 
 
-def _strip(draft: Draft, mask: Mask, strip: Strip) -> tuple[Draft, Outcome]:
-    result = stripped(draft, strip)
+def _strip(draft: Draft, mask: Mask, strip: Strip) -> tuple[Draft, MaskOutcome]:
+    result = apply_strip(draft, strip)
     if result.kept:
-        return result.draft, Outcome(mask.id, "refused", result.kept[0], result.why)
+        return result.draft, MaskOutcome(mask.id, "refused", result.kept[0], result.why)
     if not result.gone and strip.what == "tool":
-        return draft, Outcome(mask.id, "missing", why=f"no tool named {strip.tool!r} is in this request")
-    return result.draft, Outcome(mask.id, "applied", result.gone[0] if result.gone else "")
+        return draft, MaskOutcome(mask.id, "missing", why=f"no tool named {strip.tool!r} is in this request")
+    return result.draft, MaskOutcome(mask.id, "applied", result.gone[0] if result.gone else "")

@@ -16,7 +16,7 @@ without what it shares with its section's place.
 """
 
 
-class Named(msgspec.Struct, frozen=True):
+class PartIds(msgspec.Struct, frozen=True):
     """The id of a section, the ids of its parts by their keys, and how many were given out."""
 
     id: str
@@ -24,46 +24,46 @@ class Named(msgspec.Struct, frozen=True):
     count: int = 0
 
 
-class Names(msgspec.Struct, frozen=True):
+class SectionIds(msgspec.Struct, frozen=True):
     """Every id by its key, and how many sections were given one."""
 
-    sections: Mapping[str, Named] = {}
+    sections: Mapping[str, PartIds] = {}
     count: int = 0
 
     def key_of(self, section: str) -> str | None:
         """The key of the section of this id."""
         return next((key for key, named in self.sections.items() if named.id == section), None)
 
-    def counted_from(self, count: int) -> "Names":
+    def with_count(self, count: int) -> "SectionIds":
         """The same ids; the next one is behind so many."""
-        return Names(self.sections, max(count, self.count))
+        return SectionIds(self.sections, max(count, self.count))
 
-    def completed(self, outline: Outline, *, is_all: bool = True) -> "Names":
+    def complete(self, outline: Outline, *, is_all: bool = True) -> "SectionIds":
         """With an id for everything that has none, and without those of sections that are no more.
 
         Without `is_all` the outline is a part of the whole one.
         """
-        sections: dict[str, Named] = {} if is_all else dict(self.sections)
+        sections: dict[str, PartIds] = {} if is_all else dict(self.sections)
         count = self.count
         for key, parts in outline:
             named = self.sections.get(key)
             if named is None:
                 count += 1
-                named = Named(f"s{count}")
-            sections[key] = _completed(named, parts)
-        return Names(sections, count)
+                named = PartIds(f"s{count}")
+            sections[key] = _complete_parts(named, parts)
+        return SectionIds(sections, count)
 
-    def shifted(self, shift: Shift) -> "Names":
+    def apply_shift(self, shift: Shift) -> "SectionIds":
         """The same ids in a document whose places have moved."""
-        sections: dict[str, Named] = {}
+        sections: dict[str, PartIds] = {}
         for key, named in self.sections.items():
             if not key.startswith("/"):
-                sections[key] = _moved(named, "", "", shift)
+                sections[key] = _shift_parts(named, "", "", shift)
             elif (place := shift(key)) is not None:
-                sections[place] = _moved(named, key, place, shift)
-        return Names(sections, self.count)
+                sections[place] = _shift_parts(named, key, place, shift)
+        return SectionIds(sections, self.count)
 
-    def matched(self, before: Mapping[str, Json], after: Mapping[str, Json]) -> "Names":
+    def match_content(self, before: Mapping[str, Json], after: Mapping[str, Json]) -> "SectionIds":
         """The ids in another document, by content: an equal item keeps its id, the others theirs in order."""
         waiting: dict[bytes, list[str]] = {}
         for key, value in before.items():
@@ -78,7 +78,7 @@ class Names(msgspec.Struct, frozen=True):
         left = iter([key for key in before if key not in taken])
         pairs |= dict(zip([key for key in after if key not in pairs], left, strict=False))
         sections = {key: self.sections[old] for key, old in pairs.items()}
-        return Names(sections | {key: each for key, each in self.sections.items() if key[:1] != "/"}, self.count)
+        return SectionIds(sections | {key: each for key, each in self.sections.items() if key[:1] != "/"}, self.count)
 
 
 def part_key(kind: str, at: str, section: str) -> str:
@@ -86,7 +86,7 @@ def part_key(kind: str, at: str, section: str) -> str:
     return f"{kind}:{at[len(section) :] if section.startswith('/') else at}"
 
 
-def _completed(named: Named, keys: Iterable[str]) -> Named:
+def _complete_parts(named: PartIds, keys: Iterable[str]) -> PartIds:
     parts, count = named.parts, named.count
     if all(key in parts for key in keys):
         return named
@@ -95,14 +95,14 @@ def _completed(named: Named, keys: Iterable[str]) -> Named:
         if key not in parts:
             count += 1
             parts[key] = f"{named.id}.p{count}"
-    return Named(named.id, parts, count)
+    return PartIds(named.id, parts, count)
 
 
-def _moved(named: Named, section: str, place: str, shift: Callable[[str], str | None]) -> Named:
+def _shift_parts(named: PartIds, section: str, place: str, shift: Callable[[str], str | None]) -> PartIds:
     parts: dict[str, str] = {}
     for key, part in named.parts.items():
         kind, _, at = key.partition(":")
         moved = shift(section + at)
         if moved is not None:
             parts[f"{kind}:{moved[len(place) :]}"] = part
-    return named if parts == named.parts else Named(named.id, parts, named.count)
+    return named if parts == named.parts else PartIds(named.id, parts, named.count)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sightline.editing.names import Outline, part_key
-from sightline.editing.reading import Reading
+from sightline.editing.reading import DocumentReading
 from sightline.editing.section import PartType
 from sightline.model.json import Json
 from sightline.model.parts import Part
@@ -20,14 +20,14 @@ def type_of(part: Part) -> PartType:
     return tag
 
 
-def tools_of(reading: Reading) -> tuple[Tool, ...]:
+def tools_of(reading: DocumentReading) -> tuple[Tool, ...]:
     """The tools of a request, without those that an item of the conversation brings."""
     if reading.request is None:
         return ()
     return tuple(tool for tool in reading.request.tools if not covers(reading.container, tool.at))
 
 
-def options_of(reading: Reading) -> dict[str, Json]:
+def options_of(reading: DocumentReading) -> dict[str, Json]:
     """What stands beside the conversation and the tools, by its place."""
     document, request = reading.document, reading.request
     if not isinstance(document, dict) or request is None:
@@ -54,7 +54,7 @@ def list_of(place: str) -> str:
     return "/".join(tokens[:first])
 
 
-def outline_of(reading: Reading, only: str = "") -> Outline:
+def outline_of(reading: DocumentReading, only: str = "") -> Outline:
     """The keys of everything that gets an id, or of one message only."""
     request = reading.request
     if request is None:

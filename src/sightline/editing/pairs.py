@@ -35,7 +35,7 @@ def _pairs(messages: Iterable[Message]) -> Iterator[tuple[Part, Part]]:
                 case ToolCall():
                     waiting.setdefault(_key(part.id, part.name), []).append(part)
                 case ToolResult():
-                    calls = waiting.get(_key(part.id, part.name)) or _named(waiting, part)
+                    calls = waiting.get(_key(part.id, part.name)) or _calls_by_name(waiting, part)
                     if calls:
                         yield calls.pop(0), part
                 case Opaque():
@@ -48,7 +48,7 @@ def _key(call_id: str, name: str | None) -> str:
     return f"#{call_id}" if call_id else f"@{name}"
 
 
-def _named(waiting: dict[str, list[Part]], result: ToolResult) -> list[Part] | None:
+def _calls_by_name(waiting: dict[str, list[Part]], result: ToolResult) -> list[Part] | None:
     """The calls of a result's name, where only one of the two has an id."""
     if not result.id:
         named = (calls for calls in waiting.values() if calls and getattr(calls[0], "name", None) == result.name)

@@ -33,7 +33,7 @@ class Hunk(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         return self.before + self.new + self.after
 
 
-class Place(msgspec.Struct, frozen=True):
+class HunkMatch(msgspec.Struct, frozen=True):
     """How often the context of a hunk is found in a text; `at` is where its `old` begins, if that is once."""
 
     count: int
@@ -67,10 +67,10 @@ def apply_patch(text: str, hunks: Sequence[Hunk]) -> str | None:
     return text
 
 
-def find(text: str, hunk: Hunk) -> Place:
+def find(text: str, hunk: Hunk) -> HunkMatch:
     """Where a hunk belongs. A place that shows the change already, as an insertion that was made before, is none."""
     if not hunk.sought:
-        return Place(1) if not text else Place(0)
+        return HunkMatch(1) if not text else HunkMatch(0)
     done = [(at, at + len(hunk.made)) for at in _occurrences(text, hunk.made)] if hunk.sought in hunk.made else []
     size = len(hunk.sought)
     found = [
@@ -78,7 +78,7 @@ def find(text: str, hunk: Hunk) -> Place:
         for at in _occurrences(text, hunk.sought)
         if not any(start <= at and at + size <= stop for start, stop in done)
     ]
-    return Place(len(found), found[0] + len(hunk.before)) if found else Place(0)
+    return HunkMatch(len(found), found[0] + len(hunk.before)) if found else HunkMatch(0)
 
 
 def _occurrences(text: str, words: str) -> Iterator[int]:
@@ -96,7 +96,7 @@ def _with_context(text: str, start: int, stop: int, new: str) -> Hunk:
     while True:
         hunk = Hunk(text[begin:start], text[start:stop], new, text[stop:end])
         is_whole = begin == 0 and end == len(text)
-        if is_whole or (hunk.sought.strip() and find(text, hunk) == Place(1, start)):
+        if is_whole or (hunk.sought.strip() and find(text, hunk) == HunkMatch(1, start)):
             return hunk
         begin, end = max(0, begin - CONTEXT), min(len(text), end + CONTEXT)
 
@@ -109,10 +109,10 @@ def _differences(old: str, new: str) -> Iterator[tuple[int, int, str]]:
     old_at, new_at = ([0, *accumulate(map(len, lines))] for lines in (old_lines, new_lines))
     for tag, i, j, k, m in SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes():
         if tag != "equal":
-            yield _trimmed(old_at[i], old[old_at[i] : old_at[j]], new[new_at[k] : new_at[m]])
+            yield _trim_common_ends(old_at[i], old[old_at[i] : old_at[j]], new[new_at[k] : new_at[m]])
 
 
-def _trimmed(start: int, old: str, new: str) -> tuple[int, int, str]:
+def _trim_common_ends(start: int, old: str, new: str) -> tuple[int, int, str]:
     head = common_prefix(old, new)
     tail = common_suffix(old, new, min(len(old), len(new)) - head)
     return start + head, start + len(old) - tail, new[head : len(new) - tail]

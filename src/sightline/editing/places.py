@@ -5,13 +5,13 @@ from typing import TypeAlias
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.wire.pointer import covers, join, split
+from sightline.wire.pointer import covers, join, parse_pointer
 
 Shift: TypeAlias = Callable[[str], str | None]
 """A place before a change as it is called after it; None for a place that is gone."""
 
 
-def refused(message: str, hint: str, *, pointer: str | None = None) -> Fault:
+def edit_refusal(message: str, hint: str, *, pointer: str | None = None) -> Fault:
     """The fault of an operation that cannot be done to this document."""
     return Fault(Code.INVALID_REQUEST, message, hint=hint, pointer=pointer, status=422)
 
@@ -21,21 +21,21 @@ def parent_of(pointer: str) -> str:
     return pointer[: pointer.rfind("/")]
 
 
-def inserted(pointer: str) -> Shift:
+def shift_by_insertion(pointer: str) -> Shift:
     """What an insertion before this position does to places; the position is a number."""
-    parent, at = parent_of(pointer), int(split(pointer)[-1])
-    return lambda place: _stepped(place, parent, at, 1)
+    parent, at = parent_of(pointer), int(parse_pointer(pointer)[-1])
+    return lambda place: _step_position(place, parent, at, 1)
 
 
-def removed(pointer: str, *, in_array: bool) -> Shift:
+def shift_by_removal(pointer: str, *, in_array: bool) -> Shift:
     """What the removal of this place does to places."""
     if not in_array:
         return lambda place: None if covers(pointer, place) else place
-    parent, at = parent_of(pointer), int(split(pointer)[-1])
-    return lambda place: None if covers(pointer, place) else _stepped(place, parent, at, -1)
+    parent, at = parent_of(pointer), int(parse_pointer(pointer)[-1])
+    return lambda place: None if covers(pointer, place) else _step_position(place, parent, at, -1)
 
 
-def moved(source: str, pointer: str, gone: Shift, come: Shift) -> Shift:
+def shift_by_move(source: str, pointer: str, gone: Shift, come: Shift) -> Shift:
     """What a move does: `gone` is what the removal does, `come` what the insertion does."""
 
     def shift(place: str) -> str | None:
@@ -47,12 +47,12 @@ def moved(source: str, pointer: str, gone: Shift, come: Shift) -> Shift:
     return shift
 
 
-def replaced(pointer: str) -> Shift:
+def shift_by_replacement(pointer: str) -> Shift:
     """What another value at this place does: nothing within it is what it was."""
     return lambda place: None if covers(pointer, place) and place != pointer else place
 
 
-def _stepped(place: str, parent: str, at: int, step: int) -> str:
+def _step_position(place: str, parent: str, at: int, step: int) -> str:
     """A place with its position in `parent` moved by a step, if it stands there at `at` or behind it."""
     if len(place) <= len(parent) or not covers(parent, place):
         return place
@@ -93,9 +93,9 @@ def without_entries(container: Json, tokens: set[str]) -> Json:
     return {key: value for key, value in container.items() if key not in tokens}
 
 
-def positioned(document: Json, pointer: str) -> str:
+def resolve_position(document: Json, pointer: str) -> str:
     """The pointer with a `-` at its end read as the position that it stands for."""
-    tokens = split(pointer)
+    tokens = parse_pointer(pointer)
     if not tokens or tokens[-1] != "-":
         return pointer
     holder: Json = document

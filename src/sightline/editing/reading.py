@@ -15,7 +15,7 @@ from sightline.model.message import Message
 from sightline.model.parts import Opaque, Thinking
 from sightline.model.request import Request
 from sightline.model.value import Value
-from sightline.wire.pointer import split
+from sightline.wire.pointer import parse_pointer
 
 CONTAINERS: Mapping[str, str] = {
     "openai-chat": "messages",
@@ -32,7 +32,7 @@ _LINKED = frozenset({"raw"})
 T = TypeVar("T", bound=Value)
 
 
-class Reading:
+class DocumentReading:
     """A document and the request that it asks; `request` is None where the dialect cannot read it, `fault` says why."""
 
     def __init__(self, name: str, document: Json, request: Request | None, fault: Fault | None = None) -> None:
@@ -45,7 +45,7 @@ class Reading:
         self._pairs: Pairs | None = None
 
     @classmethod
-    def of(cls, name: str, document: Json) -> "Reading":
+    def of(cls, name: str, document: Json) -> "DocumentReading":
         """Read a whole document."""
         try:
             return cls(name, document, dialect(name).read_request(document))
@@ -64,15 +64,15 @@ class Reading:
         """The place of the list that holds the conversation; a list without an object around it is that list."""
         return "" if isinstance(self.document, list) else f"/{CONTAINERS[self.name]}"
 
-    def reread(self, document: Json, pointer: str) -> "Reading":
+    def reread(self, document: Json, pointer: str) -> "DocumentReading":
         """The reading of a document that differs from this one in the value at a place, and nowhere else."""
-        message = None if self.request is None else self._item(self.request, document, split(pointer))
+        message = None if self.request is None else self._item(self.request, document, parse_pointer(pointer))
         if self.request is None or message is None:
-            return Reading.of(self.name, document)
+            return DocumentReading.of(self.name, document)
         index, new = message
         old = self.request.messages[index]
         messages = (*self.request.messages[:index], new, *self.request.messages[index + 1 :])
-        reading = Reading(self.name, document, msgspec.structs.replace(self.request, messages=messages))
+        reading = DocumentReading(self.name, document, msgspec.structs.replace(self.request, messages=messages))
         reading.changed = new.at
         if halves_of(old) == halves_of(new):
             reading._pairs = self._pairs
@@ -89,7 +89,7 @@ class Reading:
             read = dialect(self.name).read_request({key: [items[position]]})
         except Fault:
             return None
-        new = _placed(read.messages[0], len(f"/{key}/0"), f"/{key}/{tokens[1]}")
+        new = _move_pointers(read.messages[0], len(f"/{key}/0"), f"/{key}/{tokens[1]}")
         index = position + len(request.messages) - len(items)
         if any(_is_linked(each, self.name) for each in (new, request.messages[index])):
             return None
@@ -106,11 +106,11 @@ def _is_linked(message: Message, name: str) -> bool:
     return any(isinstance(part, Opaque) and part.mirrored for part in message.parts)
 
 
-def _placed(value: T, cut: int, place: str) -> T:
+def _move_pointers(value: T, cut: int, place: str) -> T:
     """A value with its pointers, and those of what it holds, at another place."""
     changes: dict[str, object] = {"at": place + value.at[cut:]}
     for name in value.__struct_fields__:
         held = getattr(value, name)
         if isinstance(held, tuple) and held and isinstance(held[0], Value):
-            changes[name] = tuple(_placed(each, cut, place) for each in held)
+            changes[name] = tuple(_move_pointers(each, cut, place) for each in held)
     return msgspec.structs.replace(value, **changes)

@@ -136,14 +136,14 @@ def _say_object(place: _Place) -> Iterator[Remedy]:
 
 def _name_type(place: _Place) -> Iterator[Remedy]:
     kinds = place.value if isinstance(place.value, list) else [place.value]
-    known = [_known_type(kind) for kind in kinds]
+    known = [_nearest_type(kind) for kind in kinds]
     if None not in known:
         value: Json = list(known) if isinstance(place.value, list) else known[0]
         words = ", ".join(str(word) for word in known)
         yield Remedy(f"Say {words}", (Set(pointer=place.pointer, value=value),))
 
 
-def _known_type(kind: Json) -> str | None:
+def _nearest_type(kind: Json) -> str | None:
     word = str(kind).lower()
     if word in TYPES:
         return word

@@ -3,7 +3,7 @@
 import msgspec
 
 from sightline.catalog.facts import Facts
-from sightline.editing.budgeting import Budget, Budgeting
+from sightline.editing.budgeting import Budgeting, TokenBudget
 from sightline.editing.cost import Costs, EditCost
 from sightline.editing.draft import Draft
 from sightline.editing.validity import Checks, Validity
@@ -15,7 +15,7 @@ class Reviewed(msgspec.Struct, frozen=True):
     """One draft, looked at."""
 
     validity: Validity
-    budget: Budget
+    budget: TokenBudget
     cost: EditCost
 
 

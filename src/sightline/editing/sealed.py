@@ -21,14 +21,14 @@ class Seal:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenSignature:
     """What is wrong with a sealed part, and the edits that put it back, if there are some."""
 
     problem: Problem
     repair: tuple[Edit, ...] = ()
 
 
-def broken_seals(draft: Draft) -> Iterator[Broken]:
+def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
     """Sealed parts that are not as the client sent them."""
     if not draft.is_dirty:
         return
@@ -42,15 +42,15 @@ def broken_seals(draft: Draft) -> Iterator[Broken]:
             if not homes:
                 is_forged = seal.section in vanished
                 words = "this seal was changed" if is_forged else "this seal is not one that the client sent"
-                yield Broken(Problem(seal.part.at, words, "error" if is_forged else "warning"))
+                yield BrokenSignature(Problem(seal.part.at, words, "error" if is_forged else "warning"))
             elif not any(of_part(seal.part) == of_part(home.part) for home in homes):
                 repair = tuple(_repair(draft, seal.part.at, homes[0].part.at))
-                yield Broken(Problem(seal.part.at, "what this seal covers was changed"), repair)
+                yield BrokenSignature(Problem(seal.part.at, "what this seal covers was changed"), repair)
             elif seal.section not in sections:
                 words = (
                     "this sealed part is a copy of one that stands elsewhere" if is_home else "this sealed part moved"
                 )
-                yield Broken(Problem(seal.part.at, words, "warning" if is_home else "error"))
+                yield BrokenSignature(Problem(seal.part.at, words, "warning" if is_home else "error"))
 
 
 def _repair(draft: Draft, at: str, home: str) -> Iterator[Edit]:

@@ -45,7 +45,7 @@ class Tokens(msgspec.Struct, frozen=True):
     high: int
 
 
-class Answered(msgspec.Struct, frozen=True):
+class CallReference(msgspec.Struct, frozen=True):
     """The call that a result answers, and the section that holds it."""
 
     call_id: str
@@ -95,7 +95,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[SectionPart, ...]
     category: Category
     tokens: Tokens | None = None
-    answers: tuple[Answered, ...] = ()
+    answers: tuple[CallReference, ...] = ()
     reason: str = ""
     has_cache_mark: bool = False
     original_content: str | None = None

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from sightline.editing.deletions import Deletions
 from sightline.editing.kinds import kind_of, label_of
-from sightline.editing.leaves import Words, words_of, words_of_option, words_of_tool
-from sightline.editing.names import Named, part_key
+from sightline.editing.leaves import EditableText, words_of, words_of_option, words_of_tool
+from sightline.editing.names import PartIds, part_key
 from sightline.editing.outline import OPTIONS, OTHER, TOOLS, list_of, options_of, tools_of, type_of
 from sightline.editing.pairs import Pairs
-from sightline.editing.section import Answered, Kind, PartType, Section, SectionPart
+from sightline.editing.section import CallReference, Kind, PartType, Section, SectionPart
 from sightline.editing.telling import can_gain_text, category_of, details_of, text_of, tool_name
-from sightline.editing.whole import Whole
+from sightline.editing.whole import WholeDocument
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import CacheBreakpoint, Part, ToolCall, ToolResult
@@ -28,10 +28,10 @@ class _Known(NamedTuple):
 
     section: Section
     message: Message
-    named: Named
+    named: PartIds
     ordinal: int
     is_past: bool
-    answers: tuple[Answered, ...]
+    answers: tuple[CallReference, ...]
     taken: frozenset[str]
     place: str
 
@@ -43,13 +43,13 @@ class _Bundle(NamedTuple):
     made_from: tuple[object, ...]
 
 
-class Made(NamedTuple):
+class SectionList(NamedTuple):
     """The sections of one draft, and what spares the next one the making of most of them."""
 
     sections: tuple[Section, ...] = ()
     messages: Mapping[str, _Known] = {}
     bundles: Mapping[str, _Bundle] = {}
-    calls: Mapping[str, Answered] = {}
+    calls: Mapping[str, CallReference] = {}
     pairs: Pairs = ()
     deletions: Deletions = Deletions()
 
@@ -57,7 +57,7 @@ class Made(NamedTuple):
 class Sectioning:
     """Makes the sections of one draft from those of the draft before it."""
 
-    def __init__(self, whole: Whole, before: Made) -> None:
+    def __init__(self, whole: WholeDocument, before: SectionList) -> None:
         self._reading = whole.reading
         self._names = whole.names
         self._deletions = whole.deletions
@@ -65,20 +65,20 @@ class Sectioning:
         self._messages: dict[str, _Known] = {}
         self._bundles: dict[str, _Bundle] = {}
 
-    def made(self, data: bytes) -> Made:
+    def make_sections(self, data: bytes) -> SectionList:
         """The sections in the order of the conversation, then the tools and the options."""
         request = self._reading.request
         if request is None:
-            return Made((self._unread(data),))
+            return SectionList((self._unread(data),))
         calls = self._calls(request)
         sections = self._conversation(request, calls)
         if tools := tools_of(self._reading):
             sections.append(self._tools(tools))
         if options := options_of(self._reading):
             sections.append(self._options(options))
-        return Made(tuple(sections), self._messages, self._bundles, calls, self._reading.pairs, self._deletions)
+        return SectionList(tuple(sections), self._messages, self._bundles, calls, self._reading.pairs, self._deletions)
 
-    def _conversation(self, request: Request, calls: Mapping[str, Answered]) -> list[Section]:
+    def _conversation(self, request: Request, calls: Mapping[str, CallReference]) -> list[Section]:
         names, before = self._names.sections, self._before.messages
         is_still = calls is self._before.calls and self._deletions is self._before.deletions
         last, counts = self._last_words(request), Counter[str]()
@@ -96,7 +96,7 @@ class Sectioning:
                 and known.named is named
                 and (known.ordinal, known.is_past) == seen
             ):
-                known = self._made_anew(known, message, kind, *seen, calls)
+                known = self._remake_section(known, message, kind, *seen, calls)
             self._messages[named.id] = known
             sections.append(known.section)
         return sections
@@ -104,14 +104,14 @@ class Sectioning:
     def _kind(self, message: Message, known: "_Known | None") -> Kind:
         return known.section.kind if known is not None and known.message is message else kind_of(message)
 
-    def _made_anew(
+    def _remake_section(
         self,
         known: "_Known | None",
         message: Message,
         kind: Kind,
         ordinal: int,
         is_past: bool,  # noqa: FBT001 - it comes with its ordinal
-        calls: Mapping[str, Answered],
+        calls: Mapping[str, CallReference],
     ) -> "_Known":
         """What is known of a section now; if only its place differs, the section is as it was."""
         named = self._names.sections[message.at]
@@ -122,14 +122,14 @@ class Sectioning:
         if known is not None and known[1:7] == inputs:
             section = known.section
             if place and known.place and not taken:
-                section = _placed(section, place)
+                section = _move_section(section, place)
             elif place != known.place:
                 section = self._section(message, named, kind, answers, ordinal, is_past=is_past)
         else:
             section = self._section(message, named, kind, answers, ordinal, is_past=is_past)
         return _Known(section, *inputs, place)
 
-    def _calls(self, request: Request) -> Mapping[str, Answered]:
+    def _calls(self, request: Request) -> Mapping[str, CallReference]:
         """The call that each result answers, by the result's place."""
         pairs = self._reading.pairs
         if pairs is self._before.pairs:
@@ -141,7 +141,7 @@ class Sectioning:
             if isinstance(part, ToolCall)
         }
         return {
-            result.at: Answered(call.id, call.name, call.arguments, home[call.at])
+            result.at: CallReference(call.id, call.name, call.arguments, home[call.at])
             for call, result in pairs
             if isinstance(call, ToolCall)
         }
@@ -158,9 +158,9 @@ class Sectioning:
     def _section(
         self,
         message: Message,
-        named: Named,
+        named: PartIds,
         kind: Kind,
-        answers: tuple[Answered, ...],
+        answers: tuple[CallReference, ...],
         ordinal: int,
         *,
         is_past: bool,
@@ -188,13 +188,13 @@ class Sectioning:
             has_cache_mark=any(isinstance(part, CacheBreakpoint) for part in message.parts),
         )
 
-    def _part(self, part: Part, message: Message, named: Named) -> SectionPart:
+    def _part(self, part: Part, message: Message, named: PartIds) -> SectionPart:
         kind = type_of(part)
         words = words_of(part, self._reading.document)
-        made = self._made(named.parts[part_key(kind, part.at, message.at)], kind, part.at, words)
+        made = self._make_part(named.parts[part_key(kind, part.at, message.at)], kind, part.at, words)
         return replace(made, **details_of(part))
 
-    def _made(self, name: str, kind: PartType, at: str, words: Words) -> SectionPart:
+    def _make_part(self, name: str, kind: PartType, at: str, words: EditableText) -> SectionPart:
         is_deleted = self._deletions.holds(at)
         return SectionPart(
             id=name,
@@ -214,7 +214,7 @@ class Sectioning:
         if known is None or known.made_from != made_from:
             parts = tuple(
                 replace(
-                    self._made(
+                    self._make_part(
                         named.parts[part_key("tool", tool.at, TOOLS)],
                         "tool",
                         tool.at,
@@ -239,7 +239,7 @@ class Sectioning:
         if known is None or known.made_from != made_from:
             parts = tuple(
                 replace(
-                    self._made(
+                    self._make_part(
                         named.parts[part_key("option", place, OPTIONS)], "option", place, words_of_option(place, value)
                     ),
                     name=place.rpartition("/")[2].replace("~1", "/").replace("~0", "~"),
@@ -250,7 +250,7 @@ class Sectioning:
         self._bundles[named.id] = known
         return known.section
 
-    def _bundle(self, named: Named, kind: Kind, label: str, parts: tuple[SectionPart, ...], place: str) -> Section:
+    def _bundle(self, named: PartIds, kind: Kind, label: str, parts: tuple[SectionPart, ...], place: str) -> Section:
         """A section of parts that are edited one by one."""
         is_deleted = all(part.deleted for part in parts)
         return Section(
@@ -284,7 +284,7 @@ class Sectioning:
         )
 
 
-def _placed(section: Section, place: str) -> Section:
+def _move_section(section: Section, place: str) -> Section:
     """The same section where it stands now, with nothing in it deleted."""
     if section.pointer == place:
         return section

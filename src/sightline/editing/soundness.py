@@ -5,7 +5,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sightline.dialects.registry import dialect
-from sightline.editing.places import refused
+from sightline.editing.places import edit_refusal
 from sightline.model.request import Request
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ def check_readable(before: "Draft", after: "Draft") -> None:
     """Refuse what makes a request that could be read one that cannot."""
     fault = after.fault
     if fault is not None and before.fault is None:
-        raise refused(f"the request could not be read any more: {fault.message}", fault.hint, pointer=fault.pointer)
+        raise edit_refusal(
+            f"the request could not be read any more: {fault.message}", fault.hint, pointer=fault.pointer
+        )
 
 
 def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> None:
@@ -35,12 +37,12 @@ def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> N
     allowed = [before.request, before.first.request, *([before.whole.reading.request] if restores else [])]
     known = Counter[str]()
     for request in allowed:
-        known |= Counter(map(_unnumbered, _errors(before.dialect, request)))
+        known |= Counter(map(_mask_numbers, _errors(before.dialect, request)))
     # Ids and numbers are told apart well enough by how often a sentence stands there.
-    new = Counter(map(_unnumbered, found)) - known
+    new = Counter(map(_mask_numbers, found)) - known
     if new:
-        why = next(message for message in found if _unnumbered(message) in new)
-        raise refused(f"the request would be rejected: {why}", "Change what that names first; nothing was done.")
+        why = next(message for message in found if _mask_numbers(message) in new)
+        raise edit_refusal(f"the request would be rejected: {why}", "Change what that names first; nothing was done.")
 
 
 def _errors(name: str, request: Request | None) -> list[str]:
@@ -48,5 +50,5 @@ def _errors(name: str, request: Request | None) -> list[str]:
     return [problem.message for problem in problems if problem.severity == "error"]
 
 
-def _unnumbered(message: str) -> str:
+def _mask_numbers(message: str) -> str:
     return _NUMBER.sub("#", message)

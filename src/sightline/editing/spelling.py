@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sightline.editing.places import refused
+from sightline.editing.places import edit_refusal
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall, ToolResult
@@ -37,11 +37,11 @@ def with_role(name: str, message: Message, item: JsonObject, role: str) -> JsonO
     """The members of an item that are others when somebody else says it."""
     known = ROLES[name]
     if role not in known:
-        raise refused(f"no message of {name} can be given the role {role!r}", f"Known here: {', '.join(known)}.")
+        raise edit_refusal(f"no message of {name} can be given the role {role!r}", f"Known here: {', '.join(known)}.")
     if any(isinstance(part, (ToolCall, ToolResult)) for part in message.parts):
-        raise refused("this has no role of its own to change", "Move its words into a message first.")
+        raise edit_refusal("this has no role of its own to change", "Move its words into a message first.")
     if "role" not in item and name != "gemini":
-        raise refused("this has no role of its own to change", "Only a message has one.")
+        raise edit_refusal("this has no role of its own to change", "Only a message has one.")
     changed: JsonObject = {} if item.get("role") == known[role] else {"role": known[role]}
     content = item.get("content")
     if name == "openai-responses" and isinstance(content, list):

@@ -21,7 +21,7 @@ _HINT = "Send the request as it is, or start the conversation again without stor
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """One earlier exchange of the conversation: the body that was sent and the answer as it came, whole or streamed."""
 
     request: bytes
@@ -41,7 +41,7 @@ def previous_of(data: bytes) -> str:
     return found if isinstance(found, str) else ""
 
 
-def expanded(data: bytes, chain: Sequence[Link]) -> bytes:
+def expand_request(data: bytes, chain: Sequence[ChainLink]) -> bytes:
     """The request as a full resend: what the chain said, the oldest link first, then its own input.
 
     The bytes of every item stay as they were sent or came.
@@ -85,10 +85,10 @@ def _input(data: bytes) -> list[bytes]:
     if isinstance(value, list):
         layout, _ = spans.parent(data, "/input/-")
         return [data[start:stop] for start, stop in zip(layout.starts, layout.stops, strict=True)]
-    return [encode(_spoken(value))] if isinstance(value, str) else []
+    return [encode(_user_message(value))] if isinstance(value, str) else []
 
 
-def _spoken(text: str) -> JsonObject:
+def _user_message(text: str) -> JsonObject:
     return {"type": "message", "role": "user", "content": text}
 
 
@@ -127,7 +127,7 @@ def _with_items(document: WireDocument, items: list[bytes]) -> bytes:
     assert isinstance(body, dict)  # it has held a reference
     own = body.get("input")
     if isinstance(own, str):
-        document = document.set("/input", [_spoken(own)])
+        document = document.set("/input", [_user_message(own)])
     elif "input" not in body:
         document = document.insert("/input", [])
     elif own is None:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, assert_never
 
 import msgspec
 
-from sightline.editing.cascade import taken_by
+from sightline.editing.cascade import cascade_of
 from sightline.editing.deletions import Deletions
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete
@@ -55,9 +55,9 @@ class Stripped:
     why: str = ""
 
 
-def stripped(draft: Draft, strip: Strip) -> Stripped:
+def apply_strip(draft: Draft, strip: Strip) -> Stripped:
     """The draft without what the strip names."""
-    chosen = list(_chosen(draft, strip))
+    chosen = list(_parts_to_strip(draft, strip))
     if not chosen:
         return Stripped(draft)
     sections = tuple(dict.fromkeys(section.id for section, _ in chosen))
@@ -77,7 +77,7 @@ def _together(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Draft:
     whole, request = draft.whole, draft.whole.reading.request
     assert request is not None  # there are sections to choose from
     places = [place for section, part in chosen for place in target_of(whole, section.id, part.id).places]
-    taken = taken_by(whole.reading, request, whole.deletions, frozenset(places))
+    taken = cascade_of(whole.reading, request, whole.deletions, frozenset(places))
     groups = _groups(taken, [(one.at, other.at) for one, other in whole.reading.pairs])
     deletions = Deletions.of((*whole.deletions.groups, *groups), whole.reading.document)
     return draft.with_whole(whole.with_deletions(deletions))
@@ -107,7 +107,7 @@ def _one_by_one(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Stri
     why = ""
     for section, part in chosen:
         try:
-            draft = draft.applied(Delete(section=section.id, part=part.id))
+            draft = draft.with_edit(Delete(section=section.id, part=part.id))
             gone[section.id] = None
         except Fault as fault:
             kept[section.id] = None
@@ -115,7 +115,7 @@ def _one_by_one(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Stri
     return Stripped(draft, tuple(gone), tuple(kept), why)
 
 
-def _chosen(draft: Draft, strip: Strip) -> Iterator[tuple[Section, SectionPart]]:
+def _parts_to_strip(draft: Draft, strip: Strip) -> Iterator[tuple[Section, SectionPart]]:
     shown = [section for section in draft.sections if not section.deleted]
     if strip.what == "tool":
         tools = [section for section in shown if section.kind == "tools"]

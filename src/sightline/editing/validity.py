@@ -16,7 +16,7 @@ from sightline.dialects.registry import dialect
 from sightline.editing.draft import Draft
 from sightline.editing.fixes import Fix, fixes_for
 from sightline.editing.limits import argument_problems, limit_problems, refusal_problems, schema_problems
-from sightline.editing.sealed import broken_seals
+from sightline.editing.sealed import find_broken_signatures
 from sightline.editing.shape import is_same_shape
 from sightline.model.json import JsonObject
 from sightline.model.request import Request
@@ -27,7 +27,7 @@ _MOST_FIXED = 30
 """Trying fixes costs time, and nobody clicks more of them than this before looking again."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ValidityFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One problem and where it is. Errors keep a request from being sent; `inherited` ones the client sent itself."""
 
     pointer: str
@@ -42,10 +42,10 @@ class Validity(msgspec.Struct, frozen=True):
     """`ok` where nothing keeps the draft from being sent."""
 
     ok: bool
-    problems: tuple[Finding, ...] = ()
+    problems: tuple[ValidityFinding, ...] = ()
 
 
-def checked(draft: Draft, *, facts: Facts, estimate: Estimate | None = None, is_vendor: bool = False) -> Validity:
+def check_draft(draft: Draft, *, facts: Facts, estimate: Estimate | None = None, is_vendor: bool = False) -> Validity:
     """Everything that is wrong with a draft, errors and warnings, in the order of the checks.
 
     `is_vendor`: it goes to a provider that refuses all that the vendor of the dialect and of the model refuses. Other
@@ -61,12 +61,12 @@ class Checks:
         self._facts = facts
         self._is_vendor = is_vendor
         self._last: Draft | None = None
-        self._findings: list[Finding] = []
+        self._findings: list[ValidityFinding] = []
 
     def of(self, draft: Draft, estimate: Estimate | None = None) -> Validity:
         """What is wrong with a draft, as checks and its budget tell."""
         if self._last is None or not _is_alike(self._last, draft):
-            found = _found(draft, self._facts, is_vendor=self._is_vendor)
+            found = _find_problems(draft, self._facts, is_vendor=self._is_vendor)
             self._findings = [*found, *_seals(draft, self._facts)]
         self._last = draft
         findings = [*self._findings, *_budget(draft, self._facts, estimate)]
@@ -87,10 +87,10 @@ def _settings(draft: Draft) -> JsonObject:
     return {key: value for key, value in fields.items() if join("", key) != container}
 
 
-def _found(draft: Draft, facts: Facts, *, is_vendor: bool) -> list[Finding]:
+def _find_problems(draft: Draft, facts: Facts, *, is_vendor: bool) -> list[ValidityFinding]:
     problems = list(dict.fromkeys(_structural(draft, facts, is_vendor=is_vendor)))
-    known = _inherited(draft, facts, problems, is_vendor=is_vendor)
-    findings: list[Finding] = []
+    known = _count_inherited(draft, facts, problems, is_vendor=is_vendor)
+    findings: list[ValidityFinding] = []
     for problem in problems:
         key = _key(draft, problem)
         is_inherited = not draft.is_dirty or known[key] > 0
@@ -100,8 +100,8 @@ def _found(draft: Draft, facts: Facts, *, is_vendor: bool) -> list[Finding]:
     return findings
 
 
-def _seals(draft: Draft, facts: Facts) -> Iterator[Finding]:
-    for broken in broken_seals(draft):
+def _seals(draft: Draft, facts: Facts) -> Iterator[ValidityFinding]:
+    for broken in find_broken_signatures(draft):
         finding = _finding(draft, broken.problem, facts, is_inherited=False, is_fixed=True)
         repair = (Fix("Put it back as it came", broken.repair),) if broken.repair else ()
         yield msgspec.structs.replace(finding, fixes=(*repair, *finding.fixes))
@@ -131,17 +131,17 @@ def _other_form(draft: Draft, request: Request) -> Iterator[Problem]:
         yield Problem(at, f"the client waits for {waits} and will get {gets}", "warning")
 
 
-def _budget(draft: Draft, facts: Facts, estimate: Estimate | None) -> Iterator[Finding]:
+def _budget(draft: Draft, facts: Facts, estimate: Estimate | None) -> Iterator[ValidityFinding]:
     window = facts.context_window
     if estimate is None or window is None or estimate.high <= window:
         return
     if estimate.low <= window:
         words = f"this may be more than the {window} tokens that the model takes"
-        yield Finding(pointer="", section="", message=words, severity="warning", inherited=not draft.is_dirty)
+        yield ValidityFinding(pointer="", section="", message=words, severity="warning", inherited=not draft.is_dirty)
         return
     # Where the edit made it shorter, the client's own request was too long as well.
     is_inherited = len(draft.data) <= len(draft.original)
-    yield Finding(
+    yield ValidityFinding(
         pointer="",
         section="",
         message=f"this is more than the {window} tokens that the model takes",
@@ -154,7 +154,7 @@ def _key(draft: Draft, problem: Problem) -> tuple[str, str]:
     return draft.section_at(problem.pointer), problem.message
 
 
-def _inherited(draft: Draft, facts: Facts, found: list[Problem], *, is_vendor: bool) -> Counter[tuple[str, str]]:
+def _count_inherited(draft: Draft, facts: Facts, found: list[Problem], *, is_vendor: bool) -> Counter[tuple[str, str]]:
     """How often each problem was there before; it is only asked if that can change anything."""
     if not draft.is_dirty or all(problem.severity != "error" for problem in found):
         return Counter()
@@ -163,8 +163,8 @@ def _inherited(draft: Draft, facts: Facts, found: list[Problem], *, is_vendor: b
     return Counter(_key(first, problem) for problem in problems)
 
 
-def _finding(draft: Draft, problem: Problem, facts: Facts, *, is_inherited: bool, is_fixed: bool) -> Finding:
-    return Finding(
+def _finding(draft: Draft, problem: Problem, facts: Facts, *, is_inherited: bool, is_fixed: bool) -> ValidityFinding:
+    return ValidityFinding(
         pointer=problem.pointer,
         section=draft.section_at(problem.pointer),
         message=problem.message,

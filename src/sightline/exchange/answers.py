@@ -5,10 +5,10 @@ from math import ceil
 
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.outbound import HOP_BY_HOP
 from sightline.exchange.redaction import Masking
-from sightline.exchange.relayed import Headers, Relayed, Whole
+from sightline.exchange.relayed import ClientResponse, Headers, WholeBody
 from sightline.transport.sender import RawHeaders
 from sightline.wire.jsontext import encode
 
@@ -18,12 +18,12 @@ EVENT_STREAM: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"),
 _ARRAY: Headers = [(b"content-type", b"application/json; charset=utf-8"), (b"cache-control", b"no-cache")]
 
 
-def stream_headers(asked: Asked) -> Headers:
+def stream_headers(asked: ClientRequest) -> Headers:
     """The headers of a stream that is written here, in the form that its client reads."""
     return _ARRAY if asked.wants_array else EVENT_STREAM
 
 
-def refusal(spoken: str, fault: Fault, own: Headers, exchange: str = "") -> Relayed:
+def refusal(spoken: str, fault: Fault, own: Headers, exchange: str = "") -> ClientResponse:
     """A fault as the client's dialect says it."""
     status, body = dialect(spoken).write_error(fault)
     error = body.get("error")
@@ -41,13 +41,13 @@ RESEND = "previous_response_not_found"
 
 def whole(
     exchange: str, status: int, headers: Headers, body: bytes, own: Headers, *, fault: Fault | None = None
-) -> Relayed:
+) -> ClientResponse:
     """An answer that is here already; `fault` is what it says, where it is no answer."""
     size = (b"content-length", str(len(body)).encode())
-    return Relayed(exchange, status, [*headers, size, *own], Whole(body), fault=fault)
+    return ClientResponse(exchange, status, [*headers, size, *own], WholeBody(body), fault=fault)
 
 
-def passed_back(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
+def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
     """The provider's headers that are for the client; how the body is framed is said anew."""
     named = {
         word.strip().lower() for name, value in headers if name.lower() == b"connection" for word in value.split(b",")

@@ -15,7 +15,7 @@ _SSE = re.compile(r"(?:^|&)(?:\$|%24)?alt=sse(?:&|$)", re.IGNORECASE)
 TextHeaders = tuple[tuple[str, str], ...]
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ClientRequest(msgspec.Struct, frozen=True):
     """What a client sent. `body` is after content decoding; `coded` the bytes as they came where a coding was undone.
 
     `headers` are as they came, in order, in latin-1; `path` and `query` as the client wrote them, behind any prefix.
@@ -59,12 +59,12 @@ class Asked(msgspec.Struct, frozen=True):
         """Whether its stream is to be one JSON array: Google's are, unless server-sent events are asked for."""
         return self.is_stream and self.dialect == "gemini" and not _SSE.search(self.query)
 
-    def named(self) -> Mapping[str, str]:
+    def headers_by_name(self) -> Mapping[str, str]:
         """The headers by name in lower case; of several with one name the first."""
-        return _named(self.headers)
+        return _headers_by_name(self.headers)
 
 
 @lru_cache(maxsize=512)
-def _named(headers: TextHeaders) -> Mapping[str, str]:
+def _headers_by_name(headers: TextHeaders) -> Mapping[str, str]:
     """A client sends the same headers with all of its requests, so that what follows from them is worked out once."""
     return MappingProxyType({name.lower(): value for name, value in reversed(headers)})

@@ -24,7 +24,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=512)
-def introduced(headers: TextHeaders, path: str, query: str, secrets: tuple[str, ...]) -> Caller:
+def identify_caller(headers: TextHeaders, path: str, query: str, secrets: tuple[str, ...]) -> Caller:
     """The client with these headers and this address; `secrets` are those of our own settings."""
     named = {name.lower(): value for name, value in reversed(headers)}
     redaction = Redaction((*secrets_of(headers, query), *secrets))

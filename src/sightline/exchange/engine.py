@@ -6,13 +6,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.catalog.choose import Choice
-from sightline.dialects.endpoint import counted
+from sightline.catalog.choose import ModelChoice
+from sightline.dialects.endpoint import read_token_count
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import own_request
-from sightline.exchange.counting import Counter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.heard import Heard, refuse
-from sightline.exchange.heard import heard as hear
+from sightline.exchange.heard import read_answer as hear
 from sightline.exchange.memory import Memory
 from sightline.exchange.overheard import Telling
 from sightline.exchange.own_calls import count, question
@@ -22,7 +22,7 @@ from sightline.exchange.remote_relay import RemoteRelay
 from sightline.model.exchange import AttemptStarted
 from sightline.model.json import JsonObject
 from sightline.model.reply import Reply
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
 from sightline.transport.clock import Clock
@@ -31,7 +31,7 @@ from sightline.wire.jsontext import decode
 
 Tried: TypeAlias = Callable[[AttemptStarted], None]
 Paused: TypeAlias = Callable[[Wait], None]
-Limits: TypeAlias = Callable[[Choice, int], Awaitable[Wait]]
+Limits: TypeAlias = Callable[[ModelChoice, int], Awaitable[Wait]]
 """How long a request of this size must wait, where another process keeps the ledger."""
 
 
@@ -46,7 +46,7 @@ class Engine:
 
     relay: Relay | RemoteRelay
     aside: Relay | RemoteRelay
-    counter: Counter
+    counter: RequestCounter
     memory: Memory
     clock: Clock
     unrecorded: Fault | None = None
@@ -61,20 +61,20 @@ class Engine:
         asked = question(prepared, session=session, received=0.0)
         return prepared.with_body(self.relay.final_body(asked).data)
 
-    async def measured(self, prepared: Prepared, *, asks_provider: bool, tried: Tried) -> Estimate:
+    async def measure_prompt(self, prepared: Prepared, *, asks_provider: bool, tried: Tried) -> Estimate:
         """How many tokens the prompt has: exactly where the provider is to be asked, or is at hand anyway."""
         if asks_provider:
-            return await self.counted(prepared, tried=tried)
+            return await self.count_prompt(prepared, tried=tried)
         if prepared.choice.provider.embedded:
             try:
-                return await self.counted(prepared, tried=tried)
+                return await self.count_prompt(prepared, tried=tried)
             except Fault as fault:
                 if fault.status is None:
                     raise
         # A server of one's own in its place may not know how to count.
         return self.estimate(prepared)
 
-    async def counted(self, prepared: Prepared, *, tried: Tried) -> Estimate:
+    async def count_prompt(self, prepared: Prepared, *, tried: Tried) -> Estimate:
         """How many tokens the prompt has, as the provider counts them."""
         choice = prepared.choice
         if not choice.provider.quirks.counts_tokens:
@@ -83,11 +83,11 @@ class Engine:
                 f"{choice.provider_name} does not count tokens",
                 hint="Leave out --count: the estimate says how far it may be off.",
             )
-        asked = count(prepared, session=SESSION, received=self.clock.elapsed())
+        asked = count(prepared, session=SESSION, received=self.clock.monotonic())
         relay = self.aside if choice.provider.embedded else self.relay
         async with await relay.start(asked, _attempts(tried)) as relayed:
             refuse(relayed)
-            tokens = counted(prepared.dialect, decode(b"".join([piece async for piece in relayed])))
+            tokens = read_token_count(prepared.dialect, decode(b"".join([piece async for piece in relayed])))
         return Estimate(tokens, tokens, tokens, f"counted by {choice.provider_name}")
 
     async def ask(
@@ -121,7 +121,7 @@ class Engine:
         tokens = self.estimate(prepared).tokens
         if waits:
             await self._pause(prepared, tokens, paused)
-        received = self.clock.elapsed()
+        received = self.clock.monotonic()
         asked = question(
             prepared,
             session=session,
@@ -136,12 +136,12 @@ class Engine:
         )
         sent: list[str] = []
 
-        def attempted(attempt: AttemptStarted) -> None:
+        def on_attempt(attempt: AttemptStarted) -> None:
             sent.append(attempt.sha256)
             tried(attempt)
 
         with own_request():
-            async with await self.relay.start(asked, _attempts(attempted, noted)) as relayed:
+            async with await self.relay.start(asked, _attempts(on_attempt, noted)) as relayed:
                 reply = _with_length(await hear(relayed, prepared.dialect, heard), prepared)
         if sent and sent[-1] == prepared.sha256:  # counts of a body that masks or a person changed teach nothing of it
             self._learn(prepared, reply)
@@ -164,13 +164,13 @@ class Engine:
 
 
 def _attempts(tried: Tried, also: Telling | None = None) -> Telling:
-    def noted(noted: Noted) -> None:
+    def on_fact(noted: FactEntry) -> None:
         if isinstance(noted.fact, AttemptStarted):
             tried(noted.fact)
         if also is not None:
             also(noted)
 
-    return noted
+    return on_fact
 
 
 def _with_length(reply: Reply, prepared: Prepared) -> Reply:

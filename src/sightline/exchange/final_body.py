@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sightline.editing.draft import Draft
-from sightline.editing.masks import Mask, Outcome, masked, meant_for, project_of
+from sightline.editing.masks import Mask, MaskOutcome, apply_masks, meant_for, project_of
 from sightline.errors import Code, Fault
 
 
@@ -17,7 +17,7 @@ class FinalBody:
 
     data: bytes
     draft: Draft | None = None
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[MaskOutcome, ...] = ()
 
     @cached_property
     def sha256(self) -> str:
@@ -31,7 +31,7 @@ def final_body(body: bytes, dialect: str, model: str, masks: Sequence[Mask], *, 
     project = project_of(session)
     if not masks or not meant_for(masks, session=session, project=project):
         return FinalBody(body)
-    after, outcomes = masked(Draft.of(body, dialect, model), masks, session=session, project=project)
+    after, outcomes = apply_masks(Draft.of(body, dialect, model), masks, session=session, project=project)
     return FinalBody(after.data, after, outcomes)
 
 

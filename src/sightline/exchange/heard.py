@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.answers import header
-from sightline.exchange.relayed import Relayed
+from sightline.exchange.relayed import ClientResponse
 from sightline.model.events import Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
@@ -21,14 +21,14 @@ _LAST_WORDS = 0.2
 """Seconds for the rest of a transfer whose answer has said its end, so that its connection can be used again."""
 
 
-async def heard(relayed: Relayed, spoken: str, tell: Heard) -> Reply:
+async def read_answer(relayed: ClientResponse, spoken: str, tell: Heard) -> Reply:
     """The answer, which is of this dialect; `tell` gets each event as it comes.
 
     Where there is no answer, its fault is raised. An answer that breaks off raises nothing: what arrived is in the
     reply, with the fault.
     """
     refuse(relayed)
-    hearing, fold = Hearing(dialect(spoken)), Fold(spoken)
+    hearing, fold = ReplyDecoder(dialect(spoken)), Fold(spoken)
 
     def take(events: list[StreamEvent]) -> None:
         for event in events:
@@ -59,7 +59,7 @@ async def heard(relayed: Relayed, spoken: str, tell: Heard) -> Reply:
     return reply
 
 
-def refuse(relayed: Relayed) -> None:
+def refuse(relayed: ClientResponse) -> None:
     """Raise what is told in place of an answer, and what makes one unreadable for us."""
     if relayed.fault is not None and relayed.status >= 400:
         raise relayed.fault

@@ -4,15 +4,15 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.editing.draft import Draft, Editing
-from sightline.editing.masks import Outcome, project_of
+from sightline.editing.masks import MaskOutcome, project_of
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.interception.calls import CallsDraft, CallsEditing
-from sightline.exchange.interception.rules import OnTimeout, Phase, Rule
+from sightline.exchange.interception.rules import InterceptionRule, OnTimeout, Phase
 from sightline.exchange.kept_edits import KeptEdits
-from sightline.exchange.live import Live
+from sightline.exchange.live import Recorder
 from sightline.exchange.stopped import session_of
 from sightline.model.exchange import Held
 from sightline.model.reply import Reply
@@ -47,11 +47,11 @@ class ByHand:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Shutdown:
     """The server ends, and nobody can decide any more."""
 
 
-Decision: TypeAlias = Let | Drop | ByHand | Ending
+Decision: TypeAlias = Let | Drop | ByHand | Shutdown
 
 
 class Hold:
@@ -61,14 +61,14 @@ class Hold:
 
     def __init__(
         self,
-        live: Live,
-        choice: Choice,
+        live: Recorder,
+        choice: ModelChoice,
         editing: Editing | CallsEditing,
-        rule: Rule,
+        rule: InterceptionRule,
         *,
         now: float,
         report: Report | None = None,
-        masks: tuple[Outcome, ...] = (),
+        masks: tuple[MaskOutcome, ...] = (),
     ) -> None:
         self.live = live
         self.choice = choice
@@ -86,7 +86,7 @@ class Hold:
         return self.live.exchange
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> ClientRequest:
         """The client's request."""
         return self.live.asked
 
@@ -119,7 +119,7 @@ class Hold:
     @property
     def client_deadline(self) -> float | None:
         """When the client is likely to give up: one that wants a whole answer cannot be told anything before."""
-        program = self.asked.named().get("user-agent", "").lower()
+        program = self.asked.headers_by_name().get("user-agent", "").lower()
         is_sdk = program.startswith(_SDKS)
         return self.since + _PATIENCE_OF_SDKS if is_sdk and not self.asked.is_stream else None
 
@@ -144,9 +144,9 @@ class Hold:
             raise not_held(self.exchange)
         self._decision.set_result(decision)
 
-    async def decided(self, clock: Clock) -> Decision:
+    async def wait_for_decision(self, clock: Clock) -> Decision:
         """Wait, no longer than the rule says. To be cancelled means that the client has gone."""
-        self.live.held(Held(self.phase))
+        self.live.record_hold(Held(self.phase))
         if self.rule.timeout_s is None:
             return await self._decision
         limit = asyncio.get_running_loop().create_task(clock.sleep(self.rule.timeout_s))
@@ -166,11 +166,11 @@ class Hold:
     def _expire(self, seconds: float) -> None:
         if self.on_timeout == "drop":
             reason = f"nobody decided within {seconds:g} s"
-            self.live.dropped(reason)
+            self.live.drop(reason)
             self.decide(Drop(reason))
             return
         draft = self.draft
-        self.live.released(draft.sha256)
+        self.live.record_release(draft.sha256)
         self.decide(Let(draft.data, draft.sha256))
 
 

@@ -6,26 +6,26 @@ from collections.abc import Callable
 
 import msgspec
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.editing.draft import Draft, Editing
 from sightline.editing.keeping import Keeper, check_counts, check_repeats, keeper_beside
-from sightline.editing.masks import Mask, Outcome, read_masks
+from sightline.editing.masks import Mask, MaskOutcome, read_masks
 from sightline.editing.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
-from sightline.editing.validity import Validity, checked
+from sightline.editing.validity import Validity, check_draft
 from sightline.errors import Code, Fault
-from sightline.exchange.counting import Counter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.final_body import FinalBody, final_body
-from sightline.exchange.hold import ByHand, Drop, Ending, Hold, Let, not_held
+from sightline.exchange.hold import ByHand, Drop, Hold, Let, Shutdown, not_held
 from sightline.exchange.interception.answering import hand_written
 from sightline.exchange.interception.calls import CallsDraft
 from sightline.exchange.interception.interception import Interception, Mode
-from sightline.exchange.interception.rules import Phase, Rule, Rules
-from sightline.exchange.kept_edits import Kept, named
+from sightline.exchange.interception.rules import InterceptionRule, Phase, Rules
+from sightline.exchange.kept_edits import Kept, masks_by_id
 from sightline.exchange.kept_interception import KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
 from sightline.exchange.preparing import facts_for
-from sightline.exchange.stopped import Stopped
-from sightline.filters.predicate import Subject
+from sightline.exchange.stopped import RuleSubject
+from sightline.filters.predicate import FilterSubject
 from sightline.model.json import Json
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator
@@ -55,12 +55,12 @@ class Holds:
         kept: KeptInterception | None = None,
         unattended: Callable[[], None] | None = None,
     ) -> None:
-        self._counter = Counter(memory)
+        self._counter = RequestCounter(memory)
         self._now = now
         self._kept = kept
         self._unattended = unattended
         self._held: dict[str, Hold] = {}
-        self._outcomes: dict[str, tuple[Outcome, ...]] = {}
+        self._outcomes: dict[str, tuple[MaskOutcome, ...]] = {}
         self._interception, self._masks, self._counts = (Interception(), (), {}) if kept is None else kept.read_all()
         self._is_closing = False
         self._writing: asyncio.TimerHandle | None = None
@@ -75,7 +75,7 @@ class Holds:
         return self._interception.mode
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[InterceptionRule, ...]:
         """The rules that are in force."""
         return self._interception.rules.rules
 
@@ -120,7 +120,7 @@ class Holds:
     def _notice(self) -> None:
         self.is_idle = self._interception.is_idle and not self._masks
 
-    def decide(self, subject: Subject, phase: Phase) -> Rule | None:
+    def decide(self, subject: FilterSubject, phase: Phase) -> InterceptionRule | None:
         """The rule for what is about to go on; one for a single time is used up by this."""
         rule, after = self._interception.decide(subject, phase, now=self._now())
         if rule is not None and rule.action == "hold" and self._unattended is not None:
@@ -141,7 +141,7 @@ class Holds:
             self._interception, self._masks = interception, masks
             self._notice()
 
-    def may_want_calls(self, subject: Stopped) -> bool:
+    def may_want_calls(self, subject: RuleSubject) -> bool:
         """Whether the tool calls of the reply to this request may be stopped."""
         if self._unattended is not None and not any(_drops_calls(rule) for rule in self.rules):
             return False  # such a reply streams
@@ -152,7 +152,7 @@ class Holds:
         Nothing is noted by this: a preview asks here, too."""
         return final_body(body, dialect, model, self._masks if masks else (), session=session)
 
-    def note_outcomes(self, exchange: str, outcomes: tuple[Outcome, ...]) -> None:
+    def note_outcomes(self, exchange: str, outcomes: tuple[MaskOutcome, ...]) -> None:
         """Masks were put on a request that is on its way: remember and count what became of them."""
         if not outcomes:
             return
@@ -177,7 +177,7 @@ class Holds:
         except Fault as fault:
             _LOG.error("the counts of masks could not be kept: %s", fault.message)
 
-    def outcomes(self, exchange: str) -> tuple[Outcome, ...]:
+    def outcomes(self, exchange: str) -> tuple[MaskOutcome, ...]:
         """What became of the masks on a request of this run."""
         return self._outcomes.get(exchange, ())
 
@@ -190,7 +190,7 @@ class Holds:
             applied = {each.mask for each in hold.masks if each.outcome == "applied"}
             hold.kept.applied = tuple(mask for mask in self._masks if mask.id in applied)
         if self._is_closing:
-            hold.decide(Ending())
+            hold.decide(Shutdown())
 
     def forget(self, hold: Hold) -> None:
         """It is no longer held."""
@@ -206,7 +206,7 @@ class Holds:
         hold = self._held.get(exchange)
         return hold if hold is not None and hold.is_open else None
 
-    def held(self, exchange: str) -> Hold:
+    def hold_of(self, exchange: str) -> Hold:
         """The hold of an exchange; a fault if it is not held."""
         hold = self.find(exchange)
         if hold is None:
@@ -217,7 +217,7 @@ class Holds:
         """Its place among all that are held, from 1."""
         return self.waiting.index(hold) + 1
 
-    def estimator(self, choice: Choice) -> Estimator:
+    def estimator(self, choice: ModelChoice) -> Estimator:
         """Counts for the model that a hold is meant for; it remembers what it has counted."""
         return self._counter.estimator(choice)
 
@@ -233,7 +233,7 @@ class Holds:
             return draft.validity
         choice = hold.choice
         facts = facts_for(choice, hold.asked.headers)
-        return checked(draft, facts=facts, estimate=self.estimate(hold), is_vendor=choice.has_vendor_rules)
+        return check_draft(draft, facts=facts, estimate=self.estimate(hold), is_vendor=choice.has_vendor_rules)
 
     # --- what a person does ---
 
@@ -243,13 +243,13 @@ class Holds:
         `word` is what the record calls it, where that is not the operation's own name. A mask that the edit makes, or
         that goes because the edit which made it is undone, is in the file by then, too.
         """
-        hold = self.held(exchange)
+        hold = self.hold_of(exchange)
         if isinstance(operation, KeepEdits):
             self._keep_so_far(hold, operation.scope)
             return hold
         before = hold.draft
         made = {} if operation.keep is None else self._mask(hold, operation, operation.keep)
-        editing = hold.editing.copied()
+        editing = hold.editing.copy()
         after = editing.apply(operation)
         masks, kept = self._masks, None
         if hold.kept is not None and isinstance(before, Draft) and isinstance(after, Draft):
@@ -258,7 +258,7 @@ class Holds:
                 kept = hold.kept.at(after)
             else:
                 kept = {} if isinstance(operation, Reset) else hold.kept.standing({**old, **made}, after)
-            changed = hold.kept.changed(masks, old, kept)
+            changed = hold.kept.masks_after(masks, old, kept)
             for each in made.values():
                 if each.mask in changed:
                     check_counts(before.first, each.mask, changed, session=hold.session, project=hold.project)
@@ -267,7 +267,7 @@ class Holds:
         if after.sha256 != before.sha256:
             name, of_reply = word or _word(operation), hold.phase == "tool_calls"
             try:
-                hold.live.edited(name, before.sha256, after.sha256, after.data, of_reply=of_reply)
+                hold.live.record_edit(name, before.sha256, after.sha256, after.data, of_reply=of_reply)
             except Fault:
                 self._change_anyway(self._interception, masks)
                 raise
@@ -284,17 +284,17 @@ class Holds:
             raise _not_kept()
         old, now, start = hold.kept.at(draft), self._now(), hold.kept.start
         keeper = self._keeper(hold, draft, hold.kept.applied, scope)
-        new = named(keeper.between(start, draft), now)
+        new = masks_by_id(keeper.between(start, draft), now)
         if not new and not old:
             hint = "Edit the request first, or choose keep before you edit: then each edit is kept as it is made."
             raise Fault(Code.INVALID_REQUEST, "there is no edit to keep yet", hint=hint, status=422)
-        masks = hold.kept.changed(self._masks, old, new)
+        masks = hold.kept.masks_after(self._masks, old, new)
         check_repeats(draft, masks, session=hold.session, project=hold.project)
         self._change(self._interception, masks)
         hold.kept.note(draft, new)
         for step in editing.earlier:
             try:
-                hold.kept.note(step, named(keeper.between(start, step), now))
+                hold.kept.note(step, masks_by_id(keeper.between(start, step), now))
             except Fault:
                 continue  # something was there for a while that cannot be kept; what was kept then is known
 
@@ -303,7 +303,7 @@ class Holds:
         if not sha256:
             hint = "Give the body_sha256 of what is on screen."
             raise Fault(Code.INVALID_REQUEST, "nothing says which body is to be sent", hint=hint, status=422)
-        hold = self.held(exchange)
+        hold = self.hold_of(exchange)
         draft = hold.draft
         if draft.sha256 != sha256:
             hint = "Look at it again: somebody has changed it since."
@@ -314,21 +314,21 @@ class Holds:
             raise Fault(Code.INVALID_REQUEST, wrong.message, hint=hint, pointer=wrong.pointer, status=422)
         if keep is not None:
             self._keep_so_far(hold, keep)
-        hold.live.released(draft.sha256)
+        hold.live.record_release(draft.sha256)
         hold.decide(Let(draft.data, draft.sha256))
 
     def drop(self, exchange: str, reason: str = "") -> None:
         """Refuse it; its client gets an error of its dialect."""
-        hold = self.held(exchange)
+        hold = self.hold_of(exchange)
         decision = Drop(reason or "a person dropped it")
-        hold.live.dropped(decision.reason)
+        hold.live.drop(decision.reason)
         hold.decide(decision)
 
     def answer(self, exchange: str, reply: Json) -> None:
         """Answer it by hand with this folded reply; nothing is sent."""
-        hold = self.held(exchange)
+        hold = self.hold_of(exchange)
         written = hand_written(reply, model=hold.asked.model, name=exchange, created=int(self._now()))
-        hold.live.replied(written)
+        hold.live.record_reply(written)
         hold.decide(ByHand(written))
 
     def close(self) -> None:
@@ -338,7 +338,7 @@ class Holds:
             self._writing.cancel()
             self._write_counts()
         for hold in self.waiting:
-            hold.decide(Ending())
+            hold.decide(Shutdown())
 
     def _mask(self, hold: Hold, operation: AnyOperation, scope: Keep) -> Kept:
         """The mask that an edit asks for, which is not made yet."""
@@ -346,7 +346,7 @@ class Holds:
         if hold.kept is None or isinstance(draft, CallsDraft) or isinstance(operation, Undo | Redo):
             raise _not_kept()
         keeper = self._keeper(hold, draft, hold.kept.beneath(draft), scope)
-        return named([keeper.of_edit(draft, operation, draft.applied(operation))], self._now())
+        return masks_by_id([keeper.of_edit(draft, operation, draft.with_edit(operation))], self._now())
 
     def _keeper(self, hold: Hold, draft: Draft, masks: tuple[Mask, ...], scope: Keep) -> Keeper:
         """What makes masks of this scope beside `masks`; a fault where the request names no session or project."""
@@ -363,7 +363,7 @@ def _not_kept() -> Fault:
     return Fault(Code.INVALID_REQUEST, message, hint="Leave keep out.", status=422)
 
 
-def _drops_calls(rule: Rule) -> bool:
+def _drops_calls(rule: InterceptionRule) -> bool:
     return rule.phase == "tool_calls" and rule.action == "drop"
 
 

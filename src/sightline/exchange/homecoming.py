@@ -9,62 +9,64 @@ from sightline.dialects.streaming import no_reply
 from sightline.dialects.translate import ReplyTranslation, translate_reply
 from sightline.errors import Fault
 from sightline.exchange import answers
-from sightline.exchange.counting import Counter, told
+from sightline.exchange.counting import RequestCounter, read_count
 from sightline.exchange.journey import Journey
-from sightline.exchange.learning import Learning
-from sightline.exchange.live import Live
+from sightline.exchange.learning import TrafficLearning
+from sightline.exchange.live import Recorder
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import Outbound
-from sightline.exchange.passing import Passing
-from sightline.exchange.reading import Reading, Undoing
+from sightline.exchange.passing import StreamPump
+from sightline.exchange.reading import BodyDecoder, ReplyReader
 from sightline.exchange.redaction import Masking
-from sightline.exchange.relayed import Relayed
+from sightline.exchange.relayed import ClientResponse
 from sightline.exchange.scattered import FrameMasking
-from sightline.exchange.taps import Translating, Verbatim, unreadable
+from sightline.exchange.taps import TranslatingTap, VerbatimTap, unreadable
 from sightline.model.reply import Reply
 from sightline.model.usage import Usage, possible
-from sightline.tokens.ledger import Sent
+from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
 from sightline.transport.http.response import READ_LIMIT, Response
-from sightline.transport.sender import Accepted, RawHeaders, Refused, without
+from sightline.transport.sender import AcceptedResponse, RawHeaders, RefusedResponse, without
 from sightline.wire.jsontext import encode
 
 _EVENTS = "text/event-stream"
 _NO_CONTENT = 204
 
 
-class Homecoming:
+class Responder:
     """Makes what the client gets out of what the provider sent, and sees to the record and the ledger."""
 
-    def __init__(self, memory: Memory, counter: Counter, clock: Clock) -> None:
+    def __init__(self, memory: Memory, counter: RequestCounter, clock: Clock) -> None:
         self._memory = memory
         self._counter = counter
         self._clock = clock
-        self.learning = Learning(memory)
+        self.learning = TrafficLearning(memory)
 
     # --- without the provider, and against it ---
 
-    def estimated(self, journey: Journey, live: Live) -> Relayed:
+    def answer_with_estimate(self, journey: Journey, live: Recorder) -> ClientResponse:
         """A count that nobody was asked for."""
         tokens, body = self._counter.answer(journey.asked, journey.chosen)
-        live.finished(Reply(usage=Usage(input_tokens=tokens)), warning="the tokens were estimated here")
+        live.finish(Reply(usage=Usage(input_tokens=tokens)), warning="the tokens were estimated here")
         headers = [(b"content-type", b"application/json"), (b"x-sightline-estimated", b"1")]
         return answers.whole(journey.exchange, 200, headers, encode(body), journey.own_headers())
 
-    def turned_down(self, journey: Journey, live: Live, refused: Refused) -> Relayed:
+    def answer_with_error(self, journey: Journey, live: Recorder, refused: RefusedResponse) -> ClientResponse:
         """An error answer: as it came in its own dialect, mapped in any other."""
         plain = _plain(refused.body, refused.headers)
-        live.came(plain)
+        live.record_chunk(plain)
         if journey.chosen.dialect != journey.asked.dialect:
-            return journey.refused(live, refused.fault)
-        live.failed(refused.fault)
+            return journey.refuse(live, refused.fault)
+        live.fail(refused.fault)
         relayed = self._as_it_came(journey, refused.status, refused.headers, refused.body, plain)
         relayed.fault = refused.fault
         return relayed
 
-    def _as_it_came(self, journey: Journey, status: int, headers: RawHeaders, body: bytes, plain: bytes) -> Relayed:
+    def _as_it_came(
+        self, journey: Journey, status: int, headers: RawHeaders, body: bytes, plain: bytes
+    ) -> ClientResponse:
         """A whole answer of the client's dialect, without a configured key that it may repeat."""
-        passed = answers.passed_back(headers, journey.secrets)
+        passed = answers.headers_for_client(headers, journey.secrets)
         shown = answers.without(plain, journey.secrets)
         if shown != plain:
             body, passed = shown, answers.without_coding(passed)
@@ -72,9 +74,9 @@ class Homecoming:
 
     # --- an answer ---
 
-    async def answered(
-        self, journey: Journey, live: Live, accepted: Accepted, outbound: Outbound, stack: AsyncExitStack
-    ) -> Relayed:
+    async def answer_with_response(
+        self, journey: Journey, live: Recorder, accepted: AcceptedResponse, outbound: Outbound, stack: AsyncExitStack
+    ) -> ClientResponse:
         """The provider's answer, whose body has not been read."""
         response = accepted.response
         is_same = journey.chosen.dialect == journey.asked.dialect
@@ -86,39 +88,45 @@ class Homecoming:
         with journey.waiting():
             came = await _read(response, live)
         if journey.asked.counts:
-            reply, relayed = self._counted(journey, live, response, came)
+            reply, relayed = self._answer_count(journey, live, response, came)
         elif is_same:
             reply, relayed = self._verbatim(journey, live, response, came)
         else:
-            reply, relayed = self._translated(journey, live, came, outbound)
+            reply, relayed = self._translate_whole(journey, live, came, outbound)
         self._settle(journey, accepted.sent, reply)
         return relayed
 
-    def _verbatim(self, journey: Journey, live: Live, response: Response, came: "_Came") -> tuple[Reply, Relayed]:
-        reading = Reading(journey.chosen.dialect)
+    def _verbatim(
+        self, journey: Journey, live: Recorder, response: Response, came: "_Came"
+    ) -> tuple[Reply, ClientResponse]:
+        reading = ReplyReader(journey.chosen.dialect)
         if came.trouble:
             reading.give_up(came.trouble)
         _refuse_empty(came)
         reading.whole(came.plain)
         reply = reading.reply
         if reply.fault is None:
-            live.finished(reply, warning=reading.warning)
+            live.finish(reply, warning=reading.warning)
         else:
-            live.failed(reply.fault, usage=reply.usage)
+            live.fail(reply.fault, usage=reply.usage)
         return reply, self._as_it_came(journey, response.status, response.headers, came.body, came.plain)
 
-    def _counted(self, journey: Journey, live: Live, response: Response, came: "_Came") -> tuple[Reply, Relayed]:
+    def _answer_count(
+        self, journey: Journey, live: Recorder, response: Response, came: "_Came"
+    ) -> tuple[Reply, ClientResponse]:
         _refuse_empty(came)
-        count, fault = told(journey.chosen.dialect, came.plain)
+        count, fault = read_count(journey.chosen.dialect, came.plain)
         if came.trouble:
-            live.finished(Reply(), warning=came.trouble)
+            live.finish(Reply(), warning=came.trouble)
         elif fault is None:
-            live.finished(Reply(usage=Usage(input_tokens=count)))
+            live.finish(Reply(usage=Usage(input_tokens=count)))
         else:
-            live.failed(unreadable(fault.message))
+            live.fail(unreadable(fault.message))
         return Reply(), self._as_it_came(journey, response.status, response.headers, came.body, came.plain)
 
-    def _translated(self, journey: Journey, live: Live, came: "_Came", outbound: Outbound) -> tuple[Reply, Relayed]:
+    def _translate_whole(
+        self, journey: Journey, live: Recorder, came: "_Came", outbound: Outbound
+    ) -> tuple[Reply, ClientResponse]:
         asked = journey.asked
         if came.trouble:
             raise unreadable(came.trouble)
@@ -133,31 +141,31 @@ class Homecoming:
         except Fault as fault:
             raise unreadable(fault.message) from None
         if (failure := translation.reply.fault) is not None:
-            return translation.reply, journey.refused(live, failure)
+            return translation.reply, journey.refuse(live, failure)
         self._note_losses(journey, live, translation)
-        live.finished(translation.reply)
+        live.finish(translation.reply)
         headers = [(b"content-type", b"application/json")]
         shown = answers.without(translation.data, journey.secrets)
         return translation.reply, answers.whole(journey.exchange, 200, headers, shown, journey.own_headers())
 
-    def _note_losses(self, journey: Journey, live: Live, translation: ReplyTranslation) -> None:
+    def _note_losses(self, journey: Journey, live: Recorder, translation: ReplyTranslation) -> None:
         if translation.report.losses:
             journey.losses += len(translation.report.losses)
-            live.translated(journey.asked.dialect, live.rewritten(translation.data), translation.report)
+            live.record_translation(journey.asked.dialect, live.keep_body(translation.data), translation.report)
 
     # --- as it streams ---
 
     def _tap(
-        self, journey: Journey, live: Live, response: Response, outbound: Outbound, *, is_framed: bool
-    ) -> Verbatim | Translating:
+        self, journey: Journey, live: Recorder, response: Response, outbound: Outbound, *, is_framed: bool
+    ) -> VerbatimTap | TranslatingTap:
         choice, asked = journey.chosen, journey.asked
         coding = response.header("content-encoding")
-        undoing = None if coding.strip().lower() in ("", "identity") else Undoing(coding)
+        undoing = None if coding.strip().lower() in ("", "identity") else BodyDecoder(coding)
         if choice.dialect == asked.dialect:
             masking = FrameMasking(journey.secrets) if is_framed else Masking(journey.secrets)
             # Who asked for no stream looks for no error in one.
             is_read = is_framed and asked.is_stream
-            return Verbatim(live, choice.dialect, masking=masking, undoing=undoing, is_framed=is_read)
+            return VerbatimTap(live, choice.dialect, masking=masking, undoing=undoing, is_framed=is_read)
         assert outbound.client is not None
         tokens = self._counter.at_once(choice, outbound.client, len(asked.body))
         translation = StreamTranslation(
@@ -167,11 +175,16 @@ class Homecoming:
             request=outbound.client,
         )
         masking = FrameMasking(journey.secrets)
-        return Translating(live, translation, target=asked.dialect, masking=masking, undoing=undoing)
+        return TranslatingTap(live, translation, target=asked.dialect, masking=masking, undoing=undoing)
 
     async def _streaming(
-        self, journey: Journey, live: Live, tap: Verbatim | Translating, accepted: Accepted, stack: AsyncExitStack
-    ) -> Relayed:
+        self,
+        journey: Journey,
+        live: Recorder,
+        tap: VerbatimTap | TranslatingTap,
+        accepted: AcceptedResponse,
+        stack: AsyncExitStack,
+    ) -> ClientResponse:
         held = stack.pop_all()
 
         async def release(reply: Reply, fault: Fault | None) -> None:
@@ -182,11 +195,11 @@ class Homecoming:
             await _unwound(held, fault)
 
         live.commit()  # its id leaves with the head of the answer
-        passing = Passing(accepted.response, tap, release)
+        passing = StreamPump(accepted.response, tap, release)
         journey.passes(passing)
-        headers = answers.passed_back(accepted.response.headers, journey.secrets)
-        relayed = Relayed(journey.exchange, accepted.response.status, headers, passing)
-        if isinstance(tap, Translating) or not tap.can_tell_errors:
+        headers = answers.headers_for_client(accepted.response.headers, journey.secrets)
+        relayed = ClientResponse(journey.exchange, accepted.response.status, headers, passing)
+        if isinstance(tap, TranslatingTap) or not tap.can_tell_errors:
             # Its first words are awaited, so that an error which comes in place of them can still have a status.
             try:
                 with journey.waiting():
@@ -194,7 +207,7 @@ class Homecoming:
             except BaseException:
                 await passing.leave()
                 raise
-        if isinstance(tap, Translating):
+        if isinstance(tap, TranslatingTap):
             relayed.status, relayed.headers = 200, answers.stream_headers(journey.asked)
             fault = tap.reply.fault
             if fault is not None and not any(choice.parts for choice in tap.reply.choices):
@@ -215,11 +228,11 @@ class Homecoming:
             as_array=journey.asked.wants_array,
         )
 
-    def _settle(self, journey: Journey, sent: Sent, reply: Reply) -> None:
+    def _settle(self, journey: Journey, sent: SentRequest, reply: Reply) -> None:
         if (usage := possible(reply.usage)) is None or usage.input_tokens is None:
             return
         used = usage.input_tokens + (usage.output_tokens or 0)
-        self._memory.ledger.settled(sent, used, self._clock.now())
+        self._memory.ledger.settle(sent, used, self._clock.now())
         if not journey.asked.tokens and not journey.asked.counts:  # else whoever asked has estimated it, and learns
             self.learning.note(journey.chosen, journey.sent, usage)
 
@@ -240,10 +253,10 @@ class _Came(NamedTuple):
     trouble: str
 
 
-async def _read(response: Response, live: Live) -> _Came:
+async def _read(response: Response, live: Recorder) -> _Came:
     """A body to its end; each piece is on record."""
     coding = response.header("content-encoding")
-    undoing = None if coding.strip().lower() in ("", "identity") else Undoing(coding)
+    undoing = None if coding.strip().lower() in ("", "identity") else BodyDecoder(coding)
     pieces: list[bytes] = []
     plain: list[bytes] = []
     size = 0
@@ -252,7 +265,7 @@ async def _read(response: Response, live: Live) -> _Came:
         size += len(piece)
         some = piece if undoing is None else undoing.feed(piece)
         plain.append(some)
-        live.came(some)
+        live.record_chunk(some)
         if size > READ_LIMIT:
             raise unreadable(f"it has more than {READ_LIMIT} bytes")
     body = b"".join(pieces)
@@ -268,4 +281,4 @@ def _refuse_empty(came: _Came) -> None:
 def _plain(body: bytes, headers: RawHeaders) -> bytes:
     """A body after decoding, as far as that is possible."""
     coding = answers.header(headers, b"content-encoding")
-    return body if coding.strip().lower() in ("", "identity") else Undoing(coding).feed(body)
+    return body if coding.strip().lower() in ("", "identity") else BodyDecoder(coding).feed(body)

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 from sightline.errors import Fault
 from sightline.model.exchange import FrameArrived
 from sightline.model.json import JsonObject
-from sightline.store.entries import Entry, Kept, Noted
-from sightline.store.said import Said
+from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.said import ReplyText
 
 if TYPE_CHECKING:
     from sightline.agent.core.facts import RunFact
-    from sightline.agent.core.output import Outcome
-    from sightline.agent.core.steps import Call
+    from sightline.agent.core.output import ToolOutcome
+    from sightline.agent.core.steps import RunnableCall
 
 _LOG = logging.getLogger(__name__)
 
 Record = Callable[[Sequence[Entry]], None]
-Hear = Callable[[Said], None]
+Hear = Callable[[ReplyText], None]
 
 SOON = 0.1
 """Seconds in which an answer may come before the request alone is written down."""
@@ -47,7 +47,7 @@ class Announced:
     value: JsonObject
 
 
-News: TypeAlias = Noted | Announced
+News: TypeAlias = FactEntry | Announced
 
 
 def _size_of(entries: Sequence[Entry]) -> int:
@@ -55,13 +55,17 @@ def _size_of(entries: Sequence[Entry]) -> int:
     size = 0
     for entry in entries:
         data = (
-            entry.data if isinstance(entry, Kept) else entry.fact.data if isinstance(entry.fact, FrameArrived) else b""
+            entry.data
+            if isinstance(entry, BodyEntry)
+            else entry.fact.data
+            if isinstance(entry.fact, FrameArrived)
+            else b""
         )
         size += 512 + len(data)
     return size
 
 
-class Watch:
+class FactQueue:
     """Facts for one watcher, from the moment it was made. Iterate over it; `close` it, or leave its `with`."""
 
     def __init__(self, hub: "Hub") -> None:
@@ -104,7 +108,7 @@ class Watch:
         self.close()
 
 
-class Unwritten(Protocol):
+class PendingWrite(Protocol):
     """Whoever has facts that are not written down yet."""
 
     def commit(self) -> None:
@@ -123,7 +127,7 @@ class RunObserver(Protocol):
         """The facts of a run with their times, the last `fresh` of which were just written down."""
         ...
 
-    def observe_tool(self, run: str, call: "Call", began: float, ended: float, outcome: "Outcome") -> None:
+    def observe_tool(self, run: str, call: "RunnableCall", began: float, ended: float, outcome: "ToolOutcome") -> None:
         """A tool of a run was run."""
         ...
 
@@ -135,10 +139,10 @@ class Hub:
     def __init__(self, record: Record, hear: Hear | None = None) -> None:
         self._record = record
         self.hear = hear
-        self._unwritten: set[Unwritten] = set()
-        self._overdue: set[Unwritten] = set()
+        self._unwritten: set[PendingWrite] = set()
+        self._overdue: set[PendingWrite] = set()
         self._is_timed = False
-        self.watching: list[Watch] = []
+        self.watching: list[FactQueue] = []
         self.observer: RunObserver | None = None
         self._is_closed = False
         self._owed: deque[Sequence[Entry]] = deque()
@@ -167,13 +171,13 @@ class Hub:
 
     def _write_down(self, entries: Sequence[Entry]) -> None:
         if self._lost:
-            entries = [each for each in entries if not (isinstance(each, Noted) and each.exchange in self._lost)]
+            entries = [each for each in entries if not (isinstance(each, FactEntry) and each.exchange in self._lost)]
         if not entries:
             return
         self._record(entries)
         if self.watching:
             for entry in entries:
-                if isinstance(entry, Noted) and not isinstance(entry.fact, FrameArrived):
+                if isinstance(entry, FactEntry) and not isinstance(entry.fact, FrameArrived):
                     self.show(entry)
 
     def owe(self, entries: Sequence[Entry]) -> bool:
@@ -196,7 +200,7 @@ class Hub:
     def is_missing(self, exchange: str) -> bool:
         """Whether facts of an exchange came that are not on record."""
         owed = (entry for entries in self._owed for entry in entries)
-        return exchange in self._lost or any(isinstance(each, Noted) and each.exchange == exchange for each in owed)
+        return exchange in self._lost or any(isinstance(each, FactEntry) and each.exchange == exchange for each in owed)
 
     def _try_again_later(self) -> None:
         try:
@@ -215,7 +219,7 @@ class Hub:
             except (Fault, OSError):
                 self._try_again_later()  # what is wrong is in the log already
 
-    def show(self, noted: Noted) -> None:
+    def show(self, noted: FactEntry) -> None:
         """Tell a fact that is not recorded yet: a frame, as it comes."""
         for watch in self.watching[:]:
             watch.tell(noted)
@@ -227,7 +231,7 @@ class Hub:
             for watch in self.watching[:]:
                 watch.tell(announced)
 
-    def expect(self, unwritten: Unwritten) -> None:
+    def expect(self, unwritten: PendingWrite) -> None:
         """See to it that its facts are written down soon, if it does not do so before: at once where somebody watches.
 
         Most answers that are made up quickly are written down once and not twice.
@@ -240,7 +244,7 @@ class Hub:
             self._is_timed = True
             asyncio.get_running_loop().call_later(SOON, self._write)
 
-    def written(self, unwritten: Unwritten) -> None:
+    def stop_expecting(self, unwritten: PendingWrite) -> None:
         """It has done so itself."""
         self._unwritten.discard(unwritten)
         self._overdue.discard(unwritten)
@@ -259,15 +263,15 @@ class Hub:
         """Whether anybody would hear of it."""
         return bool(self.watching)
 
-    def watch(self) -> Watch:
+    def watch(self) -> FactQueue:
         """Every fact from now on, in the order of its becoming true."""
-        watch = Watch(self)
+        watch = FactQueue(self)
         self.watching.append(watch)
         if self._is_closed:
             watch.close()
         return watch
 
-    def forget(self, watch: Watch) -> None:
+    def forget(self, watch: FactQueue) -> None:
         """Tell this one nothing more."""
         self.watching.remove(watch)
 

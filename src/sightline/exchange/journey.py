@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Callable
 from functools import cached_property
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.errors import Fault
 from sightline.exchange.answers import refusal
-from sightline.exchange.asked import Asked
-from sightline.exchange.live import Live
+from sightline.exchange.asked import ClientRequest
+from sightline.exchange.live import Recorder
 from sightline.exchange.overheard import Telling
-from sightline.exchange.passing import Passing
-from sightline.exchange.patience import Patience
-from sightline.exchange.relayed import Headers, Relayed
+from sightline.exchange.passing import StreamPump
+from sightline.exchange.patience import HoldSignal
+from sightline.exchange.relayed import ClientResponse, Headers
 from sightline.transport.clock import Clock
 
 
@@ -23,7 +23,7 @@ class Journey:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: ClientRequest,
         exchange: str,
         clock: Clock,
         secrets: tuple[str, ...],
@@ -33,8 +33,8 @@ class Journey:
         self.asked = asked
         self.exchange = exchange
         self.noted = noted
-        self.live: Live | None = None
-        self.choice: Choice | None = None
+        self.live: Recorder | None = None
+        self.choice: ModelChoice | None = None
         self.secrets = secrets
         self.losses = 0
         self.sent = b""
@@ -45,16 +45,16 @@ class Journey:
         self._clock = clock
         self._waited = self._since = 0.0
         self._depth = 0
-        self._passing: Passing | None = None
+        self._passing: StreamPump | None = None
         self._ended = ended
 
     @cached_property
-    def patience(self) -> Patience:
+    def patience(self) -> HoldSignal:
         """Whether somebody is waited for; most journeys never need to know."""
-        return Patience()
+        return HoldSignal()
 
     @property
-    def chosen(self) -> Choice:
+    def chosen(self) -> ModelChoice:
         """Where it goes, once that is decided."""
         assert self.choice is not None
         return self.choice
@@ -64,7 +64,7 @@ class Journey:
         """Whether its answer streams to the client now."""
         return self._passing is not None and not self.is_stopped
 
-    def passes(self, passing: Passing) -> None:
+    def passes(self, passing: StreamPump) -> None:
         """Its answer begins to stream."""
         self._passing = passing
 
@@ -73,10 +73,10 @@ class Journey:
         if not self.is_stopped:
             self._ended(self)
 
-    def cut(self, reason: Fault) -> None:
+    def abort(self, reason: Fault) -> None:
         """End it now; its client is told why."""
         if self._passing is not None and not self.is_stopped:
-            self._passing.cut(reason)
+            self._passing.abort(reason)
         elif self.task is not None:
             self.reason = reason
             self.task.cancel()
@@ -87,17 +87,17 @@ class Journey:
 
     def __enter__(self) -> None:
         if not self._depth:
-            self._since = self._clock.elapsed()
+            self._since = self._clock.monotonic()
         self._depth += 1
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
         if not self._depth:  # else it is within a wait that is longer
-            self._waited += self._clock.elapsed() - self._since
+            self._waited += self._clock.monotonic() - self._since
 
     def own_headers(self) -> Headers:
         """The headers that every answer of an exchange gets from us; its id only if it is on record."""
-        now = self._clock.elapsed()
+        now = self._clock.monotonic()
         waiting = now - self._since if self._depth else 0.0
         overhead = max(0.0, now - self.asked.received - self._waited - waiting) * 1000
         headers: Headers = [(b"x-sightline-overhead-ms", f"{overhead:.3f}".encode())]
@@ -107,10 +107,10 @@ class Journey:
             headers.append((b"x-sightline-losses", str(self.losses).encode()))
         return headers
 
-    def refused(self, live: Live, fault: Fault) -> Relayed:
+    def refuse(self, live: Recorder, fault: Fault) -> ClientResponse:
         """The fault, in the words of the client's dialect and on the record."""
         fault.message = live.redaction.text(fault.message)
         answer = refusal(self.asked.dialect, fault, [], self.exchange)
-        live.failed(fault, answer.status)
+        live.fail(fault, answer.status)
         answer.headers += self.own_headers()
         return answer

@@ -56,7 +56,7 @@ class KeptEdits:
             if each.section in now and each.section in came and not is_same(came[each.section], now[each.section])
         }
 
-    def changed(self, masks: Sequence[Mask], old: Kept, new: Kept) -> tuple[Mask, ...]:
+    def masks_after(self, masks: Sequence[Mask], old: Kept, new: Kept) -> tuple[Mask, ...]:
         """The masks that are active after a step from `old` to `new`. A mask that one of ours had replaced is back once
         ours is gone; what somebody took away by hand meanwhile stays away."""
         active = {mask.id: mask for mask in masks}
@@ -76,7 +76,7 @@ class KeptEdits:
         return tuple(active.values())
 
 
-def named(made: Iterable[tuple[str, Mask]], now: float) -> Kept:
+def masks_by_id(made: Iterable[tuple[str, Mask]], now: float) -> Kept:
     """Masks that were made now, by their ids; each comes with its section."""
     dated = ((section, msgspec.structs.replace(mask, created=now)) for section, mask in made)
     return {mask.id: KeptMask(mask, section) for section, mask in dated}

@@ -10,10 +10,10 @@ import asyncio
 from collections import deque
 from typing import NamedTuple
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
-from sightline.exchange.counting import Counter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.memory import Memory
 from sightline.model.request import Request
 from sightline.model.usage import Usage
@@ -32,7 +32,7 @@ _MODELS = 256
 
 
 class _Counted(NamedTuple):
-    choice: Choice
+    choice: ModelChoice
     body: bytes
     usage: Usage
 
@@ -43,16 +43,16 @@ class _Studied(NamedTuple):
     chain: list[str]
 
 
-class Learning:
+class TrafficLearning:
     """Takes what providers counted, and teaches the memory with it."""
 
     def __init__(self, memory: Memory) -> None:
-        self._counter = Counter(memory, most=_ESTIMATORS)  # of its own, since it is used in another thread
+        self._counter = RequestCounter(memory, most=_ESTIMATORS)  # of its own, since it is used in another thread
         self._waiting: deque[_Counted] = deque(maxlen=MOST_WAITING)
         self._taken: dict[tuple[str, str], tuple[int, float]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def note(self, choice: Choice, body: bytes, usage: Usage | None) -> None:
+    def note(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> None:
         """The provider has counted this body, which is in the choice's dialect."""
         if usage is None or not usage.input_tokens or len(body) > LARGEST_BODY or not self._is_due(choice):
             return
@@ -60,7 +60,7 @@ class Learning:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
 
-    def _is_due(self, choice: Choice) -> bool:
+    def _is_due(self, choice: ModelChoice) -> bool:
         """Whether it is worth looking at another request to this model; so many were taken, the last one at that
         time."""
         now, key = asyncio.get_running_loop().time(), (choice.provider_name, choice.model)
@@ -72,7 +72,7 @@ class Learning:
         self._taken[key] = count + 1, now
         return True
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until everything that was noted has been learned."""
         if self._task is not None:
             await asyncio.wait({self._task})
@@ -80,7 +80,7 @@ class Learning:
     async def close(self) -> None:
         """Learn nothing more."""
         self._waiting.clear()
-        await self.settled()
+        await self.wait_until_idle()
 
     async def _work(self) -> None:
         while self._waiting:
@@ -100,4 +100,4 @@ class Learning:
         if request is None:
             return None
         chain = digest_chain(choice.provider_name, choice.model, request)
-        return _Studied(request, self._counter.uncorrected(choice, request), chain)
+        return _Studied(request, self._counter.raw_estimate(choice, request), chain)

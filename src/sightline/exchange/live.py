@@ -7,8 +7,8 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.asked import Asked, TextHeaders
-from sightline.exchange.caller import introduced
+from sightline.exchange.asked import ClientRequest, TextHeaders
+from sightline.exchange.caller import identify_caller
 from sightline.exchange.hub import Hub
 from sightline.model.exchange import (
     Answered,
@@ -27,12 +27,12 @@ from sightline.model.exchange import (
     Translated,
 )
 from sightline.model.parts import Text, Thinking
-from sightline.model.reply import Reply, folded
+from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
 from sightline.model.usage import Usage, possible
 from sightline.store.digest import words_of
-from sightline.store.entries import Entry, Kept, Noted
-from sightline.store.said import Said
+from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.said import ReplyText
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import encode
 
@@ -40,14 +40,14 @@ _LOG = logging.getLogger(__name__)
 _MAKE_ROOM = "Make the record writable again; the log says what was wrong with it."
 
 
-class Live:
+class Recorder:
     """Facts wait here until the next commit; frames until the last one. `secrets` are kept out of all of them."""
 
-    def __init__(self, asked: Asked, exchange: str, hub: Hub, clock: Clock, secrets: tuple[str, ...]) -> None:
+    def __init__(self, asked: ClientRequest, exchange: str, hub: Hub, clock: Clock, secrets: tuple[str, ...]) -> None:
         self.exchange = exchange
         self.asked = asked
         self.sha256 = sha256(asked.body).hexdigest()
-        caller = introduced(asked.headers, asked.path, asked.query, secrets)
+        caller = identify_caller(asked.headers, asked.path, asked.query, secrets)
         self.redaction = caller.redaction
         self.is_over = False
         self.is_recorded = False
@@ -60,7 +60,7 @@ class Live:
         self._masking = self.redaction.masking()
         self._reply = sha256()
         self._near = asked.session or caller.session or f"{caller.program} {asked.model}".strip()
-        self._attempted = clock.elapsed()
+        self._attempted = clock.monotonic()
         self._first_byte = 0.0
         self._status = 0
         self._headers: TextHeaders = ()
@@ -88,35 +88,35 @@ class Live:
 
     def keep(self, digest: str, data: bytes) -> None:
         """A body that a fact names."""
-        self._waiting.append(Kept(digest, data, self._near))
+        self._waiting.append(BodyEntry(digest, data, self._near))
 
-    def translated(self, dialect: str, digest: str, report: Report) -> None:
+    def record_translation(self, dialect: str, digest: str, report: Report) -> None:
         """The request, or the reply, was put into another dialect."""
         self._note(Translated(dialect, digest, len(report.losses), report.losses, report.additions))
 
-    def rewritten(self, data: bytes) -> str:
+    def keep_body(self, data: bytes) -> str:
         """Another body than the client's; the hash by which a fact can name it."""
         digest = sha256(data).hexdigest()
         self.keep(digest, data)
         return digest
 
-    def attempted(self, attempt: AttemptStarted) -> None:
+    def record_attempt(self, attempt: AttemptStarted) -> None:
         """It is about to be sent."""
-        self._attempted = self._clock.elapsed()
+        self._attempted = self._clock.monotonic()
         if attempt.detail:
             attempt = replace(attempt, detail=self.redaction.text(attempt.detail))
         self._note(attempt)
         self._hub.expect(self)
 
-    def answered(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+    def record_head(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """The head of an answer is here."""
         self._status = status
         told = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
         self._headers = self.redaction.headers(told)
 
-    def came(self, data: bytes) -> None:
+    def record_chunk(self, data: bytes) -> None:
         """A piece of the answer came."""
-        elapsed = self._clock.elapsed()
+        elapsed = self._clock.monotonic()
         if not self._first_byte:
             self._first_byte = elapsed - self.asked.received
         if shown := self._masking.feed(data):
@@ -131,49 +131,49 @@ class Live:
 
     # --- what a person does ---
 
-    def held(self, held: Held) -> None:
+    def record_hold(self, held: Held) -> None:
         """It waits for a person; whoever looks at it now finds it on record. A fault if it cannot be written down: it
         would wait for someone who cannot see it."""
         self._note(held)
         waiting = self._waiting[:]
-        if (trouble := self._written()) is not None:
+        if (trouble := self._write()) is not None:
             self._postpone_writing(waiting, trouble)
             raise _unseen(trouble)
 
-    def shown(self, digest: str, data: bytes) -> None:
+    def keep_reply_document(self, digest: str, data: bytes) -> None:
         """A document that was made of a reply. One that repeats a secret is not kept: its hash says what was shown."""
         masking = self.redaction.masking()
         masking.feed(data)
         if not masking.has_found:
             self.keep(digest, data)
 
-    def edited(self, operation: str, before: str, after: str, data: bytes, *, of_reply: bool = False) -> None:
+    def record_edit(self, operation: str, before: str, after: str, data: bytes, *, of_reply: bool = False) -> None:
         """The body is another one, which is on record before anybody is told; a fault if it cannot be written down, and
         then nothing has happened."""
         waiting, count = self._waiting[:], self._count
-        (self.shown if of_reply else self.keep)(after, data)
+        (self.keep_reply_document if of_reply else self.keep)(after, data)
         self._note(Edited(operation, before, after))
-        if (trouble := self._written()) is not None:
+        if (trouble := self._write()) is not None:
             self._waiting, self._count = waiting, count
-            raise _unrecorded(trouble)
+            raise _edit_not_recorded(trouble)
 
-    def masked(self, before: str, after: str, data: bytes) -> None:
+    def record_masking(self, before: str, after: str, data: bytes) -> None:
         """Masks made another body of it, which goes out whether or not it can be written down."""
         self.keep(after, data)
         self._note(Edited("mask", before, after))
         self.commit()
 
-    def released(self, digest: str) -> None:
+    def record_release(self, digest: str) -> None:
         """A person let it go, having seen the body with this hash."""
         self._note(Released(digest))
         self.commit()
 
-    def replied(self, reply: Reply) -> None:
+    def record_reply(self, reply: Reply) -> None:
         """The client gets a reply that a person wrote or changed."""
-        self._note(Answered(self.rewritten(self.redaction.text(encode(folded(reply)).decode()).encode())))
+        self._note(Answered(self.keep_body(self.redaction.text(encode(reply_json(reply)).decode()).encode())))
         self.commit()
 
-    def dropped(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """A person, or a rule, refused it."""
         self._end(lambda: Dropped(self.redaction.text(reason)))
 
@@ -197,7 +197,7 @@ class Live:
         if ending is not None:
             self._end(*ending)
 
-    def finished(self, reply: Reply, *, warning: str = "") -> None:
+    def finish(self, reply: Reply, *, warning: str = "") -> None:
         """The answer is whole."""
         choice = reply.choice
         self._end(
@@ -210,13 +210,13 @@ class Live:
                 _bare(reply.usage),
                 tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls)),
                 self._first_byte,
-                self._elapsed(),
+                self._seconds_since_received(),
                 self.redaction.text(warning),
             ),
             reply,
         )
 
-    def failed(self, fault: Fault, status: int = 0, usage: Usage | None = None) -> None:
+    def fail(self, fault: Fault, status: int = 0, usage: Usage | None = None) -> None:
         """It ended in a fault; `status` is what the client gets where that is not the provider's."""
         self._end(
             lambda: ExchangeFailed(
@@ -228,11 +228,11 @@ class Live:
                 self._reply.hexdigest() if self._status else "",
                 _bare(usage),
                 self._first_byte,
-                self._elapsed(),
+                self._seconds_since_received(),
             )
         )
 
-    def cancelled(self, reason: CancelReason) -> None:
+    def cancel(self, reason: CancelReason) -> None:
         """Nobody waits for it any more."""
         self._end(lambda: ExchangeCancelled(reason))
 
@@ -255,7 +255,7 @@ class Live:
         """Spare the store a second reading of what came and could be read."""
         if self._hub.hear is not None and self._frames and not ending.warning and not self.asked.counts:
             hidden = self.redaction.words
-            self._hub.hear(Said(self.exchange, hidden(words_of(reply)), hidden(reply.id or "")))
+            self._hub.hear(ReplyText(self.exchange, hidden(words_of(reply)), hidden(reply.id or "")))
 
     def _settle(self, reply: Reply | None) -> None:
         """Nothing more comes: what was held back is shown, and what must not be is hidden."""
@@ -263,7 +263,7 @@ class Live:
             return
         self._is_settled = True
         if held := self._masking.close():
-            self._frame(held, self._clock.elapsed())
+            self._frame(held, self._clock.monotonic())
         if reply is not None and self._frames > 1:
             self._hide_what_came_in_pieces(reply)
 
@@ -273,14 +273,14 @@ class Live:
         said = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
         if self.redaction.text(said) == said:
             return
-        whole = self.redaction.text(encode(folded(reply)).decode()).encode()
+        whole = self.redaction.text(encode(reply_json(reply)).decode()).encode()
         self._reply = sha256(whole)
-        shown = FrameArrived(whole, self._clock.elapsed() - self._attempted)
+        shown = FrameArrived(whole, self._clock.monotonic() - self._attempted)
         waiting, self._waiting = self._waiting, []
-        self._count -= sum(isinstance(entry, Noted) for entry in waiting)
+        self._count -= sum(isinstance(entry, FactEntry) for entry in waiting)
         is_shown = False
         for entry in waiting:
-            if isinstance(entry, Kept):
+            if isinstance(entry, BodyEntry):
                 self._waiting.append(entry)
             elif not isinstance(entry.fact, FrameArrived):
                 self._note(entry.fact)
@@ -291,20 +291,20 @@ class Live:
     # --- the record ---
 
     @property
-    def unwritten(self) -> list[Noted]:
+    def unwritten(self) -> list[FactEntry]:
         """Facts that are not on record yet: the pieces of the answer, as long as it comes."""
-        return [entry for entry in self._waiting if isinstance(entry, Noted)]
+        return [entry for entry in self._waiting if isinstance(entry, FactEntry)]
 
     def commit(self) -> None:
         """Write down all that waits. A record that cannot be written is told in the log and disturbs nobody."""
         waiting = self._waiting[:]
-        if (trouble := self._written()) is not None:
+        if (trouble := self._write()) is not None:
             self._postpone_writing(waiting, trouble)
 
     def ensure_recorded(self) -> bool:
         """Whether the exchange is on record, after an attempt to write down how it began: its id leaves only then."""
         if not self.is_recorded:
-            frames = (n for n, each in enumerate(self._waiting) if isinstance(each, Noted) and _is_frame(each))
+            frames = (n for n, each in enumerate(self._waiting) if isinstance(each, FactEntry) and _is_frame(each))
             first = next(frames, len(self._waiting))
             # What came may still have to be hidden, and is written down once it is settled.
             later, self._waiting = self._waiting[first:], self._waiting[:first]
@@ -319,17 +319,17 @@ class Live:
         if self._is_lost or (is_passing and self._hub.owe(entries)):
             return
         self._is_lost = True
-        numbers = [each.n for each in entries if isinstance(each, Noted)]
+        numbers = [each.n for each in entries if isinstance(each, FactEntry)]
         if not self.is_recorded:
             self._hub.lose(self.exchange)
         elif numbers:  # its id is known, so that it needs an end
             end = ExchangeFailed("interrupted", "the rest of this exchange could not be recorded", _MAKE_ROOM)
-            self._hub.owe([Noted(self.exchange, numbers[0], self._clock.now(), end)])
+            self._hub.owe([FactEntry(self.exchange, numbers[0], self._clock.now(), end)])
 
-    def _written(self) -> Exception | None:
+    def _write(self) -> Exception | None:
         """Write down all that waits; what kept it from being written, if anything did."""
         entries, self._waiting = self._waiting, []
-        self._hub.written(self)
+        self._hub.stop_expecting(self)
         if not entries or self._is_lost:
             return None
         try:
@@ -340,17 +340,17 @@ class Live:
             return error
         return None
 
-    def _note(self, fact: Fact) -> Noted:
-        noted = Noted(self.exchange, self._count, self._clock.now(), fact)
+    def _note(self, fact: Fact) -> FactEntry:
+        noted = FactEntry(self.exchange, self._count, self._clock.now(), fact)
         self._count += 1
         self._waiting.append(noted)
         return noted
 
-    def _elapsed(self) -> float:
-        return self._clock.elapsed() - self.asked.received
+    def _seconds_since_received(self) -> float:
+        return self._clock.monotonic() - self.asked.received
 
 
-def _is_frame(noted: Noted) -> bool:
+def _is_frame(noted: FactEntry) -> bool:
     return isinstance(noted.fact, FrameArrived)
 
 
@@ -368,7 +368,7 @@ def _unseen(trouble: Exception) -> Fault:
     )
 
 
-def _unrecorded(trouble: Exception) -> Fault:
+def _edit_not_recorded(trouble: Exception) -> Fault:
     why = trouble.message if isinstance(trouble, Fault) else str(trouble)
     hint = "Make the record writable again, or release the request as it stands."
     return Fault(Code.CONFIG, f"the edit is not made, because it could not be recorded: {why}", hint=hint, status=503)

@@ -94,7 +94,7 @@ class Memory:
         self._counted.clear()
         try:
             writable(self._folder)
-            with _locked(self._folder):
+            with _lock(self._folder):
                 calibration, ledger = self._read()
                 gone |= dict.fromkeys(calibration.forget(model))
                 self._counted.clear()
@@ -111,7 +111,7 @@ class Memory:
             return
         try:
             writable(self._folder)
-            with _locked(self._folder):
+            with _lock(self._folder):
                 calibration, ledger = self._read()
                 calibration.merge(self._fresh)
                 ledger.merge(self.ledger, self._now())
@@ -120,7 +120,7 @@ class Memory:
             self.trouble = f"{self._folder}: {error.strerror}"
         else:
             self._fresh = Calibration()
-            self.ledger.kept()
+            self.ledger.mark_saved()
 
     def _write(self, calibration: Calibration, ledger: Ledger) -> None:
         """Put all of it in the place of the file, in one step; the folder is locked."""
@@ -154,7 +154,7 @@ class Memory:
             counted = CountedPrefixes(learned.counted)
             counted.merge(self._counted)
             self._counted = counted
-            return Calibration.from_json(bytes(learned.calibration)), Ledger.restored(learned.ledger, self._now())
+            return Calibration.from_json(bytes(learned.calibration)), Ledger.from_snapshot(learned.ledger, self._now())
         except FileNotFoundError:
             pass
         except (OSError, msgspec.DecodeError, Fault) as error:
@@ -194,7 +194,7 @@ def _private(path: Path, mode: str) -> IO[bytes]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """One writer at a time, where the system can tell; the lock ends with the process, whatever happens."""
     with _private(folder / f"{FILE_NAME}.lock", "ab") as file:
         if os.name == "posix":

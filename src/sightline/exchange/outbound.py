@@ -8,21 +8,21 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider
 from sightline.dialects.endpoint import address, call_to, in_path
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import translate_request, write_request
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked, TextHeaders
+from sightline.exchange.asked import ClientRequest, TextHeaders
 from sightline.exchange.preparing import target_of
 from sightline.exchange.redaction import parameters
 from sightline.exchange.routing import credential
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.wire.call import Call, HttpRequest, Told, Variable
+from sightline.wire.call import HttpRequest, RequestTemplate, Told, Variable
 from sightline.wire.coding import READABLE
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode
@@ -51,14 +51,14 @@ class Outbound(msgspec.Struct, frozen=True):
     client: Request | None = None
 
 
-class PassingOn:
+class PassThrough:
     """Requests for providers of their clients' own dialect. A client sends the same headers to the same place again and
     again: what goes out for them is worked out once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, TextHeaders, str, str, bool], tuple[Choice, HttpRequest]] = {}
+        self._known: dict[tuple[int, TextHeaders, str, str, bool], tuple[ModelChoice, HttpRequest]] = {}
 
-    def on(self, asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Outbound:
+    def on(self, asked: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> Outbound:
         """The request as it goes to its provider."""
         body, report, _ = body_of(asked, choice)
         is_untouched = body is asked.body
@@ -71,19 +71,19 @@ class PassingOn:
             return Outbound(
                 HttpRequest(request.method, request.url, request.headers, sent, is_passed_on=True), body, report
             )
-        request = own_call(asked, choice, variables, body).filled(variables)
+        request = own_call(asked, choice, variables, body).fill(variables)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[key] = choice, replace(request, body=b"")
         return Outbound(request, body, report)
 
 
-def own_call(asked: Asked, choice: Choice, variables: Mapping[str, str], body: bytes) -> Call:
+def own_call(asked: ClientRequest, choice: ModelChoice, variables: Mapping[str, str], body: bytes) -> RequestTemplate:
     """The call that takes the client's body, or this one in its place, to a provider of the client's dialect."""
     provider, spoken = choice.provider, choice.dialect
     is_untouched = body is asked.body
     headers = _headers(asked, provider, spoken, variables, is_untouched=is_untouched)
-    return Call(
+    return RequestTemplate(
         "POST",
         address(provider, spoken, *_tail(asked, choice)),
         tuple(headers),
@@ -92,7 +92,7 @@ def own_call(asked: Asked, choice: Choice, variables: Mapping[str, str], body: b
     )
 
 
-class Written(NamedTuple):
+class WrittenBody(NamedTuple):
     """The body for the provider; `report` and `client` are there as in `Outbound`."""
 
     body: bytes
@@ -100,10 +100,10 @@ class Written(NamedTuple):
     client: Request | None = None
 
 
-def body_of(asked: Asked, choice: Choice) -> Written:
+def body_of(asked: ClientRequest, choice: ModelChoice) -> WrittenBody:
     """The body that goes to the provider, before masks: no address and no key is needed for it."""
     if choice.dialect == asked.dialect:
-        return Written(*_own_body(asked, choice))
+        return WrittenBody(*_own_body(asked, choice))
     spoken = choice.dialect
     client = dialect(asked.dialect).read_request(decode(asked.body))
     _refuse_kept_state(asked, client)
@@ -116,10 +116,10 @@ def body_of(asked: Asked, choice: Choice) -> Written:
     is_strict = asked.strict or (choice.route is not None and choice.route.strict)
     if is_strict and report.refusals:
         raise _lossy(report, spoken)
-    return Written(body, report, client)
+    return WrittenBody(body, report, client)
 
 
-def translated(asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Outbound:
+def outbound_for(asked: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> Outbound:
     """The client's request in the dialect of the provider."""
     provider, spoken = choice.provider, choice.dialect
     body, report, client = body_of(asked, choice)
@@ -131,7 +131,7 @@ def translated(asked: Asked, choice: Choice, variables: Mapping[str, str]) -> Ou
     if not provider.key_env and own:
         name, prefix = place_of_key(provider, spoken)
         headers.append((name, f"{prefix}{own}"))
-    return Outbound(replace(call, headers=tuple(headers)).filled(variables), body, report, client)
+    return Outbound(replace(call, headers=tuple(headers)).fill(variables), body, report, client)
 
 
 def dialect_key(spoken: str) -> str:
@@ -140,7 +140,7 @@ def dialect_key(spoken: str) -> str:
     return "" if endpoint is None else endpoint.credential[0]
 
 
-def configured_secrets(provider: Provider, variables: Mapping[str, str]) -> tuple[str, ...]:
+def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tuple[str, ...]:
     """The values that a provider's settings bring along and that nobody else may see."""
     named = (variables.get(name, "").strip() for name in (provider.key_env, *provider.env_headers.values()) if name)
     headers = (value for name, value in provider.headers.items() if is_secret_header(name))
@@ -151,7 +151,7 @@ def configured_secrets(provider: Provider, variables: Mapping[str, str]) -> tupl
 # --- the same dialect -------------------------------------------------------------------------------
 
 
-def _own_body(asked: Asked, choice: Choice) -> tuple[bytes, Report | None]:
+def _own_body(asked: ClientRequest, choice: ModelChoice) -> tuple[bytes, Report | None]:
     """The client's bytes, with another name of the model where the route says so."""
     if choice.route is not None and choice.route.system != "in_place":
         rewritten = translate_request(
@@ -163,7 +163,7 @@ def _own_body(asked: Asked, choice: Choice) -> tuple[bytes, Report | None]:
     return WireDocument(asked.body).set("/model", choice.model).data, None
 
 
-def _tail(asked: Asked, choice: Choice) -> tuple[str, str]:
+def _tail(asked: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
     """What stands behind the base URL, and the version that the client named."""
     found = _PATH.fullmatch(asked.path)
     version, path = (found[1], found[2]) if found else ("", asked.path.lstrip("/"))
@@ -186,7 +186,7 @@ def _is_ours(parameter: str, provider: Provider) -> bool:
 
 
 def _headers(
-    asked: Asked, provider: Provider, spoken: str, variables: Mapping[str, str], *, is_untouched: bool
+    asked: ClientRequest, provider: Provider, spoken: str, variables: Mapping[str, str], *, is_untouched: bool
 ) -> list[tuple[str, Told]]:
     """The client's headers in their order, and what is configured in place of theirs of the same name."""
     ours: list[tuple[str, Told]] = list(provider.headers.items())
@@ -201,7 +201,7 @@ def _headers(
     if not is_untouched:
         gone.add("content-encoding")
     passed: list[tuple[str, Told]] = [
-        (name, _wanted(value) if name.lower() == "accept-encoding" else value)
+        (name, _readable_codings(value) if name.lower() == "accept-encoding" else value)
         for name, value in end_to_end(asked.headers)
         if name.lower() not in gone
     ]
@@ -220,7 +220,7 @@ def end_to_end(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
     ]
 
 
-def _wanted(codings: str) -> str:
+def _readable_codings(codings: str) -> str:
     """The codings that the client takes and that we can read along; what nobody can read is on no record."""
     named = [found[1].lower() for found in map(_WANTS.fullmatch, codings.split(",")) if found]
     if all(name in READABLE for name in named):
@@ -233,7 +233,7 @@ def _wanted(codings: str) -> str:
 # --- another dialect --------------------------------------------------------------------------------
 
 
-def _refuse_kept_state(asked: Asked, client: Request) -> None:
+def _refuse_kept_state(asked: ClientRequest, client: Request) -> None:
     """A request that leaves most of the conversation with its provider cannot go to another one.
 
     Each client has words on which it sends everything again, and these are they.

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from sightline.exchange.hub import Hub, Unwritten
+from sightline.exchange.hub import Hub, PendingWrite
 from sightline.model.exchange import FrameArrived
-from sightline.store.entries import Entry, Noted
+from sightline.store.entries import Entry, FactEntry
 
-Telling: TypeAlias = Callable[[Noted], None]
+Telling: TypeAlias = Callable[[FactEntry], None]
 
 
-class Overheard(Hub):
+class ObservedHub(Hub):
     """The same hub for one journey; `tell` gets its facts once they are on record, and also where no record is kept.
 
     Frames are not told: whoever asked gets the answer itself.
@@ -28,7 +28,7 @@ class Overheard(Hub):
             self._hub.record(entries)
         finally:
             for entry in entries:
-                if isinstance(entry, Noted) and not isinstance(entry.fact, FrameArrived):
+                if isinstance(entry, FactEntry) and not isinstance(entry.fact, FrameArrived):
                     self._tell(entry)
 
     def owe(self, entries: Sequence[Entry]) -> bool:
@@ -39,6 +39,6 @@ class Overheard(Hub):
         """Write nothing more of an exchange."""
         self._hub.lose(exchange)
 
-    def expect(self, unwritten: Unwritten) -> None:
+    def expect(self, unwritten: PendingWrite) -> None:
         """Somebody listens, so it is written down at once."""
         unwritten.commit()

@@ -1,11 +1,11 @@
 """Requests of our own callers, in the form in which a client's come: the relay knows no difference."""
 
 from sightline.dialects.endpoint import count_call, counting_of, endpoint_of, in_path
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.preparing import Prepared
 from sightline.model.json import JsonObject
 from sightline.transport.retry import LONGEST_WAIT
-from sightline.wire.call import Call
+from sightline.wire.call import RequestTemplate
 
 AGENT = "sightline"
 """What our own callers call themselves."""
@@ -23,10 +23,10 @@ def question(
     max_wait: float = LONGEST_WAIT,
     conversation: str = "",
     expect_sha256: str = "",
-) -> Asked:
+) -> ClientRequest:
     """The request that was prepared, byte for byte, for the provider that was chosen."""
     path, query = path_of(prepared.dialect, prepared.choice.model, stream=prepared.is_stream)
-    return Asked(
+    return ClientRequest(
         prepared.dialect,
         prepared.body,
         _headers(prepared, prepared.call),
@@ -49,12 +49,12 @@ def question(
     )
 
 
-def count(prepared: Prepared, *, session: str, received: float) -> Asked:
+def count(prepared: Prepared, *, session: str, received: float) -> ClientRequest:
     """The request that asks its provider how many tokens it has."""
     choice, spoken = prepared.choice, prepared.dialect
     call = count_call(choice.provider, spoken, choice.model, prepared.body)
-    path, query = _placed(spoken, counting_of(spoken).path, choice.model)
-    return Asked(
+    path, query = _path_and_query(spoken, counting_of(spoken).path, choice.model)
+    return ClientRequest(
         spoken,
         call.body,
         _headers(prepared, call),
@@ -72,16 +72,16 @@ def count(prepared: Prepared, *, session: str, received: float) -> Asked:
 def path_of(spoken: str, model: str, *, stream: bool) -> tuple[str, str]:
     """Path and query by which a client of this dialect asks."""
     endpoint = endpoint_of(spoken)
-    return _placed(spoken, endpoint.stream_path if stream and endpoint.stream_path else endpoint.path, model)
+    return _path_and_query(spoken, endpoint.stream_path if stream and endpoint.stream_path else endpoint.path, model)
 
 
-def _placed(spoken: str, path: str, model: str) -> tuple[str, str]:
+def _path_and_query(spoken: str, path: str, model: str) -> tuple[str, str]:
     named = path.replace("{model}", in_path(model)) if "{model}" in path else path
     path, _, query = named.partition("?")
     return f"{endpoint_of(spoken).version or '/v1'}{path}", query
 
 
-def _headers(prepared: Prepared, call: Call) -> tuple[tuple[str, str], ...]:
+def _headers(prepared: Prepared, call: RequestTemplate) -> tuple[tuple[str, str], ...]:
     """What a client of the dialect says; the relay adds what is configured."""
     provider = prepared.choice.provider
     configured = {name.lower() for name in (*provider.headers, *provider.env_headers)}

@@ -16,7 +16,7 @@ LATE_WORDS = 2.0
 """Seconds for what may follow a finish in a dialect whose streams end with their bytes: a count, or another part."""
 
 
-class Passing:
+class StreamPump:
     """The body of a streamed answer, for one reader, once. `release` is called with what was read at the very end."""
 
     def __init__(self, response: Response, tap: Tap, release: Callable[[Reply, Fault | None], Awaitable[None]]) -> None:
@@ -83,10 +83,10 @@ class Passing:
         except (TimeoutError, Fault):
             return
 
-    def cut(self, fault: Fault) -> None:
+    def abort(self, fault: Fault) -> None:
         """End it now, with this as the reason for the client."""
         self._cut = fault
-        self._response.cut(fault)
+        self._response.abort(fault)
 
     async def leave(self) -> None:
         """The client is done, or gone."""

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
 from sightline.exchange import answers
-from sightline.exchange.asked import Asked
-from sightline.exchange.interception.answering import failed, streamed
-from sightline.exchange.reading import Undoing
-from sightline.exchange.relayed import Headers, Relayed
+from sightline.exchange.asked import ClientRequest
+from sightline.exchange.interception.answering import write_failed_stream, write_stream
+from sightline.exchange.reading import BodyDecoder
+from sightline.exchange.relayed import ClientResponse, Headers
 from sightline.model.events import StreamEvent
 from sightline.transport.clock import Clock
 from sightline.wire.jsontext import decode
@@ -35,12 +35,12 @@ _BLANK = b"\n\n"
 _EVENT = b'event: keepalive\ndata: {"type":"keepalive"}\n\n'
 
 
-def can_tick(asked: Asked) -> bool:
+def can_tick(asked: ClientRequest) -> bool:
     """Whether its client reads server-sent events; Google's streams are a JSON list unless events are asked for."""
     return asked.is_stream and not asked.wants_array
 
 
-def sign_of_life(asked: Asked) -> bytes:
+def sign_of_life(asked: ClientRequest) -> bytes:
     """What the readers of this stream take for life and for nothing else.
 
     A comment is what the standard has for it. Google's readers take one for an error, but pass over blank lines; and
@@ -50,12 +50,12 @@ def sign_of_life(asked: Asked) -> bytes:
         return _PING
     if asked.dialect == "gemini":
         return _BLANK
-    named = asked.named()
+    named = asked.headers_by_name()
     is_codex = any(named.get(name, "").lower().startswith("codex") for name in ("user-agent", "originator"))
     return _EVENT if is_codex and asked.dialect == "openai-responses" else _COMMENT
 
 
-def wants_usage(asked: Asked) -> bool:
+def wants_usage(asked: ClientRequest) -> bool:
     """Whether the client takes the counts of a stream; only those of one dialect have to ask for them."""
     if asked.dialect != "openai-chat" or not asked.is_stream:
         return True
@@ -65,7 +65,7 @@ def wants_usage(asked: Asked) -> bool:
         return False
 
 
-class Patience:
+class HoldSignal:
     """Whether a journey waits for a person now, or for a reply that one will look at."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Patience:
         return self._needed.is_set()
 
     @contextmanager
-    def needed(self) -> Iterator[None]:
+    def hold_open(self) -> Iterator[None]:
         """It does, as long as this lasts."""
         self._needed.set()
         try:
@@ -85,17 +85,19 @@ class Patience:
         finally:
             self._needed.clear()
 
-    async def asked_for(self) -> None:
+    async def wait_until_needed(self) -> None:
         """Return once it does."""
         await self._needed.wait()
 
 
-async def kept_alive(journey: "Journey", running: Coroutine[Any, Any, Relayed], clock: Clock) -> Relayed:
+async def run_with_keepalive(
+    journey: "Journey", running: Coroutine[Any, Any, ClientResponse], clock: Clock
+) -> ClientResponse:
     """The answer that runs; a head without it, if its client would be kept waiting by a person for too long."""
     task = asyncio.get_running_loop().create_task(running)
     try:
         while True:
-            await _until(task, journey.patience.asked_for())
+            await _until(task, journey.patience.wait_until_needed())
             if not task.done():
                 await _until(task, clock.sleep(TICK))
             if task.done():
@@ -103,29 +105,29 @@ async def kept_alive(journey: "Journey", running: Coroutine[Any, Any, Relayed], 
             if journey.patience.is_needed:
                 break
     except asyncio.CancelledError:
-        await _left(task)
+        await _abandon(task)
         raise
     headers: Headers = [*answers.EVENT_STREAM, *journey.own_headers()]
-    ticking = Ticking(task, journey.asked, clock)
-    ticking.opened = Relayed(journey.exchange, 200, headers, ticking)
+    ticking = KeepAliveBody(task, journey.asked, clock)
+    ticking.opened = ClientResponse(journey.exchange, 200, headers, ticking)
     return ticking.opened
 
 
-class Ticking:
+class KeepAliveBody:
     """The body of a stream that was opened before there was an answer. `opened` is that stream, which learns what the
     answer ended with."""
 
-    opened: Relayed
+    opened: ClientResponse
 
-    def __init__(self, task: "asyncio.Task[Relayed]", asked: Asked, clock: Clock) -> None:
+    def __init__(self, task: "asyncio.Task[ClientResponse]", asked: ClientRequest, clock: Clock) -> None:
         self._task = task
         self._asked = asked
         self._clock = clock
         self._sign = sign_of_life(asked)
         self._has_begun = False
-        self._answer: Relayed | None = None
+        self._answer: ClientResponse | None = None
         self._pieces: AsyncIterator[bytes] | None = None
-        self._undoing: Undoing | None = None
+        self._undoing: BodyDecoder | None = None
         self._is_over = False
 
     def __aiter__(self) -> Self:
@@ -147,7 +149,7 @@ class Ticking:
                 self._is_over = True
                 return await self._as_stream(answer)
             coding = _header(answer, b"content-encoding")
-            self._undoing = None if coding in ("", "identity") else Undoing(coding)
+            self._undoing = None if coding in ("", "identity") else BodyDecoder(coding)
             self._pieces = aiter(answer)
         assert self._pieces is not None
         try:
@@ -161,20 +163,20 @@ class Ticking:
                 piece = await anext(pieces)
             except Fault as fault:  # a coded stream has no place for it; this one, which is not coded, has
                 self._is_over = True
-                return b"\n\n" + failed(fault, self._asked.dialect, self._client)
+                return b"\n\n" + write_failed_stream(fault, self._asked.dialect, self._client)
             if data := piece if self._undoing is None else self._undoing.feed(piece):
                 return data
 
-    async def _as_stream(self, answer: Relayed) -> bytes:
+    async def _as_stream(self, answer: ClientResponse) -> bytes:
         """A whole answer, which is an error or comes from who does not stream, as the stream that was begun."""
         body = b"".join([piece async for piece in answer])
         coding = _header(answer, b"content-encoding")
-        plain = body if coding in ("", "identity") else Undoing(coding).feed(body)
+        plain = body if coding in ("", "identity") else BodyDecoder(coding).feed(body)
         spoken = self._asked.dialect
         if answer.status >= 400:
             self.opened.fault = answer.fault or _fault_in(spoken, answer.status, plain)
-            return failed(self.opened.fault, spoken, self._client)
-        return streamed(_events_in(spoken, plain), spoken, self._client)
+            return write_failed_stream(self.opened.fault, spoken, self._client)
+        return write_stream(_events_in(spoken, plain), spoken, self._client)
 
     @property
     def _client(self) -> Client:
@@ -185,10 +187,10 @@ class Ticking:
     async def leave(self) -> None:
         """The client is done, or gone."""
         self._is_over = True
-        await _left(self._task)
+        await _abandon(self._task)
 
 
-def _header(answer: Relayed, name: bytes) -> str:
+def _header(answer: ClientResponse, name: bytes) -> str:
     return answers.header(tuple(answer.headers), name).strip().lower()
 
 
@@ -200,11 +202,11 @@ def _fault_in(spoken: str, status: int, plain: bytes) -> Fault:
 
 
 def _events_in(spoken: str, plain: bytes) -> list[StreamEvent]:
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     return [*hearing.feed(plain), *hearing.close()]
 
 
-async def _until(task: "asyncio.Task[Relayed]", other: Coroutine[Any, Any, None]) -> None:
+async def _until(task: "asyncio.Task[ClientResponse]", other: Coroutine[Any, Any, None]) -> None:
     """Wait for the first of the two; the other one does not outlive that."""
     waiting = asyncio.get_running_loop().create_task(other)
     try:
@@ -214,7 +216,7 @@ async def _until(task: "asyncio.Task[Relayed]", other: Coroutine[Any, Any, None]
         await asyncio.wait({waiting})
 
 
-async def _left(task: "asyncio.Task[Relayed]") -> None:
+async def _abandon(task: "asyncio.Task[ClientResponse]") -> None:
     """The client has gone: what runs for it ends, and what came of it is closed."""
     task.cancel()
     await asyncio.wait({task})

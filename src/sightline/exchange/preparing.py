@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, compose
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Target
@@ -16,7 +16,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.asked import TextHeaders
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.wire.call import Call
+from sightline.wire.call import RequestTemplate
 from sightline.wire.jsontext import decode
 
 SESSION = "ask"
@@ -30,12 +30,12 @@ _MOST_BY_DEFAULT = 8192
 class Prepared:
     """What will be sent, to whom. `body` is what goes to the socket, byte for byte."""
 
-    choice: Choice
+    choice: ModelChoice
     dialect: str
     request: Request
     body: bytes
     report: Report
-    call: Call
+    call: RequestTemplate
     is_stream: bool
 
     @cached_property
@@ -55,12 +55,12 @@ class Prepared:
         return replace(self, request=request, body=body, call=replace(self.call, body=body))
 
 
-def prepared(prompt: Prompt, choice: Choice) -> Prepared:
+def prepare(prompt: Prompt, choice: ModelChoice) -> Prepared:
     """The request of one of our own callers, in the provider's dialect."""
-    return written(composed(prompt, choice), choice, stream=prompt.stream)
+    return write_prepared(compose_request(prompt, choice), choice, stream=prompt.stream)
 
 
-def composed(prompt: Prompt, choice: Choice) -> Request:
+def compose_request(prompt: Prompt, choice: ModelChoice) -> Request:
     """The same before it is written."""
     return compose(
         prompt,
@@ -72,7 +72,7 @@ def composed(prompt: Prompt, choice: Choice) -> Request:
     )
 
 
-def written(request: Request, choice: Choice, *, stream: bool) -> Prepared:
+def write_prepared(request: Request, choice: ModelChoice, *, stream: bool) -> Prepared:
     """A request that was composed for this choice before, and may have grown since."""
     spoken, report = choice.dialect, Report()
     request = with_strict_schemas(request, spoken, report)
@@ -88,7 +88,7 @@ def written(request: Request, choice: Choice, *, stream: bool) -> Prepared:
     return Prepared(choice, spoken, request, body, report, call, stream)
 
 
-def target_of(choice: Choice) -> Target:
+def target_of(choice: ModelChoice) -> Target:
     """How this provider wants a request written."""
     quirks, route = choice.provider.quirks, choice.route
     most = choice.facts.max_output
@@ -104,7 +104,7 @@ def target_of(choice: Choice) -> Target:
     )
 
 
-def facts_for(choice: Choice, headers: TextHeaders) -> Facts:
+def facts_for(choice: ModelChoice, headers: TextHeaders) -> Facts:
     """What is known of the model when it is asked with these headers of a client and those of its provider."""
     versions = dialect(choice.dialect).versions
     if versions is None:

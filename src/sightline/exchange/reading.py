@@ -1,6 +1,6 @@
 """A copy of an answer, read on the side: what it says for the record, while the bytes themselves go their way."""
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
 from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent
@@ -11,14 +11,14 @@ from sightline.wire.coding import READABLE, Decoding
 _MOST_WARNINGS = 3
 
 
-class Reading:
+class ReplyReader:
     """Reads along. Whatever goes wrong with that is a warning and disturbs nobody.
 
     `has_failed` says that the answer is an error or broke off, `has_begun` that it has said anything of a reply.
     """
 
     def __init__(self, spoken: str) -> None:
-        self._hearing = Hearing(dialect(spoken), joins=True)
+        self._hearing = ReplyDecoder(dialect(spoken), joins=True)
         self._fold = Fold(spoken)
         self._plain: Reply | None = None
         self._is_lost = False
@@ -121,7 +121,7 @@ def _says_nothing(event: StreamEvent) -> bool:
     return isinstance(event, Ended | FieldReceived)
 
 
-class Undoing:
+class BodyDecoder:
     """The coding of an answer undone for whoever reads along. `trouble` says why that does not go on."""
 
     def __init__(self, coding: str) -> None:

@@ -12,10 +12,10 @@ import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
-from sightline.editing.conversation_changes import Change
+from sightline.editing.conversation_changes import SectionChange
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
-from sightline.store.entries import Noted
+from sightline.exchange.asked import ClientRequest
+from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.wire.jsontext import MISFIT, decode, encode
 
@@ -32,7 +32,7 @@ class RelayCall(msgspec.Struct, frozen=True, kw_only=True):
     be keys. What is not `is_recorded` leaves no trace in the record.
     """
 
-    asked: Asked
+    asked: ClientRequest
     provider: Provider | None = None
     variables: dict[str, str] = {}
     is_recorded: bool = True
@@ -128,14 +128,14 @@ def write_call(call: RelayCall | WaitCall | Wait) -> bytes:
     return msgspec.msgpack.encode(call)
 
 
-def write_changes(changes: tuple[Change, ...]) -> bytes:
+def write_changes(changes: tuple[SectionChange, ...]) -> bytes:
     """What a person changed of a conversation."""
     return encode(msgspec.to_builtins(changes))
 
 
-def read_changes(data: bytes) -> tuple[Change, ...]:
+def read_changes(data: bytes) -> tuple[SectionChange, ...]:
     """The same, read."""
-    return msgspec.convert(decode(data), tuple[Change, ...])
+    return msgspec.convert(decode(data), tuple[SectionChange, ...])
 
 
 def read_relay_call(data: bytes) -> RelayCall:
@@ -189,15 +189,15 @@ class FrameReader:
                 raise _other_version(error) from None
 
 
-def write_noted(noted: Noted) -> bytes:
+def write_noted(noted: FactEntry) -> bytes:
     """A fact as it is inside a frame."""
     return encode(msgspec.to_builtins(noted))
 
 
-def read_noted(data: bytes) -> Noted:
+def read_noted(data: bytes) -> FactEntry:
     """The fact inside a frame."""
     try:
-        return msgspec.convert(decode(data), Noted)
+        return msgspec.convert(decode(data), FactEntry)
     except MISFIT as error:
         raise _other_version(error) from None
 

@@ -5,12 +5,12 @@ from copy import copy
 from typing import Protocol, Self
 
 from sightline.errors import Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 
 Headers = list[tuple[bytes, bytes]]
 
 
-class Body(Protocol):
+class ResponseBody(Protocol):
     """What a client gets, in pieces."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -22,7 +22,7 @@ class Body(Protocol):
         ...
 
 
-class Whole:
+class WholeBody:
     """A body that is here already."""
 
     def __init__(self, data: bytes) -> None:
@@ -41,7 +41,7 @@ class Whole:
         """There is nothing to close."""
 
 
-class Relayed:
+class ClientResponse:
     """An answer for the client. Leaving it before its end means that the client has gone: the provider's connection is
     closed at once.
 
@@ -52,17 +52,19 @@ class Relayed:
     before the last words about it come, what the answer broke off with.
     """
 
-    def __init__(self, exchange: str, status: int, headers: Headers, body: Body, *, fault: Fault | None = None) -> None:
+    def __init__(
+        self, exchange: str, status: int, headers: Headers, body: ResponseBody, *, fault: Fault | None = None
+    ) -> None:
         self.exchange = exchange
         self.status = status
         self.headers = headers
         self.fault = fault
-        self._body: Body = body
+        self._body: ResponseBody = body
 
-    def with_body(self, data: bytes) -> "Relayed":
+    def with_body(self, data: bytes) -> "ClientResponse":
         """The same answer, whose body has been read meanwhile."""
         again = copy(self)
-        again._body = Whole(data)
+        again._body = WholeBody(data)
         return again
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -75,10 +77,10 @@ class Relayed:
         await self._body.leave()
 
 
-class Relaying(Protocol):
+class RequestHandler(Protocol):
     """Whoever answers clients: the relay to the providers, or the record."""
 
-    async def start(self, asked: Asked) -> Relayed:
+    async def start(self, asked: ClientRequest) -> ClientResponse:
         """The answer to a request; its head is here when this returns."""
         ...
 

@@ -12,15 +12,15 @@ from typing import Literal, Self
 from urllib.parse import quote
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.loading import variables_in
-from sightline.editing.conversation_changes import Change
+from sightline.editing.conversation_changes import SectionChange
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.final_body import FinalBody, final_body
 from sightline.exchange.hub import RunObserver
-from sightline.exchange.outbound import configured_secrets
+from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.overheard import Telling
 from sightline.exchange.relay_messages import (
     PATH,
@@ -39,11 +39,11 @@ from sightline.exchange.relay_messages import (
     read_wait,
     write_call,
 )
-from sightline.exchange.relayed import Relayed
+from sightline.exchange.relayed import ClientResponse
 from sightline.exchange.stopped import session_of
 from sightline.model.exchange import Held, Released
 from sightline.model.json import Json
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Ledger, Wait
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
@@ -84,7 +84,7 @@ class RemoteHold:
 
     phase: Literal["request", "tool_calls"]
     draft: ReleasedBody
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SectionChange, ...] = ()
 
 
 class RemoteHolds:
@@ -139,13 +139,13 @@ class RemoteRelay:
         self._masks = masks
         self.observer = observer
         self._is_recorded = is_recorded
-        keys = (key for each in catalog.providers.values() for key in configured_secrets(each, environment))
+        keys = (key for each in catalog.providers.values() for key in secrets_of_provider(each, environment))
         self.secrets = tuple(dict.fromkeys(keys))
 
-    async def start(self, asked: Asked, noted: Telling | None = None) -> Relayed:
+    async def start(self, asked: ClientRequest, noted: Telling | None = None) -> ClientResponse:
         """Let the server send it; the answer's head is here when this returns. `noted` gets each fact but frames."""
-        frames = _Frames(await self._call(PATH, self._relay_call(asked)), self._ended)
-        sent = self._ledger.sent(asked.provider, asked.model, asked.tokens, self._clock.now())
+        frames = _Frames(await self._call(PATH, self._relay_call(asked)), self._server_ended)
+        sent = self._ledger.add_request(asked.provider, asked.model, asked.tokens, self._clock.now())
         try:
             while not isinstance(frame := await frames.next(), HeadFrame):
                 if isinstance(frame, FactFrame):
@@ -154,28 +154,28 @@ class RemoteRelay:
             await frames.close()
             raise
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in frame.headers}
-        self._ledger.observed(asked.provider, asked.model, named, self._clock.now())
+        self._ledger.observe_headers(asked.provider, asked.model, named, self._clock.now())
         if frame.status >= 400:
-            self._ledger.settled(sent, 0, self._clock.now())
+            self._ledger.settle(sent, 0, self._clock.now())
         body = _RemoteBody(frames, lambda fact: self._tell(fact, noted))
         fault = None if frame.fault is None else read_fault(frame.fault)
-        body.relayed = Relayed(frame.exchange, frame.status, list(frame.headers), body, fault=fault)
+        body.relayed = ClientResponse(frame.exchange, frame.status, list(frame.headers), body, fault=fault)
         return body.relayed
 
-    def final_body(self, asked: Asked) -> FinalBody:
+    def final_body(self, asked: ClientRequest) -> FinalBody:
         """The body that this request goes out with, after the masks that the server applies to it."""
         spoken, session = asked.dialect, session_of(asked)
         return final_body(asked.body, spoken, asked.model, self._masks if asked.masks else (), session=session)
 
-    async def wait(self, choice: Choice, tokens: int) -> Wait:
+    async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
         """How long a request of this size must wait, by the server's ledger, which knows everybody's requests."""
         response = await self._call(WAIT_PATH, WaitCall(choice.provider_name, choice.model, tokens, choice.facts))
         try:
             return read_wait(await response.read())
         except Fault as fault:
-            raise fault if fault.code is Code.CONFIG else self._ended() from None
+            raise fault if fault.code is Code.CONFIG else self._server_ended() from None
 
-    def _relay_call(self, asked: Asked) -> RelayCall:
+    def _relay_call(self, asked: ClientRequest) -> RelayCall:
         provider = self._catalog.providers.get(asked.provider)
         names = () if provider is None or provider.embedded else variables_in(provider)
         variables = {name: value for name in names if (value := self._environment.get(name, "").strip())}
@@ -187,13 +187,13 @@ class RemoteRelay:
         try:
             response = await self._client.send(request, _PATIENT, direct=True)
         except Fault:
-            raise self._ended() from None
+            raise self._server_ended() from None
         if response.status != 200:
-            raise await self._refused(response)
+            raise await self._refusal_of(response)
         return response
 
     def _tell(self, frame: FactFrame, noted: Telling | None) -> None:
-        fact: Noted = read_noted(frame.noted)
+        fact: FactEntry = read_noted(frame.noted)
         if isinstance(fact.fact, Held):
             self._on_held(self._server.link_to(fact.exchange))
         if noted is None:
@@ -205,7 +205,7 @@ class RemoteRelay:
         finally:
             self.holds.forget(fact.exchange)
 
-    async def _refused(self, response: Response) -> Fault:
+    async def _refusal_of(self, response: Response) -> Fault:
         try:
             told: Json = decode(await response.read(_LONGEST_REFUSAL))
         except Fault:
@@ -216,7 +216,7 @@ class RemoteRelay:
         why = words if isinstance(words, str) and words else f"status {response.status}"
         return Fault(Code.CONFIG, f"the running server at {self._server.url} does not send this: {why}", hint=hint)
 
-    def _ended(self) -> Fault:
+    def _server_ended(self) -> Fault:
         hint = "Start it again and repeat the command, or send from this process with --apart."
         message = f"the running server at {self._server.url} ended before the answer was complete"
         return Fault(Code.NETWORK, message, hint=hint)
@@ -231,7 +231,7 @@ class _Frames:
 
     def __init__(self, response: Response, ended: Callable[[], Fault]) -> None:
         self._response = response
-        self._ended = ended
+        self._server_ended = ended
         self._reader = FrameReader()
         self._waiting: deque[Frame] = deque()
 
@@ -243,7 +243,7 @@ class _Frames:
             except Fault:
                 data = b""
             if not data:
-                raise self._ended()
+                raise self._server_ended()
             self._waiting.extend(self._reader.feed(data))
         return self._waiting.popleft()
 
@@ -255,7 +255,7 @@ class _Frames:
 class _RemoteBody:
     """The body of an answer out of the frames that bring it; `relayed` is the answer, once that is made."""
 
-    relayed: Relayed
+    relayed: ClientResponse
 
     def __init__(self, frames: _Frames, tell: Callable[[FactFrame], None]) -> None:
         self._frames = frames

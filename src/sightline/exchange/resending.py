@@ -14,14 +14,14 @@ from sightline.catalog.choose import choose
 from sightline.catalog.provider import DialectName, Provider
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
-from sightline.exchange.heard import heard
+from sightline.exchange.asked import ClientRequest
+from sightline.exchange.heard import read_answer
 from sightline.exchange.overheard import Telling
 from sightline.exchange.recording.asking import again, elsewhere, had_credential
-from sightline.exchange.recording.recorded import Recorded, recorded
+from sightline.exchange.recording.recorded import RecordedExchange, load_exchange
 from sightline.exchange.relay import Relay
 from sightline.model.events import StreamEvent
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.store.store import Store
 from sightline.store.summary import Summary
 from sightline.transport.clock import Clock
@@ -30,16 +30,16 @@ from sightline.wire.jsontext import decode
 _LOG = logging.getLogger("sightline.replay")
 
 
-class Means:
+class ResendSources:
     """What a request can be sent again with: the providers as they are configured now, and the keys that are set."""
 
     def __init__(self, catalog: Catalog, environment: Mapping[str, str]) -> None:
         self._catalog = catalog
         self._environment = environment
 
-    def asked(
-        self, exchange: Recorded, *, model: str = "", body: bytes | None = None, masks: bool | None = None
-    ) -> Asked:
+    def request_for(
+        self, exchange: RecordedExchange, *, model: str = "", body: bytes | None = None, masks: bool | None = None
+    ) -> ClientRequest:
         """What to send: the same bytes to the same provider, these bytes to it, or the same request to another model.
 
         `masks` says whether the masks that are active now are put on it. Unless somebody says so, who asks for these
@@ -68,7 +68,7 @@ class Means:
             raise Fault(Code.AUTH, message, hint=f"Set key_env in [providers.{name}] to the name of a variable.")
         self._need_key(provider)
         asked = replace(again(exchange), masks=bool(masks))
-        return asked if body is None else _edited(asked, body)
+        return asked if body is None else _with_body(asked, body)
 
     def _need_key(self, provider: Provider) -> None:
         if not self._has_key(provider):
@@ -81,10 +81,10 @@ class Means:
         return provider.embedded or not provider.key_env or bool(self._environment.get(provider.key_env, "").strip())
 
 
-class Resending:
+class Resender:
     """Sends what somebody wants to be sent again, and reads each answer to its end, so that all of it is on record."""
 
-    def __init__(self, relay: Relay, store: Store, means: Means, clock: Clock) -> None:
+    def __init__(self, relay: Relay, store: Store, means: ResendSources, clock: Clock) -> None:
         self._relay = relay
         self._store = store
         self._means = means
@@ -95,20 +95,20 @@ class Resending:
         self, summary: Summary, *, model: str = "", body: bytes | None = None, masks: bool | None = None
     ) -> str:
         """Send this exchange again; the answer is the new exchange's id, as soon as that is on record."""
-        exchange = await recorded(self._store, summary)
-        return await self.send(self._means.asked(exchange, model=model, body=body, masks=masks))
+        exchange = await load_exchange(self._store, summary)
+        return await self.send(self._means.request_for(exchange, model=model, body=body, masks=masks))
 
-    async def send(self, asked: Asked) -> str:
+    async def send(self, asked: ClientRequest) -> str:
         """Send a request that no client waits for; the answer is its exchange's id, as soon as that is on record."""
-        asked = replace(asked, received=self._clock.elapsed())
+        asked = replace(asked, received=self._clock.monotonic())
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[str] = loop.create_future()
 
-        def noted(noted: Noted) -> None:
+        def on_fact(noted: FactEntry) -> None:
             if not begun.done():
                 begun.set_result(noted.exchange)
 
-        task = loop.create_task(self._sent(asked, noted))
+        task = loop.create_task(self._send(asked, on_fact))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
@@ -125,10 +125,10 @@ class Resending:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _sent(self, asked: Asked, noted: Telling) -> None:
+    async def _send(self, asked: ClientRequest, noted: Telling) -> None:
         try:
             async with await self._relay.start(asked, noted) as relayed:
-                await heard(relayed, asked.dialect, _unheard)
+                await read_answer(relayed, asked.dialect, _unheard)
         except Fault as fault:
             _LOG.info("the replay of %s failed: %s", asked.origin, fault.message)  # the record says the same
 
@@ -137,7 +137,7 @@ def _unheard(_event: StreamEvent) -> None:
     """The record holds the answer."""
 
 
-def _edited(asked: Asked, body: bytes) -> Asked:
+def _with_body(asked: ClientRequest, body: bytes) -> ClientRequest:
     """The same request with this body, exactly so; what stands in a body and not in a path is taken from it."""
     document = decode(body)
     if not isinstance(document, dict):

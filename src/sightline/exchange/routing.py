@@ -8,11 +8,11 @@ from urllib.parse import unquote
 import msgspec
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice, choose
+from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.provider import DialectName, Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked, TextHeaders
+from sightline.exchange.asked import ClientRequest, TextHeaders
 from sightline.exchange.redaction import parameters
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
 from sightline.wire.secrets import without_scheme
@@ -23,14 +23,14 @@ PLACEHOLDER = "sightline-needs-no-key"
 """What `sightline run` gives a client that demands a key where nobody has one: it is no credential."""
 
 
-def routed(catalog: Catalog, asked: Asked, has_key: HasKey) -> Choice:
+def route_for(catalog: Catalog, asked: ClientRequest, has_key: HasKey) -> ModelChoice:
     """Where it goes: as its path says, by a route, by who serves the model, home, or to the model inside Sightline.
 
     Where the client's own credential is to serve, the provider of the choice names no key.
     """
     arriving: DialectName = asked.dialect  # type: ignore[assignment] # the server knows no others
     if asked.provider:
-        return _with_own(_named(catalog, asked, arriving), asked, has_key, is_implied=False)
+        return _with_own(_named_provider(catalog, asked, arriving), asked, has_key, is_implied=False)
     try:
         choice = choose(
             catalog, asked.model, has_key=lambda provider: has_key(provider) or has_credential(asked), arriving=arriving
@@ -46,9 +46,9 @@ def routed(catalog: Catalog, asked: Asked, has_key: HasKey) -> Choice:
     return _home(catalog, asked, arriving, has_key, None)
 
 
-def credential(asked: Asked, first: str = "") -> str:
+def credential(asked: ClientRequest, first: str = "") -> str:
     """What the client shows who it is by, without the word before it; `first` is the header to look at first."""
-    named = asked.named()
+    named = asked.headers_by_name()
     for name in (first, *CREDENTIAL_HEADERS):
         if (value := without_scheme(named.get(name, ""))) and value != PLACEHOLDER:
             return value
@@ -56,17 +56,17 @@ def credential(asked: Asked, first: str = "") -> str:
     return next((key for key in keys if key != PLACEHOLDER), "")
 
 
-def has_credential(asked: Asked) -> bool:
+def has_credential(asked: ClientRequest) -> bool:
     """Whether the client shows who it is."""
     return _shows(asked.headers, asked.query)
 
 
 @lru_cache(maxsize=512)
 def _shows(headers: TextHeaders, query: str) -> bool:
-    return bool(credential(Asked("", b"", headers, "", query)))
+    return bool(credential(ClientRequest("", b"", headers, "", query)))
 
 
-def _named(catalog: Catalog, asked: Asked, arriving: DialectName) -> Choice:
+def _named_provider(catalog: Catalog, asked: ClientRequest, arriving: DialectName) -> ModelChoice:
     if asked.provider not in catalog.providers:
         known = ", ".join(catalog.providers)
         raise Fault(
@@ -78,7 +78,9 @@ def _named(catalog: Catalog, asked: Asked, arriving: DialectName) -> Choice:
     return _choice(catalog, asked.provider, asked.model, arriving)
 
 
-def _home(catalog: Catalog, asked: Asked, arriving: DialectName, has_key: HasKey, unknown: Fault | None) -> Choice:
+def _home(
+    catalog: Catalog, asked: ClientRequest, arriving: DialectName, has_key: HasKey, unknown: Fault | None
+) -> ModelChoice:
     # A home of the user's own making stands behind the built-in ones, and goes before them.
     homes = [name for name, provider in catalog.providers.items() if arriving in provider.home]
     for name in reversed(homes):
@@ -96,7 +98,7 @@ def _home(catalog: Catalog, asked: Asked, arriving: DialectName, has_key: HasKey
     )
 
 
-def _with_own(choice: Choice, asked: Asked, has_key: HasKey, *, is_implied: bool) -> Choice:
+def _with_own(choice: ModelChoice, asked: ClientRequest, has_key: HasKey, *, is_implied: bool) -> ModelChoice:
     """The same choice; the client's own credential serves where it was sent for this provider and no key is set.
 
     A key that somebody configured for a route is never replaced in silence by another.
@@ -109,8 +111,8 @@ def _with_own(choice: Choice, asked: Asked, has_key: HasKey, *, is_implied: bool
     return choice
 
 
-def _choice(catalog: Catalog, name: str, model: str, arriving: DialectName) -> Choice:
-    return Choice(
+def _choice(catalog: Catalog, name: str, model: str, arriving: DialectName) -> ModelChoice:
+    return ModelChoice(
         name,
         catalog.providers[name],
         model,

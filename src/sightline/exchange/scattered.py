@@ -62,7 +62,7 @@ class FrameMasking(Masking):
             self._lines.append(line)
             if b'"' in line:
                 self._follow(self._ending)
-        shown = self._released()
+        shown = self._release()
         self._rest = rest if self._begun or self._ending.search(rest) else b""
         if len(self._rest) + sum(map(len, self._lines)) > _MOST_HELD:
             return shown + self._all_held()
@@ -77,7 +77,7 @@ class FrameMasking(Masking):
         number, line = self._first + len(self._lines) - 1, self._lines[-1]
         going: list[_Begun] = []
         for begun in self._begun:
-            further = _continued(begun, line, number)
+            further = _continue_match(begun, line, number)
             if further is None:
                 continue
             if further.length == len(further.key):
@@ -99,7 +99,7 @@ class FrameMasking(Masking):
                 self._lines[at] = line[:start] + mask + line[stop:]
                 mask = b""
 
-    def _released(self) -> bytes:
+    def _release(self) -> bytes:
         """The lines that hold no piece of a key which may go on; a few letters of one tell nobody anything."""
         held = (
             place.line
@@ -121,7 +121,7 @@ class FrameMasking(Masking):
         return held
 
 
-def _continued(begun: _Begun, line: bytes, number: int) -> _Begun | None:
+def _continue_match(begun: _Begun, line: bytes, number: int) -> _Begun | None:
     """The same beginning with what these words add to it; None where they do not."""
     missing = begun.key[begun.length :]
     for words in _WORDS.finditer(line):

@@ -2,22 +2,29 @@
 
 from functools import cached_property
 
-from sightline.catalog.choose import Choice
-from sightline.exchange.asked import Asked
+from sightline.catalog.choose import ModelChoice
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.caller import SESSIONS
 from sightline.filters.pattern import occurs
 from sightline.filters.predicate import Value
 from sightline.store.digest import Digest, digest_of
 
 
-class Stopped:
+class RuleSubject:
     """What rules can ask about. The words of the request are read only if one asks for them.
 
     `tools` are the tools that the reply calls, once it is here.
     """
 
     def __init__(
-        self, exchange: str, asked: Asked, choice: Choice, *, at: float, losses: int, tools: tuple[str, ...] = ()
+        self,
+        exchange: str,
+        asked: ClientRequest,
+        choice: ModelChoice,
+        *,
+        at: float,
+        losses: int,
+        tools: tuple[str, ...] = (),
     ) -> None:
         self._asked = asked
         self._values: dict[str, Value] = {
@@ -26,7 +33,7 @@ class Stopped:
             "provider": choice.provider_name,
             "dialect": asked.dialect,
             "session": asked.session,
-            "client": asked.named().get("user-agent", "").partition(" ")[0],
+            "client": asked.headers_by_name().get("user-agent", "").partition(" ")[0],
             "path": asked.path,
             "state": "received",
             "stream": asked.is_stream,
@@ -50,7 +57,7 @@ class Stopped:
         return digest_of(self._asked.dialect, self._asked.body)
 
 
-def session_of(asked: Asked) -> str:
+def session_of(asked: ClientRequest) -> str:
     """The label of its traffic: the path's, or else what the client itself says in a header."""
-    named = asked.named()
+    named = asked.headers_by_name()
     return asked.session or next((named[name] for name in SESSIONS if named.get(name)), "")

@@ -8,8 +8,8 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.stream_translation import StreamTranslation
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
-from sightline.exchange.live import Live
-from sightline.exchange.reading import Reading, Undoing
+from sightline.exchange.live import Recorder
+from sightline.exchange.reading import BodyDecoder, ReplyReader
 from sightline.exchange.redaction import Masking
 from sightline.model.events import Ended, Failed
 from sightline.model.reply import Reply
@@ -63,7 +63,7 @@ class Tap(Protocol):
         ...
 
 
-class Verbatim:
+class VerbatimTap:
     """The provider's bytes as they came; a copy is read behind the client's back.
 
     `masking` takes configured keys out of what the client gets; `undoing` is there where the bytes are coded;
@@ -76,13 +76,15 @@ class Verbatim:
     has_ended = False
     may_end = False
 
-    def __init__(self, live: Live, spoken: str, *, masking: Masking, undoing: Undoing | None, is_framed: bool) -> None:
+    def __init__(
+        self, live: Recorder, spoken: str, *, masking: Masking, undoing: BodyDecoder | None, is_framed: bool
+    ) -> None:
         self._live = live
         self._spoken = spoken
         self._masking = masking
         self._undoing = undoing
         self._is_framed = is_framed and undoing is None
-        self._reading = Reading(spoken)
+        self._reading = ReplyReader(spoken)
         self._unread: list[bytes] = []
         self._unread_size = 0
         self._early: bytearray | None = bytearray()
@@ -103,8 +105,8 @@ class Verbatim:
     def take(self, data: bytes) -> bytes:
         """The same bytes, unless they repeat a key."""
         if self._undoing is not None:
-            return self._coded(data, self._undoing)
-        self._live.came(data)
+            return self._pass_coded(data, self._undoing)
+        self._live.record_chunk(data)
         self._unread.append(data)
         self._unread_size += len(data)
         shown = self._masking.feed(data)
@@ -114,10 +116,10 @@ class Verbatim:
             self._last = shown
         return shown
 
-    def _coded(self, data: bytes, undoing: Undoing) -> bytes:
+    def _pass_coded(self, data: bytes, undoing: BodyDecoder) -> bytes:
         """The coded bytes, as long as what they say repeats no key."""
         plain = undoing.feed(data)
-        self._live.came(plain)
+        self._live.record_chunk(plain)
         if undoing.trouble:
             self._read()
             self._reading.give_up(undoing.trouble)
@@ -125,7 +127,7 @@ class Verbatim:
         self._unread_size += len(plain)
         self._masking.feed(plain)
         if self._masking.has_found:
-            raise _repeated()
+            raise _key_repeated()
         return data if self._early is None else self._hold_early(self._early, data)
 
     def _hold_early(self, early: bytearray, shown: bytes) -> bytes:
@@ -163,22 +165,22 @@ class Verbatim:
         self._reading.close()
         reply = self._reading.reply
         if reply.fault is None:
-            self._live.finished(reply, warning=self._reading.warning)
-            return self._held_back()
+            self._live.finish(reply, warning=self._reading.warning)
+            return self._flush()
         is_empty = self._early is not None
         can_tell = self._is_framed or (self._undoing is None and self._reading.can_add_element)
         if not can_tell and (is_empty or not was_told):
             # Nothing was said yet, or what was said has no room for an error: the caller tells it in another way.
-            self._live.failed(reply.fault, dialect(self._spoken).write_error(reply.fault)[0], reply.usage)
+            self._live.fail(reply.fault, dialect(self._spoken).write_error(reply.fault)[0], reply.usage)
             raise reply.fault
-        self._live.failed(reply.fault, usage=reply.usage)
+        self._live.fail(reply.fault, usage=reply.usage)
         if is_empty and self._reading.was_cut:
             self._early = None  # an end without anything before it, behind which no client would look for an error
             return self._error(reply.fault)
-        held = self._held_back()
+        held = self._flush()
         return held + self._error(reply.fault) if can_tell and (is_empty or not was_told) else held
 
-    def _held_back(self) -> bytes:
+    def _flush(self) -> bytes:
         """What the client has not been given yet."""
         held = self._masking.close()
         early, self._early = bytes(self._early or b""), None
@@ -194,10 +196,10 @@ class Verbatim:
             return self.end()
         can_tell = self._is_framed or (self._undoing is None and self._reading.can_add_element)
         self._reading.fail(fault)
-        self._live.failed(fault, usage=self._reading.reply.usage)
+        self._live.fail(fault, usage=self._reading.reply.usage)
         if not can_tell:
             raise fault
-        return self._held_back() + self._error(fault)
+        return self._flush() + self._error(fault)
 
     def leave(self) -> None:
         """A client that leaves behind the legal end, or behind the provider's own error, has had everything."""
@@ -206,11 +208,11 @@ class Verbatim:
         self._reading.close()
         reply = self._reading.reply
         if reply.fault is not None and was_told:
-            self._live.failed(reply.fault, usage=reply.usage)
+            self._live.fail(reply.fault, usage=reply.usage)
         elif reply.fault is None and reply.choice.finish is not None:
-            self._live.finished(reply, warning=self._reading.warning)
+            self._live.finish(reply, warning=self._reading.warning)
         else:
-            self._live.cancelled(cancel_reason())
+            self._live.cancel(cancel_reason())
 
     def _error(self, fault: Fault) -> bytes:
         last = self._last
@@ -218,14 +220,20 @@ class Verbatim:
             gap = b"" if last.rstrip().endswith((b"[", b",")) else b",\n"
             return gap + encode(dialect(self._spoken).write_error(fault)[1]) + b"]"
         gap = b"" if not last or last.endswith(_FRAME_ENDS) else b"\n\n"
-        return gap + broken_off(self._spoken, fault, self._reading.reply, last)
+        return gap + failure_frame(self._spoken, fault, self._reading.reply, last)
 
 
-class Translating:
+class TranslatingTap:
     """The answer in the client's dialect. Where anything of it was lost, the record says what, and what was given."""
 
     def __init__(
-        self, live: Live, translation: StreamTranslation, *, target: str, masking: Masking, undoing: Undoing | None
+        self,
+        live: Recorder,
+        translation: StreamTranslation,
+        *,
+        target: str,
+        masking: Masking,
+        undoing: BodyDecoder | None,
     ) -> None:
         self._live = live
         self._translation = translation
@@ -252,27 +260,27 @@ class Translating:
     def take(self, data: bytes) -> bytes:
         """What these bytes amount to."""
         plain = data if self._undoing is None else self._undoing.feed(data)
-        self._live.came(plain)
+        self._live.record_chunk(plain)
         if self._undoing is not None and self._undoing.trouble:
             raise unreadable(self._undoing.trouble)
-        return self._given_to_client(self._translation.feed(plain))
+        return self._give_to_client(self._translation.feed(plain))
 
     def catch_up(self) -> None:
         """It was read before."""
 
     def end(self) -> bytes:
         """The terminal, or the error that stands in its place."""
-        return self._given_to_client(self._translation.close(), is_last=True)
+        return self._give_to_client(self._translation.close(), is_last=True)
 
     def fail(self, fault: Fault) -> bytes:
         """The error in the words of the client's dialect."""
-        return self._given_to_client(self._translation.fail(fault), is_last=True)
+        return self._give_to_client(self._translation.fail(fault), is_last=True)
 
     def leave(self) -> None:
         """The client has gone."""
-        self._live.cancelled(cancel_reason())
+        self._live.cancel(cancel_reason())
 
-    def _given_to_client(self, data: bytes, *, is_last: bool = False) -> bytes:
+    def _give_to_client(self, data: bytes, *, is_last: bool = False) -> bytes:
         is_over = is_last or self._translation.has_ended
         data = self._masking.feed(data) + (self._masking.close() if is_over else b"")
         self._given.append(data)
@@ -283,15 +291,15 @@ class Translating:
     def _conclude(self) -> None:
         reply, report = self._translation.reply, self._translation.report
         if report.losses:
-            self._live.translated(self._target, self._live.rewritten(b"".join(self._given)), report)
+            self._live.record_translation(self._target, self._live.keep_body(b"".join(self._given)), report)
         self._given.clear()
         if reply.fault is None:
-            self._live.finished(reply)
+            self._live.finish(reply)
         else:
-            self._live.failed(reply.fault, usage=reply.usage)
+            self._live.fail(reply.fault, usage=reply.usage)
 
 
-def broken_off(spoken: str, fault: Fault, reply: Reply, last: bytes) -> bytes:
+def failure_frame(spoken: str, fault: Fault, reply: Reply, last: bytes) -> bytes:
     """The frame by which a stream of this dialect says that it has failed; `last` are the bytes before it."""
     writer = dialect(spoken).stream_writer(Client(id=reply.id or "", model=reply.model or ""), Report())
     written = b"".join(writer.feed(event) for event in (Failed(fault), Ended()))
@@ -312,7 +320,7 @@ def unreadable(why: str) -> Fault:
     )
 
 
-def _repeated() -> Fault:
+def _key_repeated() -> Fault:
     return Fault(
         Code.UPSTREAM_PROTOCOL,
         "the answer repeats a configured key and is coded, so that the key cannot be taken out",

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.provider import DialectName, Provider
-from sightline.editing.budgeting import Budget
+from sightline.editing.budgeting import TokenBudget
 from sightline.editing.cost import EditCost
 from sightline.editing.draft import Draft
 from sightline.editing.review import Review, Reviewed
@@ -30,7 +30,7 @@ from sightline.exchange.holds import Holds
 from sightline.exchange.interception.calls import CallsDraft
 from sightline.exchange.memory import Memory
 from sightline.exchange.preparing import facts_for
-from sightline.exchange.recording.recorded import Recorded
+from sightline.exchange.recording.recorded import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.model.request import Request
 from sightline.tokens.counted_prefix import digest_chain
@@ -48,7 +48,7 @@ MOST_LOOKS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DocumentState:
     """A document as it is shown. `budget` and `cost` are those of a request; tool calls of a reply have none.
 
     `follows`: a request of the same conversation was sent before, so that a cache can be told about.
@@ -57,33 +57,33 @@ class Look:
     draft: Draft | CallsDraft
     sections: tuple[Section, ...]
     validity: Validity
-    budget: Budget | None = None
+    budget: TokenBudget | None = None
     cost: EditCost | None = None
     follows: bool = False
 
-    def since(self, before: "Look") -> tuple[Section, ...]:
+    def since(self, before: "DocumentState") -> tuple[Section, ...]:
         """The sections that are new, or other than they were."""
         known = {section.id: section for section in before.sections}
         return tuple(section for section in self.sections if known.get(section.id) is not section)
 
 
-class Desk:
+class DocumentView:
     """One document that is looked at again and again. What does not change is neither counted nor made anew."""
 
     def __init__(self, review: Review, calibrate: Callable[[Request | None], None], *, follows: bool) -> None:
         self._review = review
         self._follows = follows
         self._calibrate = calibrate
-        self._look: Look | None = None
+        self._look: DocumentState | None = None
         self._counted: dict[str, tuple[Section, Tokens | None, Section]] = {}
         self._origins: tuple[Draft, dict[str, Origin]] | None = None
 
-    def of(self, draft: Draft) -> Look:
+    def of(self, draft: Draft) -> DocumentState:
         """A draft of it, looked at."""
         if self._look is None or self._look.draft is not draft:
             self._calibrate(draft.request)
             reviewed = self._review.of(draft)
-            self._look = self._looked(draft, reviewed)
+            self._look = self._look_at(draft, reviewed)
         return self._look
 
     def _originals(self, first: Draft) -> dict[str, Origin]:
@@ -100,19 +100,19 @@ class Desk:
             )
         return self._origins[1]
 
-    def _looked(self, draft: Draft, reviewed: Reviewed) -> Look:
+    def _look_at(self, draft: Draft, reviewed: Reviewed) -> DocumentState:
         budget, before, origins = reviewed.budget, self._counted, self._originals(draft.first)
         self._counted = {
-            section.id: _counted(
+            section.id: _count_section(
                 section, budget.sections.get(section.id), origins.get(section.id), before.get(section.id)
             )
             for section in draft.sections
         }
         sections = tuple(section for _, _, section in self._counted.values())
-        return Look(draft, sections, reviewed.validity, budget, reviewed.cost, self._follows)
+        return DocumentState(draft, sections, reviewed.validity, budget, reviewed.cost, self._follows)
 
 
-def _counted(
+def _count_section(
     section: Section,
     tokens: Tokens | None,
     origin: Origin | None,
@@ -128,7 +128,7 @@ def _counted(
 
 
 @dataclass
-class Viewing:
+class Viewer:
     """Looks at what is held and at what is on record. Requests before them are looked up when somebody looks, and only
     then."""
 
@@ -136,29 +136,29 @@ class Viewing:
     records: Records
     catalog: Catalog
     memory: Memory
-    _desks: OrderedDict[str, tuple[Hold, Desk]] = field(default_factory=OrderedDict)
-    _calls: OrderedDict[str, Look] = field(default_factory=OrderedDict)
-    _looks: OrderedDict[tuple[str, ...], Look] = field(default_factory=OrderedDict)
+    _desks: OrderedDict[str, tuple[Hold, DocumentView]] = field(default_factory=OrderedDict)
+    _calls: OrderedDict[str, DocumentState] = field(default_factory=OrderedDict)
+    _looks: OrderedDict[tuple[str, ...], DocumentState] = field(default_factory=OrderedDict)
 
-    async def held(self, hold: Hold) -> Look:
+    async def view_hold(self, hold: Hold) -> DocumentState:
         """What is held."""
         if not isinstance(hold.draft, CallsDraft) and self._desk(hold) is None:
             before = await self._before(hold.exchange, hold.choice)
             if self._desk(hold) is None:  # else another one was quicker
                 self._clear()
-                self._desks[hold.exchange] = hold, self._made(hold.choice, before, hold.asked.headers)
+                self._desks[hold.exchange] = hold, self._make_desk(hold.choice, before, hold.asked.headers)
                 _shorten(self._desks, MOST_DESKS)
         return self.now(hold)
 
-    def now(self, hold: Hold) -> Look:
+    def now(self, hold: Hold) -> DocumentState:
         """What is held, which somebody has looked at before."""
         draft = hold.draft
         if isinstance(draft, CallsDraft):
             return self._of_calls(hold.exchange, draft)
-        desk = self._desk(hold) or self._made(hold.choice, None, hold.asked.headers)
+        desk = self._desk(hold) or self._make_desk(hold.choice, None, hold.asked.headers)
         return desk.of(draft)
 
-    async def recorded(self, exchange: Recorded, spoken: str) -> Look:
+    async def view_recorded(self, exchange: RecordedExchange, spoken: str) -> DocumentState:
         """What was sent, or would have been, in this dialect; it cannot be edited."""
         summary = exchange.summary
         key = summary.id, summary.previous, spoken, exchange.model, hashlib.sha256(exchange.sent).hexdigest()
@@ -166,14 +166,14 @@ class Viewing:
             choice = self._choice(summary.provider, exchange.model, spoken)
             before = await self._before(exchange.id, choice)
             self._clear()
-            made = self._made(choice, before).of(Draft.of(exchange.sent, spoken, exchange.model))
+            made = self._make_desk(choice, before).of(Draft.of(exchange.sent, spoken, exchange.model))
             known = replace(made, sections=tuple(map(_read_only, made.sections)))
             self._looks[key] = known
             _shorten(self._looks, MOST_LOOKS)
         self._looks.move_to_end(key)
         return known
 
-    async def _before(self, exchange: str, choice: Choice) -> Request | None:
+    async def _before(self, exchange: str, choice: ModelChoice) -> Request | None:
         """The request before, if what it left in a cache is of any use at this provider and to this model."""
         try:
             before = await self.records.previous(exchange)
@@ -188,11 +188,11 @@ class Viewing:
         for exchange in [name for name, (hold, _) in self._desks.items() if not hold.is_open]:
             del self._desks[exchange]
 
-    def _desk(self, hold: Hold) -> Desk | None:
+    def _desk(self, hold: Hold) -> DocumentView | None:
         known, desk = self._desks.get(hold.exchange, (None, None))
         return desk if known is hold else None
 
-    def _made(self, choice: Choice, before: Request | None, headers: TextHeaders = ()) -> Desk:
+    def _make_desk(self, choice: ModelChoice, before: Request | None, headers: TextHeaders = ()) -> DocumentView:
         estimator = self.holds.estimator(choice)
         name, model = choice.provider_name, choice.model
         counted: list[CountedRequest | None] = []
@@ -208,21 +208,21 @@ class Viewing:
             estimator.calibrate(self.memory.ratio(name, model, tools=has_tools, media=media))
 
         review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
-        return Desk(review, calibrate, follows=before is not None)
+        return DocumentView(review, calibrate, follows=before is not None)
 
-    def _of_calls(self, exchange: str, draft: CallsDraft) -> Look:
+    def _of_calls(self, exchange: str, draft: CallsDraft) -> DocumentState:
         known = self._calls.get(exchange)
         if known is None or known.draft is not draft:
-            known = self._calls[exchange] = Look(draft, draft.sections, draft.validity)
+            known = self._calls[exchange] = DocumentState(draft, draft.sections, draft.validity)
             _shorten(self._calls, MOST_DESKS)
         return known
 
-    def _choice(self, provider: str, model: str, spoken: str) -> Choice:
+    def _choice(self, provider: str, model: str, spoken: str) -> ModelChoice:
         """Where a recorded request went, as far as the catalogue still knows."""
         name: DialectName = spoken  # type: ignore[assignment] # nothing else is ever sent
         facts, family = facts_of(self.catalog, provider, model), family_of(self.catalog, provider, model)
         known = self.catalog.providers.get(provider, Provider())
-        return Choice(provider, Provider(dialect=name, quirks=known.quirks, home=known.home), model, facts, family)
+        return ModelChoice(provider, Provider(dialect=name, quirks=known.quirks, home=known.home), model, facts, family)
 
 
 def _read_only(section: Section) -> Section:

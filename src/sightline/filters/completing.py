@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sightline.filters.expression import Named
-from sightline.filters.fields import BY_NAME, FIELDS, Field, Kind, Scope
+from sightline.filters.expression import TextTerm
+from sightline.filters.fields import BY_NAME, FIELDS, FilterField, FilterScope, Kind
 from sightline.filters.pattern import literal
-from sightline.filters.written import written
+from sightline.filters.written import write_expression
 
 MOST = 50
 _PARTING = " \t\n&|!()"
@@ -30,7 +30,12 @@ class Completion:
 
 
 def completions(
-    text: str, at: int, *, scope: Scope, known: Mapping[str, Sequence[str]] | None = None, first: Sequence[str] = ()
+    text: str,
+    at: int,
+    *,
+    scope: FilterScope,
+    known: Mapping[str, Sequence[str]] | None = None,
+    first: Sequence[str] = (),
 ) -> list[Completion]:
     """What could stand at the cursor; `known` are values that fields have had, `first` the fields to begin with."""
     start = term_start(text, at)
@@ -57,21 +62,21 @@ def term_start(text: str, at: int) -> int:
     return start
 
 
-def _fields(begun: str, start: int, scope: Scope, first: Sequence[str]) -> Iterator[Completion]:
+def _fields(begun: str, start: int, scope: FilterScope, first: Sequence[str]) -> Iterator[Completion]:
     wanted, places = begun.lower(), {name: place for place, name in enumerate(first)}
     for field in sorted(FIELDS, key=lambda each: places.get(each.name, len(places))):
         if scope in field.scopes and any(name.startswith(wanted) for name in field.names):
             yield Completion(f"{field.name}:", field.name, field.meaning, start)
 
 
-def _values(field: Field, begun: str, start: int, known: Mapping[str, Sequence[str]]) -> Iterator[Completion]:
+def _values(field: FilterField, begun: str, start: int, known: Mapping[str, Sequence[str]]) -> Iterator[Completion]:
     wanted = begun.lower()
     for value in (*field.choices, *_USUAL.get(field.kind, ())):
         if value.startswith(wanted):
             yield Completion(f"{field.name}:{value}", value, field.meaning, start)
     found = [value for value in _others(known.get(field.name, ())) if wanted in value.lower()]
     for value in sorted(found, key=lambda each: not each.lower().startswith(wanted)):
-        yield Completion(written(Named(field.name, literal(value))), value, field.meaning, start)
+        yield Completion(write_expression(TextTerm(field.name, literal(value))), value, field.meaning, start)
 
 
 def _others(values: Iterable[str]) -> list[str]:

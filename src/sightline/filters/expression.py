@@ -15,14 +15,14 @@ class Everything(msgspec.Struct, frozen=True, tag="everything"):
     """No condition at all."""
 
 
-class Named(msgspec.Struct, frozen=True, tag="named"):
+class TextTerm(msgspec.Struct, frozen=True, tag="named"):
     """A text field, or one of several texts, fits a pattern as a whole; see `pattern` for what that is."""
 
     field: str
     pattern: str
 
 
-class Counted(msgspec.Struct, frozen=True, tag="counted"):
+class NumberTerm(msgspec.Struct, frozen=True, tag="counted"):
     """A number compares so; seconds where the field is a time. What has no such number does not match."""
 
     field: str
@@ -30,26 +30,26 @@ class Counted(msgspec.Struct, frozen=True, tag="counted"):
     number: float
 
 
-class Marked(msgspec.Struct, frozen=True, tag="marked"):
+class FlagTerm(msgspec.Struct, frozen=True, tag="marked"):
     """A field that is either so or not is so."""
 
     field: str
 
 
-class Said(msgspec.Struct, frozen=True, tag="said"):
+class ContentTerm(msgspec.Struct, frozen=True, tag="said"):
     """The pattern occurs somewhere in what was said."""
 
     pattern: str
 
 
-class Aged(msgspec.Struct, frozen=True, tag="aged"):
+class AgeTerm(msgspec.Struct, frozen=True, tag="aged"):
     """The seconds since it came compare so."""
 
     operator: Literal["<", "<=", ">", ">="]
     seconds: float
 
 
-class Dated(msgspec.Struct, frozen=True, tag="dated"):
+class DateTerm(msgspec.Struct, frozen=True, tag="dated"):
     """It came on, before or after a day or a minute: `moment` as it is written, from `since` to just before `until`."""
 
     operator: Operator
@@ -58,7 +58,7 @@ class Dated(msgspec.Struct, frozen=True, tag="dated"):
     until: float
 
 
-class Filed(msgspec.Struct, frozen=True, tag="filed"):
+class TopicTerm(msgspec.Struct, frozen=True, tag="filed"):
     """It belongs to a topic: one with this name, or, where `is_path`, at exactly these names from the top down;
     `has_below` takes in all topics under it."""
 
@@ -110,7 +110,7 @@ class Or(msgspec.Struct, frozen=True, tag="or"):
 SetTerm: TypeAlias = Latest | OwnTopic | OwnModel | InContext
 """A term that cannot be answered by looking at one thing alone."""
 
-Term: TypeAlias = Named | Counted | Marked | Said | Aged | Dated | Filed | SetTerm
+Term: TypeAlias = TextTerm | NumberTerm | FlagTerm | ContentTerm | AgeTerm | DateTerm | TopicTerm | SetTerm
 
 Expression: TypeAlias = Everything | Term | Not | And | Or
 
@@ -134,7 +134,7 @@ def either(*parts: Expression) -> Expression:
     return Or(flat) if len(flat) > 1 else flat[0]
 
 
-def negated(part: Expression) -> Expression:
+def negate(part: Expression) -> Expression:
     """The opposite."""
     return part.part if isinstance(part, Not) else Not(part)
 
@@ -148,7 +148,9 @@ def set_terms(expression: Expression) -> tuple[SetTerm, ...]:
             return tuple(term for part in parts for term in set_terms(part))
         case Latest() | OwnTopic() | OwnModel() | InContext():
             return (expression,)
-        case Everything() | Named() | Counted() | Marked() | Said() | Aged() | Dated() | Filed():
+        case (
+            Everything() | TextTerm() | NumberTerm() | FlagTerm() | ContentTerm() | AgeTerm() | DateTerm() | TopicTerm()
+        ):
             return ()
         case unreachable:
             assert_never(unreachable)

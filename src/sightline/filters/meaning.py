@@ -4,51 +4,51 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from sightline.filters.expression import (
-    Aged,
-    Counted,
-    Dated,
+    AgeTerm,
+    DateTerm,
     Expression,
-    Marked,
-    Named,
+    FlagTerm,
+    NumberTerm,
     Operator,
+    TextTerm,
     both,
     either,
-    negated,
+    negate,
 )
 
-_REFUSED = Counted("status", ">=", 400)
+_REFUSED = NumberTerm("status", ">=", 400)
 _STATES: Mapping[str, Expression] = {
-    "error": either(Named("state", "failed"), _REFUSED),
-    "ok": both(Named("state", "finished"), negated(_REFUSED)),
+    "error": either(TextTerm("state", "failed"), _REFUSED),
+    "ok": both(TextTerm("state", "finished"), negate(_REFUSED)),
 }
 _OLDER: Mapping[str, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def meaning(term: Aged | Dated | Marked, now: float) -> Expression:
+def meaning(term: AgeTerm | DateTerm | FlagTerm, now: float) -> Expression:
     """The same in terms of `state`, `status` and `at`, the time of day at which it came; a mark that is a field of its
     own stays."""
     match term:
-        case Marked(field=field):
+        case FlagTerm(field=field):
             return _STATES.get(field, term)
-        case Aged(operator=operator, seconds=seconds):
-            return Counted("at", _OLDER[operator], now - seconds)
-        case Dated():
-            return _dated(term)
+        case AgeTerm(operator=operator, seconds=seconds):
+            return NumberTerm("at", _OLDER[operator], now - seconds)
+        case DateTerm():
+            return _range_of_date(term)
         case unreachable:
             assert_never(unreachable)
 
 
-def _dated(term: Dated) -> Expression:
-    since, before = Counted("at", ">=", term.since), Counted("at", "<", term.until)
+def _range_of_date(term: DateTerm) -> Expression:
+    since, before = NumberTerm("at", ">=", term.since), NumberTerm("at", "<", term.until)
     match term.operator:
         case "=":
             return both(since, before)
         case "<":
-            return Counted("at", "<", term.since)
+            return NumberTerm("at", "<", term.since)
         case "<=":
             return before
         case ">":
-            return Counted("at", ">=", term.until)
+            return NumberTerm("at", ">=", term.until)
         case ">=":
             return since
         case unreachable:

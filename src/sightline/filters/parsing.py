@@ -5,22 +5,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
-from sightline.catalog.problem import likely, nearest, quoted
+from sightline.catalog.problem import likely, nearest, quote_word
 from sightline.errors import Code, Fault
 from sightline.filters.expression import (
     EVERYTHING,
     Expression,
+    FlagTerm,
     InContext,
-    Marked,
     OwnModel,
     OwnTopic,
     both,
     either,
-    negated,
+    negate,
 )
-from sightline.filters.fields import BY_NAME, FIELDS, WORDS, Field, Kind, Scope
+from sightline.filters.fields import BY_NAME, FIELDS, WORDS, FilterField, FilterScope, Kind
 from sightline.filters.source import Piece, Sign, Source
-from sightline.filters.terms import Comparison, count, term
+from sightline.filters.terms import FieldComparison, count, term
 
 _LONGEST = 10_000
 _MOST_TERMS = 250
@@ -45,7 +45,7 @@ _EXAMPLES: Mapping[Kind, str] = {
 
 
 def parse(
-    text: str, *, scope: Scope | None = None, zone: tzinfo = UTC, saved: Mapping[str, Expression] | None = None
+    text: str, *, scope: FilterScope | None = None, zone: tzinfo = UTC, saved: Mapping[str, Expression] | None = None
 ) -> Expression:
     """What the text asks for; empty, it is everything. Days begin and end as in `zone`. With a `scope`, fields that do
     not exist there are mistakes. `saved` are filters that `@name` stands for, by their names in small letters. Raises a
@@ -68,7 +68,7 @@ def parse(
 @dataclass(slots=True)
 class _Reader:
     source: Source
-    scope: Scope | None
+    scope: FilterScope | None
     zone: tzinfo
     saved: Mapping[str, Expression] | None
     terms: int = field(default=0)
@@ -98,7 +98,7 @@ class _Reader:
         opened = self.source.take("(")
         part = self._term(depth) if opened is None else self._group(opened, depth + 1)
         self.source.skip_space()
-        return negated(part) if is_negated else part
+        return negate(part) if is_negated else part
 
     def _group(self, opened: Piece, depth: int) -> Expression:
         if depth > _DEEPEST:
@@ -117,9 +117,9 @@ class _Reader:
         if word is None:
             raise self._missing(depth)
         if source.is_at_quote:
-            return self._compared(word, ":")
+            return self._read_comparison(word, ":")
         sign = source.sign()
-        return self._lone(word) if sign is None else self._compared(word, sign)
+        return self._lone(word) if sign is None else self._read_comparison(word, sign)
 
     def _missing(self, depth: int) -> Fault:
         """There is no term where one must be."""
@@ -131,7 +131,7 @@ class _Reader:
             return self._wrong(here, f"there is no field before {sign}", "Write its name, as in model:claude-*.")
         return self._wrong(here, "a term is missing here", "Write one, as in model:claude-*, or take out the sign.")
 
-    def _compared(self, word: Piece, sign: Sign) -> Expression:
+    def _read_comparison(self, word: Piece, sign: Sign) -> Expression:
         field = self._field(word)
         self.source.skip_space()
         value = self.source.value()
@@ -139,8 +139,8 @@ class _Reader:
             raise self._without_value(word)
         return self._comparison(field, word, sign, value)
 
-    def _comparison(self, field: Field, name: Piece, sign: Sign, value: Piece) -> Expression:
-        return term(Comparison(self.source, field, name, sign, value, self.zone))
+    def _comparison(self, field: FilterField, name: Piece, sign: Sign, value: Piece) -> Expression:
+        return term(FieldComparison(self.source, field, name, sign, value, self.zone))
 
     def _lone(self, word: Piece) -> Expression:
         """A word with neither sign nor quotes."""
@@ -148,39 +148,39 @@ class _Reader:
         if not text.strip("*"):
             return EVERYTHING
         if text in WORDS:
-            self._scoped(word, BY_NAME[WORDS[text].field])
+            self._check_scope(word, BY_NAME[WORDS[text].field])
             return WORDS[text]
         if text in BY_NAME:
             return self._bare(word, self._field(word))
         if self.saved is not None and text.startswith("@"):
-            return self._kept(word, self.saved)
+            return self._saved_filter(word, self.saved)
         found = _NUMBERED.fullmatch(text)
         field = BY_NAME.get(found[1]) if found is not None else None
         if found is None or field is None or field.kind not in _WITH_NUMBER:
             raise self._unknown(word)
-        self._scoped(word, field)
+        self._check_scope(word, field)
         number = Piece(found[2], word.start + 1, word.end)
         if field.kind is Kind.TOPIC:
             return OwnTopic(count(self.source, number))
         return self._comparison(field, Piece(found[1], word.start, word.start + 1), ":", number)
 
-    def _kept(self, word: Piece, saved: Mapping[str, Expression]) -> Expression:
+    def _saved_filter(self, word: Piece, saved: Mapping[str, Expression]) -> Expression:
         """A filter that was saved under a name."""
         found = saved.get(word.text[1:].lower())
         if found is None:
             hint = nearest(word.text, [f"@{name}" for name in saved]) or "Save one first."
-            raise self._wrong(word, f"there is no saved filter {quoted(word.text)}", hint)
+            raise self._wrong(word, f"there is no saved filter {quote_word(word.text)}", hint)
         return found
 
-    def _bare(self, word: Piece, field: Field) -> Expression:
+    def _bare(self, word: Piece, field: FilterField) -> Expression:
         """A field alone. A letter that means nothing by itself takes the next word for its value."""
         if field.kind is Kind.YES_NO:
-            return Marked(field.name)
+            return FlagTerm(field.name)
         if field.kind is Kind.CONTEXT:
             return InContext()
         if field.kind is Kind.TOPIC:
             return OwnTopic()
-        if field.name == "model" and self.scope in (None, Scope.CHAT):
+        if field.name == "model" and self.scope in (None, FilterScope.CHAT):
             return OwnModel()
         value = None
         if word.text.lower() in _HUNGRY:
@@ -190,19 +190,19 @@ class _Reader:
             raise self._without_value(word)
         return self._comparison(field, word, ":", value)
 
-    def _field(self, word: Piece) -> Field:
+    def _field(self, word: Piece) -> FilterField:
         text = word.text.lower()
         if text in WORDS:
             raise self._wrong(word, f"{word.text} takes no value", f"Write {word.text} alone, and & behind it.")
         if text not in BY_NAME:
             raise self._unknown(word)
-        self._scoped(word, BY_NAME[text])
+        self._check_scope(word, BY_NAME[text])
         return BY_NAME[text]
 
-    def _scoped(self, word: Piece, field: Field) -> None:
+    def _check_scope(self, word: Piece, field: FilterField) -> None:
         if self.scope is not None and self.scope not in field.scopes:
             where = " and ".join(sorted(field.scopes))
-            message = f"{quoted(word.text)} ({field.name}) means nothing for {self.scope}"
+            message = f"{quote_word(word.text)} ({field.name}) means nothing for {self.scope}"
             raise self._wrong(word, message, f"It is for {where}. Here there are: {', '.join(self._names())}.")
 
     def _without_value(self, word: Piece) -> Fault:
@@ -213,16 +213,16 @@ class _Reader:
             hint = f"Put the ! before the field: !{name}:value."
         else:
             hint = f"Write it behind the name, as in {name}:{_EXAMPLES[BY_NAME[name.lower()].kind]}."
-        return self._wrong(Piece(name, word.start, max(place, word.end)), f"{quoted(name)} needs a value", hint)
+        return self._wrong(Piece(name, word.start, max(place, word.end)), f"{quote_word(name)} needs a value", hint)
 
     def _unknown(self, word: Piece) -> Fault:
         text = word.text.lower()
         if text in _SPELLED:
             return self._wrong(
-                word, f"{quoted(word.text)} is not how terms are joined", f"Write {_SPELLED[text]} for it."
+                word, f"{quote_word(word.text)} is not how terms are joined", f"Write {_SPELLED[text]} for it."
             )
         hint = likely(text, self._names()) or f"To look for it in what was said, write text:{word.text}."
-        return self._wrong(word, f"there is no field {quoted(word.text)}", hint)
+        return self._wrong(word, f"there is no field {quote_word(word.text)}", hint)
 
     def _names(self) -> list[str]:
         return [field.name for field in FIELDS if self.scope is None or self.scope in field.scopes]

@@ -11,7 +11,7 @@ from functools import lru_cache
 _APART = re.compile("([\u0130\u212a])")  # a dotted I and the sign for kelvin, which would turn into ASCII letters
 
 
-def folded(text: str) -> str:
+def fold_case(text: str) -> str:
     """The text in small letters."""
     if text.isascii():
         return text.lower()
@@ -66,7 +66,7 @@ def fits(pattern: str, value: str) -> bool:
     for something to be there."""
     if not value:
         return not pattern
-    text = folded(value)
+    text = fold_case(value)
     (first, reach), *others = _segments(pattern)
     if not others:
         return first.fullmatch(text) is not None
@@ -74,19 +74,19 @@ def fits(pattern: str, value: str) -> bool:
     end = len(text) - length
     if first.match(text) is None or last.match(text, max(end, 0)) is None:
         return False
-    return 0 <= _found(others, text, reach) <= end
+    return 0 <= _find_in_order(others, text, reach) <= end
 
 
 def occurs(pattern: str, text: str) -> bool:
     """Whether what the pattern says stands somewhere in the text."""
-    return _found(_segments(pattern), folded(text), 0) >= 0
+    return _find_in_order(_segments(pattern), fold_case(text), 0) >= 0
 
 
 def like(pattern: str) -> tuple[str, bool]:
     """The pattern for LIKE with `!` as the escape, and whether it means the same; if not, it takes in more, because
     databases do not agree on the small letters of other alphabets."""
     pieces = []
-    for letter, is_wild in letters(folded(pattern)):
+    for letter, is_wild in letters(fold_case(pattern)):
         if is_wild:
             pieces.append("%" if letter == "*" else "_")
         elif letter.isascii():
@@ -96,7 +96,7 @@ def like(pattern: str) -> tuple[str, bool]:
     return "".join(pieces), pattern.isascii()
 
 
-def _found(segments: Sequence[tuple[re.Pattern[str], int]], text: str, start: int) -> int:
+def _find_in_order(segments: Sequence[tuple[re.Pattern[str], int]], text: str, start: int) -> int:
     """Where the last of these ends if each is found behind the one before, else -1."""
     for segment, _ in segments:
         found = segment.search(text, start)
@@ -111,7 +111,7 @@ def _segments(pattern: str) -> tuple[tuple[re.Pattern[str], int], ...]:
     """What stands between the stars, each with its length. Taking the first place where each fits never misses a way to
     fit them all, so no pattern can make the search slow."""
     segments = [(list[str](), 0)]
-    for letter, is_wild in letters(folded(pattern)):
+    for letter, is_wild in letters(fold_case(pattern)):
         pieces, length = segments[-1]
         if is_wild and letter == "*":
             segments.append(([], 0))

@@ -7,24 +7,24 @@ from typing import Protocol, TypeAlias, assert_never
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import (
-    Aged,
+    AgeTerm,
     And,
-    Counted,
-    Dated,
+    ContentTerm,
+    DateTerm,
     Everything,
     Expression,
-    Filed,
+    FlagTerm,
     InContext,
     Latest,
-    Marked,
-    Named,
     Not,
+    NumberTerm,
     Operator,
     Or,
     OwnModel,
     OwnTopic,
-    Said,
     SetTerm,
+    TextTerm,
+    TopicTerm,
 )
 from sightline.filters.fields import SUMS
 from sightline.filters.meaning import meaning
@@ -35,7 +35,7 @@ Value: TypeAlias = str | float | bool | tuple[str, ...] | None
 _COMPARED: Mapping[Operator, Callable[[float, float], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
-class Subject(Protocol):
+class FilterSubject(Protocol):
     """A thing with fields.
 
     Their names are those of `fields.FIELDS`, and `at`, the time of day at which it came. A field that it does not have
@@ -80,7 +80,7 @@ def alone(term: SetTerm) -> bool:
 
 
 def matches(
-    expression: Expression, subject: Subject, *, now: float, belongs: Callable[[SetTerm], bool] = alone
+    expression: Expression, subject: FilterSubject, *, now: float, belongs: Callable[[SetTerm], bool] = alone
 ) -> bool:
     """Whether the expression holds. `belongs` answers for the terms that need the whole list."""
     match expression:
@@ -94,25 +94,25 @@ def matches(
             return any(matches(part, subject, now=now, belongs=belongs) for part in parts)
         case Latest() | OwnTopic() | OwnModel() | InContext():
             return belongs(expression)
-        case Aged() | Dated() | Marked():
+        case AgeTerm() | DateTerm() | FlagTerm():
             meant = meaning(expression, now)
-            if isinstance(meant, Marked):
+            if isinstance(meant, FlagTerm):
                 return subject.value(meant.field) is True
             return matches(meant, subject, now=now)
-        case Said(pattern=pattern):
+        case ContentTerm(pattern=pattern):
             return subject.says(pattern)
-        case Named(field=name, pattern=pattern):
+        case TextTerm(field=name, pattern=pattern):
             return _is_named(subject.value(name), pattern)
-        case Counted(field=name, operator=operator, number=number):
+        case NumberTerm(field=name, operator=operator, number=number):
             counted = _number(subject, name)
             return counted is not None and _COMPARED[operator](counted, number)
-        case Filed():
+        case TopicTerm():
             return is_filed(expression, _path(subject))
         case unreachable:
             assert_never(unreachable)
 
 
-def is_filed(term: Filed, path: tuple[str, ...]) -> bool:
+def is_filed(term: TopicTerm, path: tuple[str, ...]) -> bool:
     """Whether a topic with these names from the top down is one that the term means."""
     if not term.is_path:
         candidates = path if term.has_below else path[-1:]
@@ -128,12 +128,12 @@ def _is_named(value: Value, pattern: str) -> bool:
     return any(fits(pattern, name) for name in names) if pattern else not any(names)
 
 
-def _number(subject: Subject, name: str) -> float | None:
+def _number(subject: FilterSubject, name: str) -> float | None:
     values = [subject.value(part) for part in SUMS.get(name, (name,))]
     known = [value for value in values if isinstance(value, int | float)]
     return sum(known) if known else None
 
 
-def _path(subject: Subject) -> tuple[str, ...]:
+def _path(subject: FilterSubject) -> tuple[str, ...]:
     value = subject.value("topic")
     return value if isinstance(value, tuple) else ()

@@ -17,13 +17,13 @@ from sightline.filters.expression import (
     SetTerm,
     both,
     either,
-    negated,
+    negate,
     set_terms,
 )
 from sightline.filters.pattern import fits, literal
-from sightline.filters.predicate import Subject, matches
+from sightline.filters.predicate import FilterSubject, matches
 
-S = TypeVar("S", bound=Subject)
+S = TypeVar("S", bound=FilterSubject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Context(Generic[S]):
     fitting: Callable[[Sequence[S]], int] = len
 
 
-def selected(expression: Expression, subjects: Sequence[S], *, context: Context[S]) -> list[S]:
+def select(expression: Expression, subjects: Sequence[S], *, context: Context[S]) -> list[S]:
     """The things that the filter takes, in their order, which is from the oldest to the newest.
 
     What goes along depends on what is shown, so the terms about it are answered last: without them there is a first
@@ -48,13 +48,13 @@ def selected(expression: Expression, subjects: Sequence[S], *, context: Context[
         term: _members(term, subjects, context) for term in terms if not isinstance(term, InContext)
     }
     if len(members) < len(set(terms)):
-        shown = _chosen(without_context(expression), subjects, context.now, members)
+        shown = _matching_indexes(without_context(expression), subjects, context.now, members)
         fitting = context.fitting([subjects[index] for index in shown])
         split = len(shown) - max(0, min(fitting, len(shown)))
         for term in terms:
             if isinstance(term, InContext):
                 members[term] = frozenset(shown[max(0, split - term.extra) :])
-    return [subjects[index] for index in _chosen(expression, subjects, context.now, members)]
+    return [subjects[index] for index in _matching_indexes(expression, subjects, context.now, members)]
 
 
 def without_context(expression: Expression) -> Expression:
@@ -62,7 +62,7 @@ def without_context(expression: Expression) -> Expression:
     return _without_context(expression) or EVERYTHING
 
 
-def _chosen(
+def _matching_indexes(
     expression: Expression, subjects: Sequence[S], now: float, members: Mapping[SetTerm, frozenset[int]]
 ) -> list[int]:
     def holds(index: int) -> bool:
@@ -97,7 +97,7 @@ def _without_context(expression: Expression) -> Expression | None:
             return None
         case Not(part=part):
             rest = _without_context(part)
-            return None if rest is None else negated(rest)
+            return None if rest is None else negate(rest)
         case And(parts=parts) | Or(parts=parts):
             kept = [rest for part in parts if (rest := _without_context(part)) is not None]
             join = both if isinstance(expression, And) else either

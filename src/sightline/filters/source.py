@@ -55,7 +55,7 @@ class Source:
         return Fault(
             Code.USAGE,
             f"{self.kind}, column {start + 1}: {message}",
-            hint=f"{hint}\n{_pointed(self.text, start, max(end, start + 1))}",
+            hint=f"{hint}\n{_point_at(self.text, start, max(end, start + 1))}",
             details={"column": start + 1, "length": max(end - start, 1)},
         )
 
@@ -80,7 +80,7 @@ class Source:
     def word(self) -> Piece | None:
         """A name, or a letter with what hangs on it."""
         found = _WORD.match(self.text, self.place)
-        return None if found is None else self._passed(found.group(), found.start(), found.end())
+        return None if found is None else self._advance(found.group(), found.start(), found.end())
 
     def sign(self) -> Sign | None:
         """A sign of comparison, also behind blanks, and with a colon before it."""
@@ -97,15 +97,15 @@ class Source:
 
     def value(self) -> Piece | None:
         """What a field is compared with: in quotes, or up to a blank or a sign that joins terms."""
-        return self._quoted() if self.is_at_quote else self._bare()
+        return self._read_quoted() if self.is_at_quote else self._bare()
 
-    def _quoted(self) -> Piece:
+    def _read_quoted(self) -> Piece:
         start, quote = self.place, self.next
         pieces: list[str] = []
         at = start + 1
         while at < len(self.text):
             if self.text[at] == quote:
-                return self._passed("".join(pieces), start, at + 1)
+                return self._advance("".join(pieces), start, at + 1)
             piece, at = self._letter(at)
             pieces.append(piece)
         raise self.wrong(start, start + 1, f"the quote {quote} is not closed", f"Put a {quote} behind the words.")
@@ -116,7 +116,7 @@ class Source:
         while at < len(self.text) and not self.text[at].isspace() and self.text[at] not in _ENDS:
             piece, at = self._letter(at)
             pieces.append(piece)
-        return self._passed("".join(pieces), start, at) if pieces else None
+        return self._advance("".join(pieces), start, at) if pieces else None
 
     def _letter(self, at: int) -> tuple[str, int]:
         """The character here as part of a pattern, and where the next one is."""
@@ -130,12 +130,12 @@ class Source:
             return "\\\\", at + 1
         return f"\\{escaped}", at + 2
 
-    def _passed(self, text: str, start: int, end: int) -> Piece:
+    def _advance(self, text: str, start: int, end: int) -> Piece:
         self.place = end
         return Piece(text, start, end)
 
 
-def _pointed(text: str, start: int, end: int) -> str:
+def _point_at(text: str, start: int, end: int) -> str:
     """The text with a line of carets below; of a long one, the part around the place."""
     left = max(0, start - _SHOWN // 2) if len(text) > _SHOWN else 0
     right = min(len(text), left + _SHOWN)

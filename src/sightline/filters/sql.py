@@ -9,26 +9,26 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from sightline.filters.expression import (
-    Aged,
+    AgeTerm,
     And,
-    Counted,
-    Dated,
+    ContentTerm,
+    DateTerm,
     Everything,
     Expression,
-    Filed,
+    FlagTerm,
     InContext,
     Latest,
-    Marked,
-    Named,
     Not,
+    NumberTerm,
     Or,
     OwnModel,
     OwnTopic,
-    Said,
+    TextTerm,
+    TopicTerm,
 )
 from sightline.filters.fields import SUMS
 from sightline.filters.meaning import meaning
-from sightline.filters.pattern import folded, like, plain
+from sightline.filters.pattern import fold_case, like, plain
 
 Parameter: TypeAlias = str | float
 
@@ -97,7 +97,7 @@ class Condition:
 def condition(expression: Expression, columns: Columns, *, now: float, first: int = 1) -> Condition:
     """What the database can decide of it. Parameters are numbered from `first`."""
     writer = _Writer(columns, now, first)
-    sql = writer.written(expression, is_upper=True)
+    sql = writer.write(expression, is_upper=True)
     return Condition(f"({sql})", tuple(writer.parameters), writer.is_complete)
 
 
@@ -111,30 +111,30 @@ class _Writer:
     parameters: list[Parameter] = field(default_factory=list)
     is_complete: bool = True
 
-    def written(self, expression: Expression, *, is_upper: bool) -> str:
+    def write(self, expression: Expression, *, is_upper: bool) -> str:
         match expression:
             case Everything():
                 return "TRUE"
             case Not(part=part):
-                return f"NOT ({self.written(part, is_upper=not is_upper)})"
+                return f"NOT ({self.write(part, is_upper=not is_upper)})"
             case And(parts=parts):
-                return " AND ".join(f"({self.written(part, is_upper=is_upper)})" for part in parts)
+                return " AND ".join(f"({self.write(part, is_upper=is_upper)})" for part in parts)
             case Or(parts=parts):
-                return " OR ".join(f"({self.written(part, is_upper=is_upper)})" for part in parts)
-            case Aged() | Dated() | Marked():
+                return " OR ".join(f"({self.write(part, is_upper=is_upper)})" for part in parts)
+            case AgeTerm() | DateTerm() | FlagTerm():
                 meant = meaning(expression, self.now)
-                if isinstance(meant, Marked):
-                    return self._marked(meant, is_upper=is_upper)
-                return self.written(meant, is_upper=is_upper)
-            case Said():
-                return self._said(expression, is_upper=is_upper)
-            case Named():
-                return self._named(expression, is_upper=is_upper)
-            case Counted():
-                return self._counted(expression, is_upper=is_upper)
+                if isinstance(meant, FlagTerm):
+                    return self._write_flag(meant, is_upper=is_upper)
+                return self.write(meant, is_upper=is_upper)
+            case ContentTerm():
+                return self._write_text_search(expression, is_upper=is_upper)
+            case TextTerm():
+                return self._write_pattern(expression, is_upper=is_upper)
+            case NumberTerm():
+                return self._write_number(expression, is_upper=is_upper)
             case Latest(count=count) if self.columns.latest:
-                return self.columns.latest.replace("{}", self._placed(count, "{}"))
-            case Latest() | OwnTopic() | OwnModel() | InContext() | Filed():
+                return self.columns.latest.replace("{}", self._add_parameter(count, "{}"))
+            case Latest() | OwnTopic() | OwnModel() | InContext() | TopicTerm():
                 return self._open(is_upper=is_upper)
             case unreachable:
                 assert_never(unreachable)
@@ -143,23 +143,23 @@ class _Writer:
         self.is_complete = False
         return "TRUE" if is_upper else "FALSE"
 
-    def _placed(self, parameter: Parameter, cast: str) -> str:
+    def _add_parameter(self, parameter: Parameter, cast: str) -> str:
         self.parameters.append(parameter)
         return cast.replace("{}", self.columns.placeholder(self.first + len(self.parameters) - 1))
 
-    def _marked(self, term: Marked, *, is_upper: bool) -> str:
+    def _write_flag(self, term: FlagTerm, *, is_upper: bool) -> str:
         column = self.columns.fields.get(term.field)
         return self._open(is_upper=is_upper) if column is None else f"COALESCE({column.sql}, FALSE)"
 
-    def _said(self, term: Said, *, is_upper: bool) -> str:
+    def _write_text_search(self, term: ContentTerm, *, is_upper: bool) -> str:
         search = self.columns.text
         query = search.query(term.pattern) if search is not None and _is_storable(term.pattern) else None
         if search is None or query is None or not (search.is_exact or is_upper):
             return self._open(is_upper=is_upper)
         self.is_complete = self.is_complete and search.is_exact
-        return search.sql.replace("{}", self._placed(query, _TEXT))
+        return search.sql.replace("{}", self._add_parameter(query, _TEXT))
 
-    def _named(self, term: Named, *, is_upper: bool) -> str:
+    def _write_pattern(self, term: TextTerm, *, is_upper: bool) -> str:
         column = self.columns.fields.get(term.field)
         if column is None or not _is_storable(term.pattern):
             return self._open(is_upper=is_upper)
@@ -171,22 +171,22 @@ class _Writer:
             return self._open(is_upper=is_upper)
         self.is_complete = self.is_complete and is_exact
         value = self.columns.folded.replace("{}", column.sql)
-        whole = plain(folded(term.pattern)) if is_exact else None
+        whole = plain(fold_case(term.pattern)) if is_exact else None
         fitting = (
-            f"{value} LIKE {self._placed(sql, _TEXT)} ESCAPE '!'"
+            f"{value} LIKE {self._add_parameter(sql, _TEXT)} ESCAPE '!'"
             if whole is None
-            else f"{value} = {self._placed(whole, _TEXT)}"
+            else f"{value} = {self._add_parameter(whole, _TEXT)}"
         )
         return column.within.replace("{}", f"{column.sql} IS NOT NULL AND {fitting}")
 
-    def _counted(self, term: Counted, *, is_upper: bool) -> str:
+    def _write_number(self, term: NumberTerm, *, is_upper: bool) -> str:
         columns = [self.columns.fields.get(part) for part in SUMS.get(term.field, (term.field,))]
         known = [column.sql for column in columns if column is not None]
         if len(known) < len(columns):
             return self._open(is_upper=is_upper)
         value = known[0] if len(known) == 1 else " + ".join(f"COALESCE({sql}, 0)" for sql in known)
         is_known = " OR ".join(f"{sql} IS NOT NULL" for sql in known)
-        return f"({is_known}) AND {value} {term.operator} {self._placed(term.number, _NUMBER)}"
+        return f"({is_known}) AND {value} {term.operator} {self._add_parameter(term.number, _NUMBER)}"
 
 
 def _is_storable(pattern: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 
-from sightline.filters.expression import Dated, Operator
+from sightline.filters.expression import DateTerm, Operator
 
 _NUMBER = re.compile(r"(-?)\$?(\d{1,30}(?:_\d{1,30})*(?:\.\d{1,30})?|\.\d{1,30})([a-z]?)\$?", re.ASCII)
 _TIME = re.compile(r"(\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})([a-z]+)", re.ASCII)
@@ -36,14 +36,14 @@ def number(text: str) -> float | None:
     found = _NUMBER.fullmatch(text.lower())
     if found is None or found[3] not in _TIMES:
         return None
-    return _bounded(Decimal(found[1] + found[2].replace("_", "")) * _TIMES[found[3]])
+    return _within_bounds(Decimal(found[1] + found[2].replace("_", "")) * _TIMES[found[3]])
 
 
 def seconds(text: str, unit: str) -> float | None:
     """`7d`, `6mo`, `1h30m`, `500ms`; a number alone is in this unit. None for what is no such time."""
     text = text.lower()
     if _BARE.fullmatch(text):
-        return _bounded(Decimal(text) * _UNITS[unit])
+        return _within_bounds(Decimal(text) * _UNITS[unit])
     total, place = Decimal(0), 0
     while place < len(text):
         found = _TIME.match(text, place)
@@ -51,10 +51,10 @@ def seconds(text: str, unit: str) -> float | None:
             return None
         total += Decimal(found[1]) * _UNITS[found[2]]
         place = found.end()
-    return _bounded(total) if place else None
+    return _within_bounds(total) if place else None
 
 
-def dated(operator: Operator, text: str, zone: tzinfo) -> Dated | None:
+def parse_date(operator: Operator, text: str, zone: tzinfo) -> DateTerm | None:
     """`2026-01-31`, `26-01-31` or `2026-01-31T15:30`, in this zone; None for what is no date."""
     found = _MOMENT.fullmatch(text.lower())
     if found is None:
@@ -68,7 +68,7 @@ def dated(operator: Operator, text: str, zone: tzinfo) -> Dated | None:
         return None
     moment = since.strftime("%Y-%m-%d" if found[4] is None else "%Y-%m-%dT%H:%M")
     until = since + (timedelta(days=1) if found[4] is None else timedelta(minutes=1))
-    return Dated(operator, moment, since.timestamp(), until.timestamp())
+    return DateTerm(operator, moment, since.timestamp(), until.timestamp())
 
 
 def is_date_like(text: str) -> bool:
@@ -91,5 +91,5 @@ def seconds_text(value: float) -> str:
     return f"{pieces}{number_text(float(rest))}s" if rest or not pieces else pieces
 
 
-def _bounded(value: Decimal) -> float | None:
+def _within_bounds(value: Decimal) -> float | None:
     return float(value.quantize(_EXACT)) if abs(value) <= _MOST else None

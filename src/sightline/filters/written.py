@@ -5,23 +5,23 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from sightline.filters.expression import (
-    Aged,
+    AgeTerm,
     And,
-    Counted,
-    Dated,
+    ContentTerm,
+    DateTerm,
     Everything,
     Expression,
-    Filed,
+    FlagTerm,
     InContext,
     Latest,
-    Marked,
-    Named,
     Not,
+    NumberTerm,
     Or,
     OwnModel,
     OwnTopic,
-    Said,
     Term,
+    TextTerm,
+    TopicTerm,
 )
 from sightline.filters.fields import BY_NAME, Kind
 from sightline.filters.values import number_text, seconds_text
@@ -30,7 +30,7 @@ _BARE = re.compile(r"[\w*?./@~-][\w*?./@~:,-]*", re.ASCII)
 _SPOKEN: Mapping[str, str] = {'"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def written(expression: Expression) -> str:
+def write_expression(expression: Expression) -> str:
     """The text of a filter that means this; empty for everything."""
     return "" if expression == Everything() else _text(expression)
 
@@ -51,21 +51,21 @@ def _text(expression: Expression) -> str:
 
 def _term(term: Term) -> str:
     match term:
-        case Named(field=field, pattern=pattern):
+        case TextTerm(field=field, pattern=pattern):
             return f"{field}:{_value(pattern)}"
-        case Counted(field=field, operator=operator, number=number):
+        case NumberTerm(field=field, operator=operator, number=number):
             is_time = BY_NAME[field].kind is Kind.SECONDS
             return f"{field}{operator}{seconds_text(number) if is_time else number_text(number)}"
-        case Marked(field=field):
+        case FlagTerm(field=field):
             return field
-        case Said(pattern=pattern):
-            return f"text:{_quoted(pattern)}"
-        case Aged(operator=operator, seconds=seconds):
+        case ContentTerm(pattern=pattern):
+            return f"text:{_quote(pattern)}"
+        case AgeTerm(operator=operator, seconds=seconds):
             return f"age{operator}{seconds_text(seconds)}"
-        case Dated(operator=operator, moment=moment):
+        case DateTerm(operator=operator, moment=moment):
             return f"date{operator}{moment}"
-        case Filed():
-            return f"topic:{_quoted(_path(term))}"
+        case TopicTerm():
+            return f"topic:{_quote(_path(term))}"
         case Latest(count=count):
             return f"r{count}"
         case OwnTopic(count=count):
@@ -79,15 +79,15 @@ def _term(term: Term) -> str:
 
 
 def _value(pattern: str) -> str:
-    return pattern if _BARE.fullmatch(pattern) else _quoted(pattern)
+    return pattern if _BARE.fullmatch(pattern) else _quote(pattern)
 
 
-def _quoted(pattern: str) -> str:
+def _quote(pattern: str) -> str:
     """Escapes of the pattern stay as they are; what would end the text, or break the line, gets one."""
     return f'"{"".join(_SPOKEN.get(letter, letter) for letter in pattern)}"'
 
 
-def _path(term: Filed) -> str:
+def _path(term: TopicTerm) -> str:
     """A name that looks like a path, or like one with all below it, is kept from being read as one."""
     names = [re.sub("([/>])", r"\\\1", name) for name in term.names]
     if not term.has_below and names[-1].endswith("..."):

@@ -18,7 +18,7 @@ _NEVER = "1970-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedModel:
     """One model under the name by which it is asked for."""
 
     id: str
@@ -26,7 +26,7 @@ class Listed:
     facts: Facts
 
 
-def listed(catalog: Catalog, has_key: Callable[[Provider], bool], provider: str = "") -> list[Listed]:
+def list_models(catalog: Catalog, has_key: Callable[[Provider], bool], provider: str = "") -> list[ListedModel]:
     """Every model that would get an answer: by a route, by a provider whose key is here, by the embedded model.
 
     With a `provider`, those of that one.
@@ -41,7 +41,7 @@ def listed(catalog: Catalog, has_key: Callable[[Provider], bool], provider: str 
     return sorted(found.values(), key=lambda each: (each.provider, each.id))
 
 
-def one(models: list[Listed], name: str) -> Listed:
+def one(models: list[ListedModel], name: str) -> ListedModel:
     """The model of this name."""
     wanted = name.removeprefix("models/")
     for each in models:
@@ -57,7 +57,7 @@ def unknown_provider(catalog: Catalog, name: str) -> Fault:
     return Fault(Code.USAGE, f"there is no provider {name!r}", hint=hint, status=404)
 
 
-def _of_providers(catalog: Catalog, has_key: Callable[[Provider], bool], only: str) -> Iterator[Listed]:
+def _of_providers(catalog: Catalog, has_key: Callable[[Provider], bool], only: str) -> Iterator[ListedModel]:
     usable = {
         name
         for name, provider in catalog.providers.items()
@@ -70,31 +70,31 @@ def _of_providers(catalog: Catalog, has_key: Callable[[Provider], bool], only: s
             served = catalog.models.get(rest)
             if owner in usable and (served is None or owner not in served.providers):
                 # Behind /p/ the provider is named already.
-                yield Listed(rest if only else name, owner, facts_of(catalog, owner, rest))
+                yield ListedModel(rest if only else name, owner, facts_of(catalog, owner, rest))
             continue
         for serving in model.providers:
             if serving in usable:
-                yield Listed(name, serving, facts_of(catalog, serving, name))
+                yield ListedModel(name, serving, facts_of(catalog, serving, name))
                 break
     for name in usable:
         if default := catalog.providers[name].default_model:
-            yield Listed(default, name, facts_of(catalog, name, default))
+            yield ListedModel(default, name, facts_of(catalog, name, default))
 
 
-def _of_route(catalog: Catalog, route: Route) -> Iterator[Listed]:
+def _of_route(catalog: Catalog, route: Route) -> Iterator[ListedModel]:
     named = [route.model] if not _GLOB & set(route.model) else [
         name for name in catalog.models if fnmatchcase(name, route.model)
     ]  # fmt: skip
     for name in named:
-        yield Listed(name, route.provider, facts_of(catalog, route.provider, route.as_ or name))
+        yield ListedModel(name, route.provider, facts_of(catalog, route.provider, route.as_ or name))
 
 
 # --- shapes -----------------------------------------------------------------------------------------
 
 
-def shaped_list(models: list[Listed], dialect: str) -> JsonObject:
+def model_list_json(models: list[ListedModel], dialect: str) -> JsonObject:
     """The whole list."""
-    entries: list[Json] = [shaped(each, dialect) for each in models]
+    entries: list[Json] = [model_json(each, dialect) for each in models]
     match dialect:
         case "anthropic":
             first, last = (models[0].id, models[-1].id) if models else (None, None)
@@ -111,7 +111,7 @@ def for_codex() -> JsonObject:
     return {"models": []}
 
 
-def shaped(model: Listed, dialect: str) -> JsonObject:
+def model_json(model: ListedModel, dialect: str) -> JsonObject:
     """One model."""
     facts = model.facts
     match dialect:

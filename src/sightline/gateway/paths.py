@@ -30,7 +30,7 @@ _FAMILIES = {"messages": "anthropic", "responses": "openai-responses", "chat": "
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GatewayPath:
     """What is asked for. `path` is what stands behind the prefixes, as the client wrote it, with one slash in front.
 
     `model` is what the path says of it. `dialect` is empty where the path does not tell.
@@ -47,7 +47,7 @@ class Place:
 
 
 @lru_cache(maxsize=1024)
-def understood(raw: str) -> Place:
+def parse_path(raw: str) -> GatewayPath:
     """What this path, percent-encoded as it came, asks for."""
     prefixes, path = _without_prefixes(raw)
     provider, session = prefixes.get("p", ""), prefixes.get("s", "")
@@ -57,14 +57,14 @@ def understood(raw: str) -> Place:
         version = segments.pop(0)
     found = _ASKS.get(tuple(segments))
     if found is not None:
-        return Place("ask", path, found[0], counts=found[1], provider=provider, session=session)
+        return GatewayPath("ask", path, found[0], counts=found[1], provider=provider, session=session)
     if segments[:1] == ["models"]:
         return _of_models("/".join(segments[1:]), path, version, provider, session)
     dialect = _FAMILIES.get(segments[0] if segments else "", "gemini" if _GOOGLE.fullmatch(version) else "")
-    return Place("unknown", path, dialect, provider=provider, session=session)
+    return GatewayPath("unknown", path, dialect, provider=provider, session=session)
 
 
-def caller_of(place: Place, headers: list[tuple[bytes, bytes]], query: str) -> str:
+def caller_of(place: GatewayPath, headers: list[tuple[bytes, bytes]], query: str) -> str:
     """The dialect that whoever asks speaks: as the path tells, else as its headers do."""
     if place.dialect:
         return place.dialect
@@ -86,10 +86,10 @@ def _without_prefixes(raw: str) -> tuple[dict[str, str], str]:
         path = "/" + (rest[1].lstrip("/") if len(rest) > 1 else "")
 
 
-def _of_models(rest: str, path: str, version: str, provider: str, session: str) -> Place:
+def _of_models(rest: str, path: str, version: str, provider: str, session: str) -> GatewayPath:
     if method := _METHOD.fullmatch(rest):
         model, verb = method[1], method[2]
         streams, counts = verb == "streamGenerateContent", verb == "countTokens"
-        return Place("ask", path, "gemini", model, streams, counts, provider, session)
+        return GatewayPath("ask", path, "gemini", model, streams, counts, provider, session)
     dialect = "gemini" if _GOOGLE.fullmatch(version) else ""
-    return Place("model" if rest else "models", path, dialect, rest, provider=provider, session=session)
+    return GatewayPath("model" if rest else "models", path, dialect, rest, provider=provider, session=session)

@@ -4,11 +4,11 @@ import math
 
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.web.asgi import Answer, Headers
+from sightline.web.asgi import Headers, WebResponse
 from sightline.wire.jsontext import encode
 
 
-def refused(spoken: str, fault: Fault, *, headers: Headers | None = None) -> Answer:
+def refusal_response(spoken: str, fault: Fault, *, headers: Headers | None = None) -> WebResponse:
     """The fault as this dialect tells it, with the hint, since nobody else will show it to a person."""
     told = Fault(
         fault.code,
@@ -21,7 +21,7 @@ def refused(spoken: str, fault: Fault, *, headers: Headers | None = None) -> Ans
     said: Headers = [(b"content-type", b"application/json"), *(headers or [])]
     if fault.retry_after is not None:
         said.append((b"retry-after", str(math.ceil(fault.retry_after)).encode()))
-    return Answer(status, encode(body), said)
+    return WebResponse(status, encode(body), said)
 
 
 def no_such_path(method: str, path: str) -> Fault:
@@ -35,14 +35,14 @@ def no_such_path(method: str, path: str) -> Fault:
     )
 
 
-def wrong_method(spoken: str, method: str, allowed: str) -> Answer:
+def wrong_method(spoken: str, method: str, allowed: str) -> WebResponse:
     """A known path that is asked for in another way."""
     fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint=f"Use {allowed}.", status=405)
-    return refused(spoken, fault, headers=[(b"allow", allowed.encode())])
+    return refusal_response(spoken, fault, headers=[(b"allow", allowed.encode())])
 
 
-def no_websocket() -> Answer:
+def no_websocket() -> WebResponse:
     """Clients that begin with a WebSocket fall back to HTTP at once on this status, and on no other."""
     hint = "Send the request by POST; the answer streams as server-sent events."
     fault = Fault(Code.USAGE, "WebSockets are not served here", hint=hint, status=426)
-    return refused("openai-responses", fault, headers=[(b"upgrade", b"HTTP/1.1"), (b"connection", b"close")])
+    return refusal_response("openai-responses", fault, headers=[(b"upgrade", b"HTTP/1.1"), (b"connection", b"close")])

@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked, TextHeaders
+from sightline.exchange.asked import ClientRequest, TextHeaders
 from sightline.gateway.nesting import is_too_deep
-from sightline.gateway.paths import Place
-from sightline.web.asgi import Headers, Receive, Scope, header
-from sightline.wire.coding import decoded
+from sightline.gateway.paths import GatewayPath
+from sightline.web.asgi import AsgiScope, Headers, Receive, header
+from sightline.wire.coding import decode_body
 from sightline.wire.jsontext import decode
 from sightline.wire.url_path import can_stray
 
@@ -38,20 +38,20 @@ class _Typed(msgspec.Struct):
 _READER = msgspec.json.Decoder(_Typed)
 
 
-async def asked(scope: Scope, receive: Receive, place: Place, received: float) -> Asked:
+async def read_request(scope: AsgiScope, receive: Receive, place: GatewayPath, received: float) -> ClientRequest:
     """The request as the relay takes it; a fault for what no dialect can mean."""
     if can_stray(place.path):
         hint = "Send the path without dot segments, backslashes and control characters."
         raise _bad("the path leads out of the provider's API", hint)
     headers = scope["headers"]
-    coding, strict, told = _told(tuple([each for each in headers if each[0] != b"content-length"]))
+    coding, strict, told = _read_headers(tuple([each for each in headers if each[0] != b"content-length"]))
     came = await _body(receive, headers)
     is_coded = coding not in ("", "identity")
     body = await _plain(came, coding) if is_coded else came
     if is_too_deep(body):
         raise _bad("the body is nested more than 1,000 levels deep", "Flatten it, or send the inner part as text.")
-    model, is_stream = _named(body, place)
-    return Asked(
+    model, is_stream = _model_and_stream(body, place)
+    return ClientRequest(
         dialect=place.dialect,
         body=body,
         headers=told,
@@ -70,7 +70,7 @@ async def asked(scope: Scope, receive: Receive, place: Place, received: float) -
 
 
 @lru_cache(maxsize=512)
-def _told(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[str, bool, TextHeaders]:
+def _read_headers(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[str, bool, TextHeaders]:
     """The content coding, whether losses are refused, and all headers as text. A client sends the same ones with all of
     its requests, but for the length of the body, which the body tells."""
     listed = list(headers)
@@ -115,11 +115,11 @@ async def _unread(receive: Receive) -> None:
 
 async def _plain(came: bytes, coding: str) -> bytes:
     if len(came) < _LONG:
-        return decoded(came, coding, MOST_BYTES)
-    return await asyncio.to_thread(decoded, came, coding, MOST_BYTES)
+        return decode_body(came, coding, MOST_BYTES)
+    return await asyncio.to_thread(decode_body, came, coding, MOST_BYTES)
 
 
-def _named(body: bytes, place: Place) -> tuple[str, bool]:
+def _model_and_stream(body: bytes, place: GatewayPath) -> tuple[str, bool]:
     """The model and whether a stream is wanted, as body and path tell them."""
     try:
         told = _READER.decode(body)

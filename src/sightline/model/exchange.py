@@ -161,15 +161,15 @@ Fact: TypeAlias = (
 )
 
 
-class Exchange(msgspec.Struct, frozen=True):
+class ExchangeHistory(msgspec.Struct, frozen=True):
     """A request and all that has happened to it."""
 
     id: str
     facts: tuple[Fact, ...] = ()
 
-    def after(self, fact: Fact) -> "Exchange":
+    def after(self, fact: Fact) -> "ExchangeHistory":
         """The same exchange with one more fact."""
-        return Exchange(self.id, (*self.facts, fact))
+        return ExchangeHistory(self.id, (*self.facts, fact))
 
     @property
     def state(self) -> State:

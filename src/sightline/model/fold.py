@@ -72,7 +72,7 @@ class Fold:
             case TextReceived(part, text, choice, at):
                 self._draft(choice, part, Text(at=at)).fragments.append(text)
             case Started():
-                self._started = _completed(self._started, event)
+                self._started = _complete_identity(self._started, event)
             case ToolCallCompleted(part, choice, extras):
                 if extras:
                     draft = self._draft(choice, part, ToolCall("", "", ""))
@@ -82,7 +82,7 @@ class Fold:
             case Finished(choice=choice):
                 self._choice(choice).finished = event
             case UsageReceived(usage):
-                self._usage = usage if self._usage is None else updated(self._usage, usage)
+                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
             case FieldReceived(at, value) | FrameBroken(at, value):
                 self._unmodelled.append(Unmodelled(at, value))
             case ArgumentsReceived(part, fragment, choice):
@@ -195,7 +195,7 @@ def _part(draft: _Draft) -> Part:
             return value
 
 
-def updated(usage: Usage, newer: Usage) -> Usage:
+def update_usage(usage: Usage, newer: Usage) -> Usage:
     """The counts, with those that the newer ones have."""
     known = {name: value for name, value in msgspec.structs.asdict(newer).items() if value not in (None, "", {})}
     if newer.extras:
@@ -203,7 +203,7 @@ def updated(usage: Usage, newer: Usage) -> Usage:
     return msgspec.structs.replace(usage, **known)
 
 
-def _completed(started: Started, newer: Started) -> Started:
+def _complete_identity(started: Started, newer: Started) -> Started:
     return Started(
         id=started.id or newer.id,
         model=started.model or newer.model,

@@ -71,28 +71,27 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.choices[0]
 
 
-def folded(reply: Reply) -> JsonObject:
+def reply_json(reply: Reply) -> JsonObject:
     """The reply as the public JSON form that commands and records show; what is unknown is absent."""
     choice = reply.choice
     shown: JsonObject = {
         "role": "assistant",
-        "parts": [_shown_part(part) for part in choice.parts],
+        "parts": [_part_json(part) for part in choice.parts],
         "finish": choice.finish,
         "reason": None if reply.fault is None else reply.fault.reason,
-        "usage": None if reply.usage is None else _shown_usage(reply.usage),
+        "usage": None if reply.usage is None else _usage_json(reply.usage),
         "model": reply.model,
         "id": reply.id,
         "fault": None if reply.fault is None else {"code": reply.fault.code.value, "message": reply.fault.message},
     }
     if len(reply.choices) > 1:
         shown["others"] = [
-            {"parts": [_shown_part(part) for part in other.parts], "finish": other.finish}
-            for other in reply.choices[1:]
+            {"parts": [_part_json(part) for part in other.parts], "finish": other.finish} for other in reply.choices[1:]
         ]
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def _shown_part(part: Part) -> JsonObject:
+def _part_json(part: Part) -> JsonObject:
     shown: JsonObject = msgspec.to_builtins(part)
     if isinstance(part, ToolCall):
         shown["arguments"] = part.arguments
@@ -101,7 +100,7 @@ def _shown_part(part: Part) -> JsonObject:
     return {key: value for key, value in shown.items() if key not in {"at", "extras", "signed_by"}}
 
 
-def _shown_usage(usage: Usage) -> JsonObject:
+def _usage_json(usage: Usage) -> JsonObject:
     shown: JsonObject = msgspec.to_builtins(usage)
     # How long the cache keeps what was written matters to its price alone; the public form has the sum.
     return {key: value for key, value in shown.items() if key not in {"at", "extras", "cache_write_1h_tokens"}}

@@ -5,21 +5,21 @@ from collections.abc import Awaitable
 from typing import Final
 
 from sightline.gateway.gateway import Gateway
-from sightline.web.asgi import RUNNING, Receive, Scope, Send
-from sightline.web.guard import Guard
+from sightline.web.asgi import RUNNING, AsgiScope, Receive, Send
+from sightline.web.guard import OriginGuard
 from sightline.workbench.workbench import Workbench
 
 
 class App:
     """A bare ASGI callable. Paths are taken as they were written, so that no spelling leads around a rule."""
 
-    def __init__(self, guard: Guard, gateway: Gateway, workbench: Workbench) -> None:
+    def __init__(self, guard: OriginGuard, gateway: Gateway, workbench: Workbench) -> None:
         self._guard: Final = guard
         self._gateway: Final = gateway
         self._workbench: Final = workbench
         self._tasks: set[asyncio.Task[object]] = set()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request; whoever hangs up meanwhile ends it."""
         task = asyncio.current_task()
         assert task is not None  # a server runs each request in a task
@@ -35,7 +35,7 @@ class App:
             connection.discard(task)
             self._tasks.discard(task)
 
-    def _serving(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    def _serving(self, scope: AsgiScope, receive: Receive, send: Send) -> Awaitable[None]:
         """Whoever serves it, to be awaited: a coroutine around another costs each piece of a stream some time."""
         is_workbench = self._workbench.serves(scope)
         refusal = self._guard.refusal(scope["headers"])
@@ -45,6 +45,6 @@ class App:
         serving = self._workbench if is_workbench else self._gateway
         return serving.serve(scope, receive, send)
 
-    async def settled(self) -> None:
+    async def wait_for_aborted(self) -> None:
         """Wait for requests that were cut off."""
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -6,12 +6,12 @@ from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
 
-from sightline.web.asgi import Headers, Said, Started
+from sightline.web.asgi import Headers, ResponseBody, ResponseStart
 
 _WITHOUT_BODY: Final = frozenset({204, 304})
 
 
-class Cycle(RequestResponseCycle):
+class ResponseCycle(RequestResponseCycle):
     """A request and its answer. Each write is a packet and wakes the client, so a short answer is written once; an
     answer whose length is not known begins to leave with its head."""
 
@@ -19,7 +19,7 @@ class Cycle(RequestResponseCycle):
     """What is not written yet."""
     _ends_by_closing = False
 
-    async def send(self, message: Started | Said) -> None:  # type: ignore[override]
+    async def send(self, message: ResponseStart | ResponseBody) -> None:  # type: ignore[override]
         """Take the next piece of the answer."""
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()

@@ -16,7 +16,7 @@ import uvicorn
 
 from sightline.errors import Code, Fault
 from sightline.server.app import App
-from sightline.server.protocol import Connection
+from sightline.server.protocol import ServerConnection
 from sightline.web.guard import LOOPBACK, host_name
 
 GRACE: Final = 5
@@ -28,7 +28,7 @@ _KEEP_ALIVE: Final = 75
 """Seconds for which an idle connection is kept; clients that reuse theirs must not find it closed between two turns."""
 
 
-def bound(host: str, port: int) -> list[socket.socket]:
+def bind_sockets(host: str, port: int) -> list[socket.socket]:
     """Sockets at this address; who calls before the server runs waits. The usual address is taken in both versions of
     the protocol, because some clients look for `localhost` in one and some in the other."""
     try:
@@ -39,17 +39,17 @@ def bound(host: str, port: int) -> list[socket.socket]:
         ) from None
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
     try:
-        first = _bound(family, address)
+        first = _bind(family, address)
     except OSError as error:
         raise _not_bound(host, port, error) from None
     if first.family != socket.AF_INET or host_name(host) not in LOOPBACK:
         return [first]
     with contextlib.suppress(OSError):
-        return [first, _bound(socket.AF_INET6, ("::1", first.getsockname()[1]))]
+        return [first, _bind(socket.AF_INET6, ("::1", first.getsockname()[1]))]
     return [first]
 
 
-def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
+def _bind(family: int, address: tuple[object, ...]) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -78,7 +78,7 @@ def allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-class Listening(uvicorn.Server):
+class ListeningServer(uvicorn.Server):
     """The server on a socket. `ending` runs while the end is waited for, to hasten it; `asked_by` is the signal that
     asked for it."""
 
@@ -87,7 +87,7 @@ class Listening(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=ServerConnection,
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -108,7 +108,7 @@ class Listening(uvicorn.Server):
     async def run_on(self, listening: list[socket.socket]) -> None:
         """Serve until a signal, or `end`, asks for the end."""
         await self.serve(listening)
-        await self._app.settled()
+        await self._app.wait_for_aborted()
 
     def end(self, asked_by: signal.Signals | None = None) -> None:
         """Begin the end; whoever asks again does not want to wait."""

@@ -12,9 +12,9 @@ from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sightline.errors import Code, Fault
-from sightline.gateway.paths import caller_of, understood
-from sightline.gateway.refusals import refused
-from sightline.server.cycle import Cycle
+from sightline.gateway.paths import caller_of, parse_path
+from sightline.gateway.refusals import refusal_response
+from sightline.server.cycle import ResponseCycle
 from sightline.web.asgi import RUNNING
 
 MOST_HEAD_BYTES: Final = 64 * 1024
@@ -24,7 +24,7 @@ _LINE_END: Final = 4
 _OFFER = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 
 
-class Connection(HttpToolsProtocol):
+class ServerConnection(HttpToolsProtocol):
     """One client."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -78,7 +78,7 @@ class Connection(HttpToolsProtocol):
             raise HttpParserError
         super().on_headers_complete()
         # Nothing of it has run yet, and this is the only way in which uvicorn lets go of its own.
-        self.cycle.__class__ = Cycle
+        self.cycle.__class__ = ResponseCycle
 
     def _head_size(self) -> int:
         """The size of the head alone; what came with it may be the body."""
@@ -93,8 +93,8 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be given to the application."""
         fault = self._fault or Fault(Code.INVALID_REQUEST, "this is not HTTP/1.1", hint="Send it again.", status=400)
-        place = understood(getattr(self, "url", b"").decode("latin-1").partition("?")[0])
-        answer = refused(caller_of(place, self.headers or [], ""), fault)
+        place = parse_path(getattr(self, "url", b"").decode("latin-1").partition("?")[0])
+        answer = refusal_response(caller_of(place, self.headers or [], ""), fault)
         head = [STATUS_LINE[answer.status], b"connection: close\r\n", b"content-length: %d\r\n" % len(answer.body)]
         head += [b"%s: %s\r\n" % each for each in answer.headers]
         self.transport.write(b"".join([*head, b"\r\n", answer.body]))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.store.entries import Entry, Kept
+from sightline.store.entries import BodyEntry, Entry
 from sightline.store.store import Store
 
 VERSION = 1
@@ -26,7 +26,7 @@ _HEADING = msgspec.json.Decoder(Heading)
 _ENTRY: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
-async def written(entries: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
+async def write_archive(entries: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
     """The lines of an archive, each with its end."""
     yield msgspec.json.encode(Heading("record", VERSION)) + b"\n"
     async for entry in entries:
@@ -56,8 +56,8 @@ def load(store: Store, lines: Iterable[bytes]) -> int:
     for entry in read(lines):
         batch.append(entry)
         count += 1
-        size += len(entry.data) if isinstance(entry, Kept) else 0
-        if not isinstance(entry, Kept) and (size >= _MOST_AT_ONCE or len(batch) >= 256):
+        size += len(entry.data) if isinstance(entry, BodyEntry) else 0
+        if not isinstance(entry, BodyEntry) and (size >= _MOST_AT_ONCE or len(batch) >= 256):
             store.record(batch)
             batch, size = [], 0
     if batch:

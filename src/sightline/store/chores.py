@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, Received, Translated
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 
 REQUEST, REPLY = 1, 2
 """Bits of the number that says what is still to be read of an exchange."""
 
 
-def to_read(facts: Iterable[Noted]) -> int:
+def to_read(facts: Iterable[FactEntry]) -> int:
     """What there is to read because of these facts."""
     todo = 0
     for noted in facts:
@@ -20,7 +20,7 @@ def to_read(facts: Iterable[Noted]) -> int:
     return todo
 
 
-def spoken(facts: Sequence[Fact]) -> str:
+def reply_dialect(facts: Sequence[Fact]) -> str:
     """The dialect of the reply: that of the last attempt, else the one in which it was asked for last."""
     name, sent = "", ""
     for fact in facts:

@@ -68,7 +68,7 @@ def summary_in(row: Sequence[str | int | float | None]) -> Summary:
     return msgspec.convert(values, Summary, strict=False)
 
 
-class Subject:
+class ExchangeSubject:
     """An exchange as a filter sees it. Its words are looked up when they are asked for."""
 
     def __init__(self, summary: Summary, words: Callable[[], Sequence[str]]) -> None:

@@ -51,7 +51,7 @@ class Codec:
 
     def against(self, body: bytes, base: bytes, sha256: str, depth: int) -> Coded:
         """The body as a change of `base`, which is read in `depth` steps; whole where that gains nothing."""
-        prefix, suffix = shared(base, body)
+        prefix, suffix = common_ends(base, body)
         if depth >= DEEPEST or prefix + suffix < len(body) // 4:
             return self.whole(body)
         return Coded(sha256, prefix, suffix, self.pack(body[prefix : len(body) - suffix]), depth + 1)
@@ -63,7 +63,7 @@ class Codec:
         for sha256, base, depth in bases if len(body) >= LEAST_SIZE else ():
             if depth >= DEEPEST:
                 continue
-            alike = sum(shared(base, body))
+            alike = sum(common_ends(base, body))
             if alike > found[0]:
                 found = (alike, sha256, base, depth)
             if 10 * alike > 9 * len(base):
@@ -71,7 +71,7 @@ class Codec:
         _, sha256, base, depth = found
         return self.against(body, base, sha256, depth) if sha256 else self.whole(body)
 
-    def restored(self, coded: Coded, base: bytes) -> bytes:
+    def restore(self, coded: Coded, base: bytes) -> bytes:
         """The body again; `base` counts only where it builds on one."""
         middle = self.unpack(coded.data)
         return base[: coded.prefix] + middle + base[len(base) - coded.suffix :] if coded.base else middle
@@ -82,7 +82,7 @@ def may_share(old: bytes, new: bytes) -> bool:
     return len(new) >= LEAST_SIZE and (old[:_EDGE] == new[:_EDGE] or old[-_EDGE:] == new[-_EDGE:])
 
 
-def shared(old: bytes, new: bytes) -> tuple[int, int]:
+def common_ends(old: bytes, new: bytes) -> tuple[int, int]:
     """How many bytes at the beginning and, of the rest, at the end are the same in both."""
     most = min(len(old), len(new))
     prefix = _agreement(old, new, most)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import NAMES, dialect
 from sightline.errors import Fault
 from sightline.model.fold import fold
@@ -53,7 +53,7 @@ def _read(request: Request) -> Digest:
     asked = _words(part for message in _new(request.messages) for part in message.parts)
     own = [message for message in request.messages if message.role == "user"]
     return Digest(
-        title=_title(own[-1:]) or _title(own) or _shortened(asked),
+        title=_title(own[-1:]) or _title(own) or _shorten(asked),
         asked=asked,
         system=tuple(
             part.text
@@ -71,15 +71,15 @@ def _read(request: Request) -> Digest:
 def reply_words(name: str, data: bytes) -> str:
     """The words of a raw reply in a dialect, content codings undone. What cannot be read is on record all the same."""
     if name not in NAMES:
-        return _clipped(data.decode("utf-8", "replace"))
-    hearing = Hearing(dialect(name))
+        return _clip(data.decode("utf-8", "replace"))
+    hearing = ReplyDecoder(dialect(name))
     try:
         reply = fold([*hearing.feed(data), *hearing.close()])
     except Exception:  # noqa: BLE001 - as above
         _LOG.exception("a reply could not be read for search; it is on record all the same")
-        return _clipped(data.decode("utf-8", "replace"))
+        return _clip(data.decode("utf-8", "replace"))
     words = words_of(reply)
-    return words if reply.fault is None else _clipped(f"{words}\n{reply.fault.message}")
+    return words if reply.fault is None else _clip(f"{words}\n{reply.fault.message}")
 
 
 def words_of(reply: Reply) -> str:
@@ -95,16 +95,16 @@ def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 def _title(messages: list[Message]) -> str:
     texts = (without_reminders(part.text) for each in messages for part in each.parts if isinstance(part, Text))
-    return _shortened(next((text for text in texts if text), ""))
+    return _shorten(next((text for text in texts if text), ""))
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text[: 4 * MOST_IN_TITLE].split())
     return line if len(line) <= MOST_IN_TITLE else line[: MOST_IN_TITLE - 1] + "…"
 
 
 def _words(parts: Iterable[Part]) -> str:
-    return _clipped("\n".join(word for part in parts for word in _words_of(part) if word))
+    return _clip("\n".join(word for part in parts for word in _words_of(part) if word))
 
 
 def _words_of(part: Part) -> list[str]:
@@ -123,11 +123,11 @@ def _words_of(part: Part) -> list[str]:
 
 
 def _unread(body: bytes) -> Digest:
-    text = _clipped(body.decode("utf-8", "replace"))
-    return Digest(title=_shortened(text), asked=text)
+    text = _clip(body.decode("utf-8", "replace"))
+    return Digest(title=_shorten(text), asked=text)
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     """As much as is searched, and nothing that UTF-8 cannot carry."""
     text = text[:MOST_LETTERS]
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -7,7 +7,7 @@ import msgspec
 from sightline.model.exchange import Fact
 
 
-class Noted(msgspec.Struct, frozen=True, tag_field="type", tag="fact"):
+class FactEntry(msgspec.Struct, frozen=True, tag_field="type", tag="fact"):
     """Fact number `n` of an exchange, from 0, and the time of day at which it became true."""
 
     exchange: str
@@ -16,7 +16,7 @@ class Noted(msgspec.Struct, frozen=True, tag_field="type", tag="fact"):
     fact: Fact
 
 
-class Kept(msgspec.Struct, frozen=True, tag_field="type", tag="body"):
+class BodyEntry(msgspec.Struct, frozen=True, tag_field="type", tag="body"):
     """A body. `near` names others that it is likely to resemble, such as those of its session, so that what they share
     need not be stored again."""
 
@@ -25,4 +25,4 @@ class Kept(msgspec.Struct, frozen=True, tag_field="type", tag="body"):
     near: str = ""
 
 
-Entry: TypeAlias = Noted | Kept
+Entry: TypeAlias = FactEntry | BodyEntry

@@ -24,7 +24,7 @@ from sightline.model.exchange import (
 )
 from sightline.model.usage import Usage
 from sightline.store.digest import Digest
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.store.summary import Summary
 from sightline.tokens.cost import cost_of
 
@@ -32,17 +32,17 @@ PriceList: TypeAlias = Callable[[str, str], Prices | None]
 """The prices of a provider's model, where they are known."""
 
 
-def summary_of(exchange: str, facts: Iterable[Noted], prices: PriceList, digest: Digest | None = None) -> Summary:
+def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList, digest: Digest | None = None) -> Summary:
     """One line for the exchange with these facts, which stand in their order; frames may be left out."""
     summary, sent = Summary(id=exchange, at=0.0), ""
     for noted in facts:
         if isinstance(noted.fact, AttemptStarted):
             sent = noted.fact.model
         summary = _step(summary, noted, sent, prices)
-    return summary if digest is None else digested(summary, digest)
+    return summary if digest is None else with_digest(summary, digest)
 
 
-def digested(summary: Summary, digest: Digest) -> Summary:
+def with_digest(summary: Summary, digest: Digest) -> Summary:
     """The summary with what its request tells."""
     return msgspec.structs.replace(summary, title=digest.title, previous=digest.previous, is_side=digest.is_side)
 
@@ -62,7 +62,7 @@ def bodies_of(fact: Fact) -> tuple[str, ...]:
             assert_never(unreachable)
 
 
-def _step(summary: Summary, noted: Noted, sent: str, prices: PriceList) -> Summary:
+def _step(summary: Summary, noted: FactEntry, sent: str, prices: PriceList) -> Summary:
     match noted.fact:
         case Received() as fact:
             return msgspec.structs.replace(
@@ -85,13 +85,13 @@ def _step(summary: Summary, noted: Noted, sent: str, prices: PriceList) -> Summa
                 summary, state="finished", finish=fact.finish, status=fact.status, tools=fact.tools,
                 first_byte=fact.first_byte, elapsed=fact.elapsed, message=fact.warning,
             )  # fmt: skip
-            return _counted(ended, fact.usage, (fact.model, sent), prices)
+            return _with_usage(ended, fact.usage, (fact.model, sent), prices)
         case ExchangeFailed() as fact:
             ended = msgspec.structs.replace(
                 summary, state="failed", fault=fact.code, message=fact.message, status=fact.status,
                 first_byte=fact.first_byte or None, elapsed=fact.elapsed or None,
             )  # fmt: skip
-            return _counted(ended, fact.usage, (sent,), prices)
+            return _with_usage(ended, fact.usage, (sent,), prices)
         case ExchangeCancelled() as fact:
             return msgspec.structs.replace(summary, state="cancelled", message=fact.reason)
         case Edited() | Budgeted() | FrameArrived():
@@ -100,7 +100,7 @@ def _step(summary: Summary, noted: Noted, sent: str, prices: PriceList) -> Summa
             assert_never(unreachable)
 
 
-def _counted(summary: Summary, usage: Usage | None, models: tuple[str, ...], prices: PriceList) -> Summary:
+def _with_usage(summary: Summary, usage: Usage | None, models: tuple[str, ...], prices: PriceList) -> Summary:
     """The summary with the provider's counts, and what they cost by the first of these models, or else the one that was
     asked for, whose prices are known."""
     if usage is None:

@@ -6,22 +6,23 @@ import msgspec
 
 from sightline.model.exchange import FrameArrived
 from sightline.store.delta import Codec
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 
 _Packed = tuple[int, float, float, bytes]
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[_Packed])
 
 
-def packed(codec: Codec, frames: Iterable[tuple[Noted, FrameArrived]]) -> bytes:
+def pack_frames(codec: Codec, frames: Iterable[tuple[FactEntry, FrameArrived]]) -> bytes:
     """These frames of one exchange, with their numbers and times."""
     return codec.pack(_ENCODER.encode([(noted.n, noted.at, frame.after, frame.data) for noted, frame in frames]))
 
 
-def unpacked(codec: Codec, exchange: str, data: bytes) -> list[Noted]:
+def unpack_frames(codec: Codec, exchange: str, data: bytes) -> list[FactEntry]:
     """The facts again."""
     return [
-        Noted(exchange, n, at, FrameArrived(raw, after)) for n, at, after, raw in _DECODER.decode(codec.unpack(data))
+        FactEntry(exchange, n, at, FrameArrived(raw, after))
+        for n, at, after, raw in _DECODER.decode(codec.unpack(data))
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from sightline.model.exchange import ExchangeCancelled, ExchangeFailed, State
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 
 OPEN_STATES: tuple[State, ...] = ("received", "held", "sending")
 CODE = "interrupted"
@@ -20,7 +20,7 @@ class Unfinished(NamedTuple):
     state: State
 
 
-def interruptions(unfinished: Iterable[Unfinished], at: float) -> list[Noted]:
+def interruptions(unfinished: Iterable[Unfinished], at: float) -> list[FactEntry]:
     """A hold is cancelled; whatever else was under way has failed."""
     cancelled, failed = ExchangeCancelled("interrupted"), ExchangeFailed(CODE, _MESSAGE, _HINT)
-    return [Noted(exchange, n, at, cancelled if state == "held" else failed) for exchange, n, state in unfinished]
+    return [FactEntry(exchange, n, at, cancelled if state == "held" else failed) for exchange, n, state in unfinished]

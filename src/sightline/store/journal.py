@@ -13,13 +13,13 @@ from pathlib import Path
 
 from sightline.errors import Code, Fault
 from sightline.store.entries import Entry
-from sightline.store.segments import Place, Torn, framed, records
+from sightline.store.segments import JournalPosition, Torn, frame_record, records
 
 SEGMENT_SIZE = 16 << 20
 _EMPTIED_ABOVE = 1 << 20
 
 
-class Journal:
+class EntryJournal:
     """The journal of one process. `slot` is its own; `taken` are all that it answers for, dead owners' included.
 
     `torn` are the ends that could not be read when what was left was replayed.
@@ -36,7 +36,7 @@ class Journal:
             self._take_slots()
             self._left = [path for slot in self.taken for path in self._segments(slot)]
             self._number = max((_number(path) for path in self._segments(self.slot)), default=0) + 1
-            self._file = self._opened(self._number)
+            self._file = self._open_segment(self._number)
         except OSError as error:
             self._release()
             raise _unwritable(folder, error) from None
@@ -53,19 +53,19 @@ class Journal:
         """The slots whose entries are this process's to bring into the database."""
         return tuple(self._locks)
 
-    def append(self, record: bytearray) -> Place:
+    def append(self, record: bytearray) -> JournalPosition:
         """Write a record that `framed` made; the end of the process cannot lose it any more."""
         with self._lock:
             try:
                 if self._size >= self._segment_size:
                     self._rotate()
-                _appended(self._file, record, self._size)
+                _append_record(self._file, record, self._size)
             except OSError as error:
                 raise _unwritable(self._folder, error) from None
             self._size += len(record)
-            return Place(self._number, self._size - len(record), self._size)
+            return JournalPosition(self._number, self._size - len(record), self._size)
 
-    def committed(self, place: Place) -> None:
+    def mark_committed(self, place: JournalPosition) -> None:
         """Everything up to this record is in the database; the files that hold nothing else go."""
         with self._lock:
             for number in range(self._oldest, place.segment):
@@ -75,12 +75,12 @@ class Journal:
                 os.ftruncate(self._file, 0)
                 self._size = 0
 
-    def ends_at(self, place: Place) -> bool:
+    def ends_at(self, place: JournalPosition) -> bool:
         """Whether no record stands behind this one."""
         with self._lock:
             return place.segment == self._number and place.end == self._size
 
-    def since(self, place: Place) -> Iterator[tuple[list[Entry], Place]]:
+    def since(self, place: JournalPosition) -> Iterator[tuple[list[Entry], JournalPosition]]:
         """The records of this process from this one on, as far as they are written by now."""
         with self._lock:
             number, size = self._number, self._size
@@ -95,7 +95,7 @@ class Journal:
                         hint="Leave the journal folder to Sightline, and start it again.",
                     )
                 entries, end = record
-                yield entries, Place(segment, start, end)
+                yield entries, JournalPosition(segment, start, end)
                 start = end
             start = 0
 
@@ -104,19 +104,19 @@ class Journal:
         """The file for records that the database cannot take; it is read by nobody but a person."""
         return self._folder / f"refused-{self.slot:03}.journal"
 
-    def set_aside(self, entries: Sequence[Entry]) -> None:
+    def quarantine(self, entries: Sequence[Entry]) -> None:
         """Keep these where they do not stand in the way of others."""
-        record, _ = framed(entries)
+        record, _ = frame_record(entries)
         try:
             file = os.open(self.refused, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
             try:
-                _appended(file, record, os.fstat(file).st_size)
+                _append_record(file, record, os.fstat(file).st_size)
             finally:
                 os.close(file)
         except OSError as error:
             raise _unwritable(self._folder, error) from None
 
-    def left(self) -> Iterator[list[Entry]]:
+    def remaining_records(self) -> Iterator[list[Entry]]:
         """What dead processes had acknowledged and not brought into the database, oldest first."""
         for path in self._left:
             for record in records(path):
@@ -143,11 +143,11 @@ class Journal:
             self._release()
 
     def _rotate(self) -> None:
-        file = self._opened(self._number + 1)
+        file = self._open_segment(self._number + 1)
         os.close(self._file)
         self._file, self._number, self._size = file, self._number + 1, 0
 
-    def _opened(self, number: int) -> int:
+    def _open_segment(self, number: int) -> int:
         flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_TRUNC
         return os.open(self._path(self.slot, number), flags, 0o600)
 
@@ -180,7 +180,7 @@ class Journal:
         return self._folder / f"{slot:03}-{number:08}.log"
 
 
-def _appended(file: int, record: bytearray, size: int) -> None:
+def _append_record(file: int, record: bytearray, size: int) -> None:
     """Write a record behind so many bytes, all of it or nothing."""
     try:
         written = os.write(file, record)

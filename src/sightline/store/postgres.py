@@ -13,20 +13,29 @@ from typing import TypeVar
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.delta import Codec
-from sightline.store.entries import Entry, Noted
+from sightline.store.entries import Entry, FactEntry
 from sightline.store.folding import PriceList
-from sightline.store.journal import Journal
+from sightline.store.journal import EntryJournal
 from sightline.store.postgres_bodies import body_of
-from sightline.store.postgres_connection import TROUBLE, Address, Connection, Pool, address_of, connect, failure, pool
+from sightline.store.postgres_connection import (
+    TROUBLE,
+    PostgresAddress,
+    PostgresConnection,
+    PostgresPool,
+    address_of,
+    connect,
+    failure,
+    pool,
+)
 from sightline.store.postgres_logbook import PostgresLogbook
-from sightline.store.postgres_migrations import index_texts, known, migrate
+from sightline.store.postgres_migrations import index_texts, load_migrations, migrate
 from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
 from sightline.store.postgres_retention import prune
 from sightline.store.postgres_sink import PostgresSink
 from sightline.store.segments import Torn
 from sightline.store.store import Pruned
 from sightline.store.summary import Summary
-from sightline.store.writer import Writer
+from sightline.store.writer import RecordWriter
 
 T = TypeVar("T")
 
@@ -37,7 +46,9 @@ REPLICA = "replica"
 class PostgresStore:
     """See `Store`. `torn` are ends of journals that a crash left unreadable; nobody was told that they were kept."""
 
-    def __init__(self, address: Address, readers: Pool, journal: Journal, writer: Writer) -> None:
+    def __init__(
+        self, address: PostgresAddress, readers: PostgresPool, journal: EntryJournal, writer: RecordWriter
+    ) -> None:
         self._address = address
         self._readers = readers
         self._journal = journal
@@ -67,7 +78,7 @@ class PostgresStore:
         """Return once all that was recorded here can be read."""
         await asyncio.to_thread(self._writer.settle)
 
-    async def facts(self, exchange: str) -> list[Noted]:
+    async def facts(self, exchange: str) -> list[FactEntry]:
         """The facts of an exchange in their order; none if there is no such exchange."""
         return await self._ask(lambda connection: facts_of(connection, exchange))
 
@@ -96,9 +107,9 @@ class PostgresStore:
         await asyncio.to_thread(self._writer.close)
         await self._readers.close()
 
-    async def replayed(self) -> None:
+    async def wait_for_replay(self) -> None:
         """Return once what earlier processes of this data folder left is in the database."""
-        await asyncio.to_thread(self._writer.replayed)
+        await asyncio.to_thread(self._writer.wait_for_replay)
 
     async def _ids(self, wanted: Expression, now: float, after: str) -> list[str]:
         return await self._ask(lambda connection: oldest(connection, wanted, now=now, after=after))
@@ -106,22 +117,22 @@ class PostgresStore:
     async def _entries(self, exchange: str) -> list[Entry]:
         return await self._ask(lambda connection: entries_of(connection, exchange))
 
-    async def _ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _ask(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """Ask the server; once more where the connection was one that had ended unnoticed."""
-        used: list[Connection] = []
+        used: list[PostgresConnection] = []
 
-        async def asked() -> T:
+        async def run() -> T:
             async with self._readers.acquire() as connection:
                 used.append(connection)
                 return await work(connection)
 
         try:
             try:
-                return await asked()
+                return await run()
             except TROUBLE:
                 if not used or not used[-1].is_closed():
                     raise
-                return await asked()
+                return await run()
         except TROUBLE as error:
             raise failure(error, self._address) from None
 
@@ -130,38 +141,38 @@ async def open_postgres(url: str, data: Path, *, prices: PriceList, now: Callabl
     """The record behind this URL, with the journal of this data folder. What earlier processes of it left behind is in
     the database when this returns."""
     address = address_of(url)
-    identity = await _prepared(address)
+    identity = await _prepare_tables(address)
 
-    def made() -> tuple[Journal, Writer]:
-        journal = Journal(data / JOURNAL)
+    def open_writer() -> tuple[EntryJournal, RecordWriter]:
+        journal = EntryJournal(data / JOURNAL)
         try:
             replica = _replica(data, identity)
         except Fault:
             journal.close(is_drained=False)
             raise
         sink = PostgresSink(address, replica=replica, slot=journal.slot, prices=prices, now=now)
-        return journal, Writer(journal, sink, now)
+        return journal, RecordWriter(journal, sink, now)
 
     readers = await pool(address)
     try:
-        journal, writer = await asyncio.to_thread(made)
+        journal, writer = await asyncio.to_thread(open_writer)
     except BaseException:
         await readers.close()
         raise
     store = PostgresStore(address, readers, journal, writer)
     try:
-        await store.replayed()
+        await store.wait_for_replay()
     except BaseException:
         await store.close()
         raise
     return store
 
 
-async def _prepared(address: Address) -> str:
+async def _prepare_tables(address: PostgresAddress) -> str:
     """Bring the tables up to date; the answer is a name that no replica has."""
     connection = await connect(address)
     try:
-        await migrate(connection, known())
+        await migrate(connection, load_migrations())
         await index_texts(connection)
         return str(await connection.fetchval("SELECT gen_random_uuid()"))
     except TROUBLE as error:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from sightline.store.columns import storable
 from sightline.store.delta import Codec, Coded
-from sightline.store.entries import Kept
-from sightline.store.postgres_connection import Connection
+from sightline.store.entries import BodyEntry
+from sightline.store.postgres_connection import PostgresConnection
 from sightline.store.recent import CANDIDATES, Recent
 
 _CHAIN = """
@@ -25,7 +25,7 @@ ON CONFLICT DO NOTHING
 """
 
 
-async def body_of(connection: Connection, codec: Codec, sha256: str) -> bytes | None:
+async def body_of(connection: PostgresConnection, codec: Codec, sha256: str) -> bytes | None:
     """The body with this hash."""
     try:
         name = bytes.fromhex(sha256)
@@ -34,18 +34,18 @@ async def body_of(connection: Connection, codec: Codec, sha256: str) -> bytes | 
     body: bytes | None = None
     for row in await connection.fetch(_CHAIN, name):
         coded = Coded("" if row["base"] is None else "base", row["prefix"], row["suffix"], row["data"])
-        body = codec.restored(coded, body or b"")
+        body = codec.restore(coded, body or b"")
     return body
 
 
-class Bodies:
+class PostgresBodies:
     """Puts bodies into the record; inside somebody else's transaction, for one writer."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
         self._recent = Recent()
 
-    async def keep(self, connection: Connection, bodies: Sequence[Kept]) -> None:
+    async def keep(self, connection: PostgresConnection, bodies: Sequence[BodyEntry]) -> None:
         """Store those that are not there."""
         for near in {each.near for each in bodies if each.near and not self._recent.near(each.near)}:
             await self._recall(connection, near)
@@ -66,7 +66,7 @@ class Bodies:
         # In one order everywhere: writers who store the same bodies at once then wait for each other, never both ways.
         await connection.executemany(_KEEP, sorted(rows, key=lambda row: bytes(row[0])))  # type: ignore[call-overload]
 
-    async def body(self, connection: Connection, sha256: str) -> bytes | None:
+    async def body(self, connection: PostgresConnection, sha256: str) -> bytes | None:
         """The body with this hash."""
         known = self._recent.body(sha256)
         return await body_of(connection, self._codec, sha256) if known is None else known
@@ -77,7 +77,7 @@ class Bodies:
                 if sha256 in depths:
                     yield sha256, body, depths[sha256]
 
-    async def _recall(self, connection: Connection, near: str) -> None:
+    async def _recall(self, connection: PostgresConnection, near: str) -> None:
         """What was stored last of this kind, after a start or by others."""
         for row in reversed(await connection.fetch(_LATEST, storable(near), CANDIDATES)):
             sha256 = row["sha256"].hex()

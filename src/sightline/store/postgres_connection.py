@@ -42,7 +42,7 @@ class Row(Protocol):
         ...
 
 
-class Connection(Protocol):
+class PostgresConnection(Protocol):
     """What is used of the driver's connection."""
 
     async def execute(
@@ -89,10 +89,10 @@ class Connection(Protocol):
         ...
 
 
-class Pool(Protocol):
+class PostgresPool(Protocol):
     """Connections for those who ask, some at once. One that has died is replaced."""
 
-    def acquire(self) -> AbstractAsyncContextManager[Connection]:
+    def acquire(self) -> AbstractAsyncContextManager[PostgresConnection]:
         """One of them."""
         ...
 
@@ -102,14 +102,14 @@ class Pool(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PostgresAddress:
     """Where a database is. `place` is for people, `url` for the driver alone."""
 
     url: str = field(repr=False)
     place: str
 
 
-def address_of(url: str) -> Address:
+def address_of(url: str) -> PostgresAddress:
     """The address, refused without a word of it where it is no URL of a database."""
     try:
         parts = urlsplit(url)
@@ -123,17 +123,17 @@ def address_of(url: str) -> Address:
     if any("@" in part for part in (login, parts.path, parts.query)) or parts.fragment or 0 in ports:
         raise _unreadable()
     where = hosts or ",".join(parse_qs(parts.query).get("host", [])) or "this machine"
-    return Address(url, where + unquote(parts.path))
+    return PostgresAddress(url, where + unquote(parts.path))
 
 
 def _unreadable() -> Fault:
     return Fault(Code.CONFIG, "the store's URL cannot be read", hint=f"It looks like {_EXAMPLE}. {_ESCAPES}")
 
 
-async def connect(address: Address, *, oldest: int = OLDEST) -> Connection:
+async def connect(address: PostgresAddress, *, oldest: int = OLDEST) -> PostgresConnection:
     """A connection to a server that is new enough."""
     try:
-        connection: Connection = await asyncpg.connect(address.url, **_PATIENCE)
+        connection: PostgresConnection = await asyncpg.connect(address.url, **_PATIENCE)
     except (*TROUBLE, ValueError) as error:
         raise failure(error, address) from None
     try:
@@ -147,7 +147,7 @@ async def connect(address: Address, *, oldest: int = OLDEST) -> Connection:
     return connection
 
 
-async def _check(connection: Connection, address: Address, oldest: int) -> None:
+async def _check(connection: PostgresConnection, address: PostgresAddress, oldest: int) -> None:
     number = int(await connection.fetchval("SHOW server_version_num"))
     if number < oldest:
         version, needed = number // 10_000, oldest // 10_000
@@ -159,42 +159,44 @@ async def _check(connection: Connection, address: Address, oldest: int) -> None:
         raise Fault(Code.CONFIG, message, hint="Create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.")
 
 
-async def pool(address: Address) -> Pool:
+async def pool(address: PostgresAddress) -> PostgresPool:
     """Connections for reading, made as they are needed."""
     try:
-        made: Pool = await asyncpg.create_pool(address.url, min_size=0, max_size=_MOST_READERS, **_PATIENCE)
+        made: PostgresPool = await asyncpg.create_pool(address.url, min_size=0, max_size=_MOST_READERS, **_PATIENCE)
     except (*TROUBLE, ValueError) as error:
         raise failure(error, address) from None
     return made
 
 
-def failure(error: Exception, address: Address) -> Fault:
+def failure(error: Exception, address: PostgresAddress) -> Fault:
     """What went wrong, for a person: never with more of the URL than its place."""
     where = f"PostgreSQL at {address.place}"
     match error:
         case asyncpg.InvalidAuthorizationSpecificationError():
             hint = f"Check user and password in the store's URL. {_ESCAPES}"
-            return Fault(Code.AUTH, f"{where} refused the login: {_said(error)}", hint=hint)
+            return Fault(Code.AUTH, f"{where} refused the login: {_first_line(error)}", hint=hint)
         case asyncpg.InvalidCatalogNameError():
             hint = "Create it (CREATE DATABASE …), or check the name at the end of the store's URL."
-            return Fault(Code.CONFIG, f"{where}: {_said(error)}", hint=hint)
+            return Fault(Code.CONFIG, f"{where}: {_first_line(error)}", hint=hint)
         case asyncpg.InsufficientPrivilegeError():
             hint = "Make the schema for this user (CREATE SCHEMA sightline AUTHORIZATION …), or GRANT CREATE to it."
-            return Fault(Code.PERMISSION, f"{where}: {_said(error)}", hint=hint)
+            return Fault(Code.PERMISSION, f"{where}: {_first_line(error)}", hint=hint)
         case asyncpg.ClientConfigurationError() | asyncpg.UndefinedObjectError():
             return Fault(
-                Code.CONFIG, f"the store's URL: {_said(error)}", hint="Check what stands behind its question mark."
+                Code.CONFIG,
+                f"the store's URL: {_first_line(error)}",
+                hint="Check what stands behind its question mark.",
             )
         case asyncpg.PostgresError() | asyncpg.InterfaceError():
-            return Fault(Code.NETWORK, f"{where}: {_said(error)}", hint="See the server's own log.")
+            return Fault(Code.NETWORK, f"{where}: {_first_line(error)}", hint="See the server's own log.")
         case OSError():
-            return _unreached(error, where)
+            return _unreachable_fault(error, where)
         case _:
             # The driver's own words for what it cannot parse quote what they are about.
             return _unreadable()
 
 
-def _unreached(error: OSError, where: str) -> Fault:
+def _unreachable_fault(error: OSError, where: str) -> Fault:
     match error:
         case socket.gaierror():
             hint = "Check the host in the store's URL, and that this machine can look names up."
@@ -221,6 +223,6 @@ def _unreached(error: OSError, where: str) -> Fault:
             return Fault(Code.NETWORK, f"{where}: {said}", hint="Is it running, and does it listen there?")
 
 
-def _said(error: asyncpg.PostgresError | asyncpg.InterfaceError) -> str:
+def _first_line(error: asyncpg.PostgresError | asyncpg.InterfaceError) -> str:
     """The first line of the other side's words."""
     return str(error).partition("\n")[0]

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import msgspec
 
 from sightline.model.exchange import Fact, Received
-from sightline.store.chores import REPLY, REQUEST, spoken
+from sightline.store.chores import REPLY, REQUEST, reply_dialect
 from sightline.store.columns import storable
 from sightline.store.delta import Codec
 from sightline.store.digest import Digest, digest_of, reply_words
 from sightline.store.frames import raw_bytes
-from sightline.store.postgres_bodies import Bodies
-from sightline.store.postgres_connection import UNFIT, Connection, Row
+from sightline.store.postgres_bodies import PostgresBodies
+from sightline.store.postgres_connection import UNFIT, PostgresConnection, Row
 from sightline.store.postgres_locks import writing
 from sightline.store.threads import reply_id
 
@@ -59,16 +59,16 @@ INSERT INTO sightline.instructions (hash, exchange) VALUES ($1, $2) ON CONFLICT 
 _WORDS = "INSERT INTO sightline.texts (exchange, part, words) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 
 
-class Digests:
+class PostgresDigests:
     """Does what is left to do for the exchanges of one slot of a replica, a few at a time."""
 
-    def __init__(self, codec: Codec, bodies: Bodies, replica: str, slot: int) -> None:
+    def __init__(self, codec: Codec, bodies: PostgresBodies, replica: str, slot: int) -> None:
         self._codec = codec
         self._bodies = bodies
         self._replica = replica
         self._slot = slot
 
-    async def advance(self, connection: Connection, now: float) -> bool:
+    async def advance(self, connection: PostgresConnection, now: float) -> bool:
         """Read some; False where none was left."""
         for _ in range(_AT_ONCE):
             row: Row | None = None
@@ -88,7 +88,7 @@ class Digests:
                 await connection.execute(_DONE, row["id"])
         return True
 
-    async def _read(self, connection: Connection, exchange: str, todo: int, session: str) -> None:
+    async def _read(self, connection: PostgresConnection, exchange: str, todo: int, session: str) -> None:
         facts = [_DECODER.decode(row["data"]) for row in await connection.fetch(_FACTS, exchange)]
         if todo & REQUEST:
             await self._read_request(connection, exchange, session, facts)
@@ -96,11 +96,13 @@ class Digests:
             frames = await connection.fetch(_FRAMES, exchange)
             raw = b"".join(raw_bytes(self._codec, row["data"]) for row in frames)
             if raw:
-                await self._note_words(connection, exchange, 1, reply_words(spoken(facts), raw))
-                await self._note_id(connection, exchange, storable(reply_id(spoken(facts), raw)))
+                await self._note_words(connection, exchange, 1, reply_words(reply_dialect(facts), raw))
+                await self._note_id(connection, exchange, storable(reply_id(reply_dialect(facts), raw)))
         await connection.execute(_DONE, exchange)
 
-    async def _read_request(self, connection: Connection, exchange: str, session: str, facts: Sequence[Fact]) -> None:
+    async def _read_request(
+        self, connection: PostgresConnection, exchange: str, session: str, facts: Sequence[Fact]
+    ) -> None:
         received = next((fact for fact in facts if isinstance(fact, Received)), None)
         if received is None or not received.sha256:
             return
@@ -111,19 +113,21 @@ class Digests:
         thread = digest.thread[-1] if digest.thread and not digest.is_side else None
         continues = storable(digest.continues)
         previous = str(await connection.fetchval(_NAMED, continues, exchange) or "") if continues else ""
-        previous = previous or await self._continued(connection, exchange, session, digest)
+        previous = previous or await self._find_predecessor(connection, exchange, session, digest)
         title = storable(digest.title)
         await connection.execute(_TITLE, exchange, title, digest.is_side, thread, previous, continues)
         new = await self._new_instructions(connection, exchange, digest)
         await self._note_words(connection, exchange, 0, "\n".join([*new, digest.asked]))
 
-    async def _note_id(self, connection: Connection, exchange: str, name: str) -> None:
+    async def _note_id(self, connection: PostgresConnection, exchange: str, name: str) -> None:
         """What the reply is called; those that name it may have been read before it, by another replica."""
         if name:
             await connection.execute(_CALLED, exchange, name)
             await connection.execute(_LINKED, exchange, name)
 
-    async def _continued(self, connection: Connection, exchange: str, session: str, digest: Digest) -> str:
+    async def _find_predecessor(
+        self, connection: PostgresConnection, exchange: str, session: str, digest: Digest
+    ) -> str:
         """The latest exchange of the session that asked the longest beginning of this conversation."""
         beginnings = digest.thread[-_BEGINNINGS:-1]
         if not beginnings or digest.is_side:
@@ -133,14 +137,14 @@ class Digests:
         found = [(length[row["thread"]], str(row["id"])) for row in rows]
         return max(found)[1] if found else ""
 
-    async def _new_instructions(self, connection: Connection, exchange: str, digest: Digest) -> list[str]:
+    async def _new_instructions(self, connection: PostgresConnection, exchange: str, digest: Digest) -> list[str]:
         named = {
             hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest(): text for text in digest.system
         }
         new = {named[name] for name in sorted(named) if await connection.fetchval(_INSTRUCT, name, exchange)}
         return [text for text in dict.fromkeys(digest.system) if text in new]
 
-    async def _note_words(self, connection: Connection, exchange: str, part: int, words: str) -> None:
+    async def _note_words(self, connection: PostgresConnection, exchange: str, part: int, words: str) -> None:
         words = storable(words.encode("utf-8", "replace").decode())
         if words:
             await connection.execute(_WORDS, exchange, part, words)

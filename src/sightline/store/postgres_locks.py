@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sightline.store.postgres_connection import Connection
+from sightline.store.postgres_connection import PostgresConnection
 
 # The server knows locks by number; these are ours, and any other program's in the same database are likely not.
 _TABLES = 0x5347_4854_0001
@@ -11,7 +11,7 @@ _RECORD = 0x5347_4854_0002
 
 
 @asynccontextmanager
-async def writing(connection: Connection) -> AsyncIterator[None]:
+async def writing(connection: PostgresConnection) -> AsyncIterator[None]:
     """All that is done inside, or nothing; nobody prunes meanwhile."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock_shared($1)", _RECORD)
@@ -19,7 +19,7 @@ async def writing(connection: Connection) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def pruning(connection: Connection) -> AsyncIterator[None]:
+async def pruning(connection: PostgresConnection) -> AsyncIterator[None]:
     """All that is done inside, or nothing; nobody writes meanwhile."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _RECORD)
@@ -27,7 +27,7 @@ async def pruning(connection: Connection) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def rebuilding(connection: Connection) -> AsyncIterator[None]:
+async def rebuilding(connection: PostgresConnection) -> AsyncIterator[None]:
     """All that is done inside, or nothing; nobody else changes tables meanwhile."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _TABLES)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from sightline.store.logbook import Line, Log, overtaken
-from sightline.store.postgres_connection import Connection
+from sightline.store.postgres_connection import PostgresConnection
 
 T = TypeVar("T")
 
@@ -25,10 +25,10 @@ DELETE FROM sightline.log_lines USING gone WHERE log = gone.id
 """
 
 
-class Asking(Protocol):
+class QueryRunner(Protocol):
     """Does some work with a connection, and once more where that had ended unnoticed."""
 
-    def __call__(self, work: Callable[[Connection], Awaitable[T]]) -> Awaitable[T]:
+    def __call__(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> Awaitable[T]:
         """Do it."""
         ...
 
@@ -36,24 +36,24 @@ class Asking(Protocol):
 class PostgresLogbook:
     """See `Logbook`."""
 
-    def __init__(self, ask: Asking) -> None:
+    def __init__(self, ask: QueryRunner) -> None:
         self._ask = ask
 
     async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
         """Add these lines behind line number `after`, or none if that is not the last one."""
         tries = 0
 
-        async def appended(connection: Connection) -> None:
+        async def insert(connection: PostgresConnection) -> None:
             nonlocal tries
             tries += 1
-            if not await _added(connection, log, after, data, at) and not (
+            if not await _insert_lines(connection, log, after, data, at) and not (
                 # The connection may have ended between what was asked and the word that it was done.
                 tries > 1 and await _are_there(connection, log, after, data, at)
             ):
                 raise overtaken(log)
 
         if data:
-            await self._ask(appended)
+            await self._ask(insert)
 
     async def lines(self, log: str, after: int = 0) -> list[Line]:
         """The lines behind line number `after`, in their order."""
@@ -69,7 +69,7 @@ class PostgresLogbook:
         await self._ask(lambda connection: connection.execute(_FORGET, log))
 
 
-async def _added(connection: Connection, log: str, after: int, data: Sequence[bytes], at: float) -> bool:
+async def _insert_lines(connection: PostgresConnection, log: str, after: int, data: Sequence[bytes], at: float) -> bool:
     async with connection.transaction():
         known = (log, len(data), at)
         number = await (connection.fetchval(_NEXT, *known, after) if after else connection.fetchval(_FIRST, *known))
@@ -79,9 +79,9 @@ async def _added(connection: Connection, log: str, after: int, data: Sequence[by
     return number is not None
 
 
-async def _are_there(connection: Connection, log: str, after: int, data: Sequence[bytes], at: float) -> bool:
+async def _are_there(connection: PostgresConnection, log: str, after: int, data: Sequence[bytes], at: float) -> bool:
     return await _lines(connection, log, after) == [Line(n, at, line) for n, line in enumerate(data, after + 1)]
 
 
-async def _lines(connection: Connection, log: str, after: int) -> list[Line]:
+async def _lines(connection: PostgresConnection, log: str, after: int) -> list[Line]:
     return [Line(row["n"], row["at"], row["data"]) for row in await connection.fetch(_LINES, log, after)]

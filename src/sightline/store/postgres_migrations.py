@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from sightline.errors import Code, Fault
-from sightline.store.postgres_connection import REFUSAL, Connection
+from sightline.store.postgres_connection import REFUSAL, PostgresConnection
 from sightline.store.postgres_locks import rebuilding
 
 # It may have been there before, in another place.
@@ -21,23 +21,24 @@ _NAME = re.compile(r"(\d{3})_\w+\.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Migration:
+class PostgresMigration:
     """Step number `version`."""
 
     version: int
     sql: str
 
 
-def known() -> list[Migration]:
+def load_migrations() -> list[PostgresMigration]:
     """All steps, first to last."""
     folder = files("sightline.store") / "migrations" / "postgres"
     numbered = [(name, each) for each in folder.iterdir() if (name := _NAME.fullmatch(each.name))]
     return sorted(
-        (Migration(int(name[1]), each.read_text("utf-8")) for name, each in numbered), key=lambda step: step.version
+        (PostgresMigration(int(name[1]), each.read_text("utf-8")) for name, each in numbered),
+        key=lambda step: step.version,
     )
 
 
-async def migrate(connection: Connection, steps: list[Migration]) -> int:
+async def migrate(connection: PostgresConnection, steps: list[PostgresMigration]) -> int:
     """Take the steps that are missing; the answer is how many those were."""
     async with rebuilding(connection):
         at = await _version(connection)
@@ -52,7 +53,7 @@ async def migrate(connection: Connection, steps: list[Migration]) -> int:
     return len(missing)
 
 
-async def _version(connection: Connection) -> int:
+async def _version(connection: PostgresConnection) -> int:
     """The step that was taken last; 0, and a place to note it, where there is nothing yet."""
     # Asked for first, because making what exists takes a right that the user may lack once all is there.
     if await connection.fetchval("SELECT to_regclass('sightline.version')") is None:
@@ -64,7 +65,7 @@ async def _version(connection: Connection) -> int:
     return number
 
 
-async def index_texts(connection: Connection) -> bool:
+async def index_texts(connection: PostgresConnection) -> bool:
     """Make the search for words fast where the server can; whether it can. Without that, it reads them all."""
     async with rebuilding(connection):
         if await connection.fetchval("SELECT to_regclass('sightline.texts_by_trigram')") is not None:

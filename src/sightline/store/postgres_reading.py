@@ -9,14 +9,14 @@ from sightline.filters.expression import Expression, Latest, SetTerm, set_terms
 from sightline.filters.pattern import like
 from sightline.filters.predicate import alone, matches
 from sightline.filters.sql import POSTGRESQL_FOLDED, Column, Columns, Condition, TextSearch, condition, dollar
-from sightline.store.columns import FIELDS, NAMES, Subject, summary_in
+from sightline.store.columns import FIELDS, NAMES, ExchangeSubject, summary_in
 from sightline.store.delta import Codec
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.fact_reading import fact_of
 from sightline.store.folding import bodies_of
-from sightline.store.frames import unpacked
+from sightline.store.frames import unpack_frames
 from sightline.store.postgres_bodies import body_of
-from sightline.store.postgres_connection import Connection, Row
+from sightline.store.postgres_connection import PostgresConnection, Row
 from sightline.store.summary import Summary
 
 Judge: TypeAlias = Callable[[Summary, Sequence[str]], bool]
@@ -54,13 +54,15 @@ def _columns(wanted: Expression) -> Columns:
     )
 
 
-async def facts_of(connection: Connection, exchange: str) -> list[Noted]:
+async def facts_of(connection: PostgresConnection, exchange: str) -> list[FactEntry]:
     """The facts of an exchange in their order."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         return await _facts(connection, exchange)
 
 
-async def newest(connection: Connection, wanted: Expression, *, now: float, before: str, limit: int) -> list[Summary]:
+async def newest(
+    connection: PostgresConnection, wanted: Expression, *, now: float, before: str, limit: int
+) -> list[Summary]:
     """Exchanges that the filter takes, newest first."""
     asked, judge = await _question(connection, wanted, now)
     found: list[Summary] = []
@@ -69,26 +71,26 @@ async def newest(connection: Connection, wanted: Expression, *, now: float, befo
         place = "e.id < $1" if before else "$1 = ''"
         query = f"{_SELECT} WHERE ({asked.sql}) AND {place} ORDER BY e.id DESC LIMIT $2"
         rows = await connection.fetch(query, before, size, *asked.parameters)
-        found += await _judged(connection, rows, judge)
+        found += await _filter_rows(connection, rows, judge)
         if len(rows) < size:
             break
         before = rows[-1]["id"]
     return found[:limit]
 
 
-async def oldest(connection: Connection, wanted: Expression, *, now: float, after: str) -> list[str]:
+async def oldest(connection: PostgresConnection, wanted: Expression, *, now: float, after: str) -> list[str]:
     """The ids of some exchanges that the filter takes, oldest first, from behind one."""
     asked, judge = await _question(connection, wanted, now)
     query = f"{_SELECT} WHERE ({asked.sql}) AND e.id > $1 ORDER BY e.id LIMIT $2"
     while True:
         rows = await connection.fetch(query, after, _PAGE, *asked.parameters)
-        found = [summary.id for summary in await _judged(connection, rows, judge)]
+        found = [summary.id for summary in await _filter_rows(connection, rows, judge)]
         if found or len(rows) < _PAGE:
             return found
         after = rows[-1]["id"]
 
 
-async def entries_of(connection: Connection, exchange: str) -> list[Entry]:
+async def entries_of(connection: PostgresConnection, exchange: str) -> list[Entry]:
     """All of one exchange, each body before the fact that names it."""
     codec = Codec()
     told: list[Entry] = []
@@ -97,22 +99,22 @@ async def entries_of(connection: Connection, exchange: str) -> list[Entry]:
         for noted in await _facts(connection, exchange):
             for name in bodies_of(noted.fact):
                 if name not in names and (body := await body_of(connection, codec, name)) is not None:
-                    told.append(Kept(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
+                    told.append(BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
                 names.add(name)
             told.append(noted)
     return told
 
 
-async def _facts(connection: Connection, exchange: str) -> list[Noted]:
+async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntry]:
     codec = Codec()
     plain = await connection.fetch(_FACTS, exchange)
-    noted = [Noted(exchange, row["n"], row["at"], fact_of(row["data"])) for row in plain]
+    noted = [FactEntry(exchange, row["n"], row["at"], fact_of(row["data"])) for row in plain]
     for row in await connection.fetch(_FRAMES, exchange):
-        noted += unpacked(codec, exchange, row["data"])
+        noted += unpack_frames(codec, exchange, row["data"])
     return sorted(noted, key=lambda each: each.n)
 
 
-async def _question(connection: Connection, wanted: Expression, now: float) -> tuple[Condition, Judge | None]:
+async def _question(connection: PostgresConnection, wanted: Expression, now: float) -> tuple[Condition, Judge | None]:
     """What the server is asked, and who decides about what it finds, where it cannot decide alone."""
     asked = condition(wanted, _columns(wanted), now=now, first=3)
     if asked.is_complete:
@@ -129,12 +131,12 @@ async def _question(connection: Connection, wanted: Expression, now: float) -> t
                 return alone(term)
             return term in since and summary.id >= since[term]
 
-        return matches(wanted, Subject(summary, lambda: words), now=now, belongs=belongs)
+        return matches(wanted, ExchangeSubject(summary, lambda: words), now=now, belongs=belongs)
 
     return asked, judge
 
 
-async def _judged(connection: Connection, rows: Sequence[Row], judge: Judge | None) -> list[Summary]:
+async def _filter_rows(connection: PostgresConnection, rows: Sequence[Row], judge: Judge | None) -> list[Summary]:
     """Those of these exchanges that the filter takes."""
     summaries = [summary_in([row[name] for name in NAMES]) for row in rows]
     if judge is None:

@@ -3,7 +3,7 @@
 from sightline.store.delta import Codec
 from sightline.store.interruption import OPEN_STATES
 from sightline.store.postgres_bodies import body_of
-from sightline.store.postgres_connection import Connection
+from sightline.store.postgres_connection import PostgresConnection
 from sightline.store.postgres_locks import pruning
 from sightline.store.store import Pruned
 
@@ -33,14 +33,14 @@ UPDATE sightline.bodies SET base = $2, prefix = $3, suffix = $4, depth = $5, dat
 """
 
 
-async def prune(connection: Connection, *, older_than: float | None, larger_than: int | None) -> Pruned:
+async def prune(connection: PostgresConnection, *, older_than: float | None, larger_than: int | None) -> Pruned:
     """Forget what ended before a time of day, and the oldest until the record has at most that many bytes."""
     codec = Codec()
-    before = used = await used_bytes(connection)
+    before = used = await record_size(connection)
     gone = 0
     while older_than is not None and (count := await _forget_some(connection, codec, older_than)):
         gone += count
-    while larger_than is not None and (used := await used_bytes(connection)) > larger_than:
+    while larger_than is not None and (used := await record_size(connection)) > larger_than:
         # Counting takes a look at everything, so that half of what is too much goes before it is counted again.
         total = await connection.fetchval("SELECT count(*) FROM sightline.exchanges")
         wanted, count = int(total * (1 - larger_than / used) / 2) + 1, 0
@@ -54,16 +54,18 @@ async def prune(connection: Connection, *, older_than: float | None, larger_than
         # Two that clean up at once would wait for each other for seconds; what one has in hand, the other leaves.
         tables = ", ".join(f"sightline.{table}" for table in _TABLES)
         await connection.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}", timeout=_VACUUM_SECONDS)
-        used = await used_bytes(connection)
+        used = await record_size(connection)
     return Pruned(gone, max(0, before - used), used)
 
 
-async def used_bytes(connection: Connection) -> int:
+async def record_size(connection: PostgresConnection) -> int:
     """How much is recorded, without what the server needs to find it again."""
     return int(await connection.fetchval(f"SELECT {_USED}"))
 
 
-async def _forget_some(connection: Connection, codec: Codec, older_than: float | None, most: int = _AT_ONCE) -> int:
+async def _forget_some(
+    connection: PostgresConnection, codec: Codec, older_than: float | None, most: int = _AT_ONCE
+) -> int:
     """Forget a few of the oldest; the answer is how many."""
     async with pruning(connection):
         rows = await connection.fetch(_OLDEST, list(OPEN_STATES), older_than, min(most, _AT_ONCE))
@@ -76,7 +78,7 @@ async def _forget_some(connection: Connection, codec: Codec, older_than: float |
     return len(ids)
 
 
-async def _forget_bodies(connection: Connection, codec: Codec, touched: list[bytes]) -> None:
+async def _forget_bodies(connection: PostgresConnection, codec: Codec, touched: list[bytes]) -> None:
     """Forget those of these bodies that no exchange has any more; what was built on them is built anew first."""
     unused = [row["sha256"] for row in await connection.fetch(_UNUSED, touched)]
     heirs: dict[bytes, list[bytes]] = {}
@@ -87,7 +89,7 @@ async def _forget_bodies(connection: Connection, codec: Codec, touched: list[byt
     await connection.execute("DELETE FROM sightline.bodies WHERE sha256 = ANY($1::bytea[])", unused)
 
 
-async def _rebase(connection: Connection, codec: Codec, heirs: list[bytes]) -> None:
+async def _rebase(connection: PostgresConnection, codec: Codec, heirs: list[bytes]) -> None:
     """The first of these bodies stands alone from now on, and the others build on it."""
     first, base = heirs[0], b""
     for heir in heirs:

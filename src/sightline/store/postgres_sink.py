@@ -16,13 +16,13 @@ from sightline.model.exchange import Fact, FrameArrived
 from sightline.store.chores import to_read
 from sightline.store.columns import FOLDED, row_of
 from sightline.store.delta import Codec
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.folding import PriceList, bodies_of, summary_of
-from sightline.store.frames import packed
+from sightline.store.frames import pack_frames
 from sightline.store.interruption import OPEN_STATES, Unfinished
-from sightline.store.postgres_bodies import Bodies
-from sightline.store.postgres_connection import TROUBLE, UNFIT, Address, Connection, connect, failure
-from sightline.store.postgres_digests import Digests
+from sightline.store.postgres_bodies import PostgresBodies
+from sightline.store.postgres_connection import TROUBLE, UNFIT, PostgresAddress, PostgresConnection, connect, failure
+from sightline.store.postgres_digests import PostgresDigests
 from sightline.store.postgres_locks import writing
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class PostgresSink:
     its journal there."""
 
     def __init__(
-        self, address: Address, *, replica: str, slot: int, prices: PriceList, now: Callable[[], float]
+        self, address: PostgresAddress, *, replica: str, slot: int, prices: PriceList, now: Callable[[], float]
     ) -> None:
         self._address = address
         self._replica = replica
@@ -69,20 +69,20 @@ class PostgresSink:
         self._prices = prices
         self._now = now
         self._codec = Codec()
-        self._bodies = Bodies(self._codec)
-        self._digests = Digests(self._codec, self._bodies, replica, slot)
+        self._bodies = PostgresBodies(self._codec)
+        self._digests = PostgresDigests(self._codec, self._bodies, replica, slot)
         self._runner: asyncio.Runner | None = None
-        self._connection: Connection | None = None
+        self._connection: PostgresConnection | None = None
 
     def apply(self, batch: Sequence[Entry]) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
         if batch:
             self._do(lambda connection: self._apply(connection, batch))
 
-    def unfinished(self, slots: Sequence[int]) -> list[Unfinished]:
+    def claim_open_exchanges(self, slots: Sequence[int]) -> list[Unfinished]:
         """The exchanges of these slots that have not ended. From now on they are this process's own."""
 
-        async def ask(connection: Connection) -> list[Unfinished]:
+        async def ask(connection: PostgresConnection) -> list[Unfinished]:
             states = list(OPEN_STATES)
             await connection.execute(_TAKE_OVER, self._replica, self._slot, list(slots), states)
             rows = await connection.fetch(_UNFINISHED, self._replica, self._slot, states)
@@ -99,10 +99,10 @@ class PostgresSink:
         if self._runner is None:
             return
         if self._connection is not None:
-            self._runner.run(_ended(self._connection))
+            self._runner.run(_close_connection(self._connection))
         self._runner.close()
 
-    def _do(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    def _do(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         if self._runner is None:
             self._runner = asyncio.Runner()
         was_connected = self._connection is not None
@@ -114,7 +114,7 @@ class PostgresSink:
                 raise
         return self._runner.run(self._attempt(work))
 
-    async def _attempt(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _attempt(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         if self._connection is None:
             self._connection = await connect(self._address)
         try:
@@ -127,13 +127,13 @@ class PostgresSink:
                 self._connection = None
             raise failure(error, self._address) from None
 
-    async def _apply(self, connection: Connection, batch: Sequence[Entry]) -> None:
-        exchanges: defaultdict[str, list[Noted]] = defaultdict(list)
+    async def _apply(self, connection: PostgresConnection, batch: Sequence[Entry]) -> None:
+        exchanges: defaultdict[str, list[FactEntry]] = defaultdict(list)
         for entry in batch:
-            if isinstance(entry, Noted):
+            if isinstance(entry, FactEntry):
                 exchanges[entry.exchange].append(entry)
         async with writing(connection):
-            await self._bodies.keep(connection, [entry for entry in batch if isinstance(entry, Kept)])
+            await self._bodies.keep(connection, [entry for entry in batch if isinstance(entry, BodyEntry)])
             if exchanges:
                 names = sorted(exchanges)
                 await connection.execute(_BEGIN, names, self._replica, self._slot)
@@ -145,18 +145,18 @@ class PostgresSink:
                 }
                 await self._add(connection, fresh)
 
-    async def _add(self, connection: Connection, fresh: dict[str, list[Noted]]) -> None:
+    async def _add(self, connection: PostgresConnection, fresh: dict[str, list[FactEntry]]) -> None:
         """Note facts that are new, and fold those exchanges again."""
         frames: list[tuple[object, ...]] = []
-        others: dict[str, list[Noted]] = {}
+        others: dict[str, list[FactEntry]] = {}
         for name, facts in fresh.items():
             others[name] = [each for each in facts if not isinstance(each.fact, FrameArrived)]
             run = [(each, each.fact) for each in facts if isinstance(each.fact, FrameArrived)]
             if run:
-                frames.append((name, run[0][0].n, packed(self._codec, run)))
-        known: dict[str, list[Noted]] = {name: [] for name in fresh}
+                frames.append((name, run[0][0].n, pack_frames(self._codec, run)))
+        known: dict[str, list[FactEntry]] = {name: [] for name in fresh}
         for row in await connection.fetch(_FACTS, list(fresh)):
-            noted = Noted(row["exchange"], row["n"], row["at"], _DECODER.decode(row["data"]))
+            noted = FactEntry(row["exchange"], row["n"], row["at"], _DECODER.decode(row["data"]))
             known[noted.exchange].append(noted)
         added = [each for facts in others.values() for each in facts]
         uses = {(each.exchange, sha256) for each in added for sha256 in bodies_of(each.fact)}
@@ -177,7 +177,7 @@ class PostgresSink:
         )  # fmt: skip
 
 
-async def _ended(connection: Connection) -> None:
+async def _close_connection(connection: PostgresConnection) -> None:
     try:
         await connection.close()
     except TROUBLE:
@@ -185,7 +185,7 @@ async def _ended(connection: Connection) -> None:
         connection.terminate()
 
 
-def _row(exchange: str, facts: Iterable[Noted], prices: PriceList) -> list[str | int | float | None]:
+def _row(exchange: str, facts: Iterable[FactEntry], prices: PriceList) -> list[str | int | float | None]:
     """The columns, with what no column of PostgreSQL takes made into what one does."""
     return [_fitting(value) for value in row_of(summary_of(exchange, facts, prices))]
 

@@ -9,7 +9,7 @@ LONGEST: Final = 16 << 10
 _MOST = 2048
 
 
-class Said(msgspec.Struct, frozen=True, gc=False):
+class ReplyText(msgspec.Struct, frozen=True, gc=False):
     """The words of an exchange's reply, without secrets, and the id by which the reply calls itself."""
 
     exchange: str
@@ -21,9 +21,9 @@ class Overhearing:
     """Words that wait for the thread that stores the exchanges they belong to; told on one thread, taken on another."""
 
     def __init__(self) -> None:
-        self._said: dict[str, Said] = {}
+        self._said: dict[str, ReplyText] = {}
 
-    def tell(self, said: Said) -> None:
+    def tell(self, said: ReplyText) -> None:
         """Keep it until its exchange is stored."""
         if len(said.words) <= LONGEST:
             if len(self._said) >= _MOST:
@@ -31,6 +31,6 @@ class Overhearing:
                 self._said.clear()
             self._said[said.exchange] = said
 
-    def take(self, exchange: str) -> Said | None:
+    def take(self, exchange: str) -> ReplyText | None:
         """What this exchange's reply says, once."""
         return self._said.pop(exchange, None)

@@ -20,7 +20,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[Entry])
 
 
-class Place(NamedTuple):
+class JournalPosition(NamedTuple):
     """Where a record of this process stands: the number of its segment, its first byte and the one behind it."""
 
     segment: int
@@ -36,7 +36,7 @@ class Torn(NamedTuple):
     size: int
 
 
-def framed(entries: Sequence[Entry]) -> tuple[bytearray, Sequence[Entry]]:
+def frame_record(entries: Sequence[Entry]) -> tuple[bytearray, Sequence[Entry]]:
     """One record, and the entries as it holds them."""
     record = bytearray(HEAD.size)
     try:

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from sightline.errors import Fault
 from sightline.filters.expression import Expression
-from sightline.store.entries import Entry, Noted
+from sightline.store.entries import Entry, FactEntry
 from sightline.store.folding import PriceList
-from sightline.store.journal import Journal
-from sightline.store.said import Overhearing, Said
+from sightline.store.journal import EntryJournal
+from sightline.store.said import Overhearing, ReplyText
 from sightline.store.segments import Torn
-from sightline.store.sqlite_database import FILE_NAME, connected, opened
+from sightline.store.sqlite_database import FILE_NAME, connect_database, open_database
 from sightline.store.sqlite_logbook import SqliteLogbook
-from sightline.store.sqlite_reading import Reading
+from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_retention import prune
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.store import Pruned
 from sightline.store.summary import Summary
-from sightline.store.writer import Writer
+from sightline.store.writer import RecordWriter
 
 JOURNAL = "journal"
 
@@ -26,12 +26,12 @@ JOURNAL = "journal"
 class SqliteStore:
     """See `Store`. `torn` are ends of journals that a crash left unreadable; nobody was told that they were kept."""
 
-    def __init__(self, folder: Path, journal: Journal, writer: Writer, said: Overhearing) -> None:
+    def __init__(self, folder: Path, journal: EntryJournal, writer: RecordWriter, said: Overhearing) -> None:
         self._path = folder / FILE_NAME
         self._journal = journal
         self._writer = writer
         self._said = said
-        self._reading = Reading(self._path)
+        self._reading = SqliteReader(self._path)
         self._logbook = SqliteLogbook(self._path)
 
     @property
@@ -53,7 +53,7 @@ class SqliteStore:
         """Take these entries; once it returns, the end of this process cannot lose them."""
         self._writer.record(entries)
 
-    def hear(self, said: Said) -> None:
+    def hear(self, said: ReplyText) -> None:
         """What the reply of an exchange says whose end is recorded next."""
         self._said.tell(said)
 
@@ -61,7 +61,7 @@ class SqliteStore:
         """Return once all that was recorded can be read."""
         await asyncio.to_thread(self._writer.settle)
 
-    async def facts(self, exchange: str) -> list[Noted]:
+    async def facts(self, exchange: str) -> list[FactEntry]:
         """The facts of an exchange in their order; none if there is no such exchange."""
         return await asyncio.to_thread(self._reading.facts, exchange)
 
@@ -76,14 +76,14 @@ class SqliteStore:
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""
 
-        def pruned() -> Pruned:
-            connection = connected(self._path)
+        def run() -> Pruned:
+            connection = connect_database(self._path)
             try:
                 return prune(connection, older_than=older_than, larger_than=larger_than)
             finally:
                 connection.close()
 
-        return await asyncio.to_thread(pruned)
+        return await asyncio.to_thread(run)
 
     async def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
         """All entries of these exchanges, oldest first, each body before the fact that names it."""
@@ -103,19 +103,19 @@ class SqliteStore:
 async def open_store(data: Path, *, prices: PriceList, now: Callable[[], float]) -> SqliteStore:
     """The record of a data folder. What earlier processes left behind is in it when this returns."""
 
-    def made() -> SqliteStore:
-        connection = opened(data)
+    def open_now() -> SqliteStore:
+        connection = open_database(data)
         try:
-            journal = Journal(data / JOURNAL)
+            journal = EntryJournal(data / JOURNAL)
         except Fault:
             connection.close()
             raise
         sink = SqliteSink(connection, journal.slot, prices)
-        return SqliteStore(data, journal, Writer(journal, sink, now), sink.said)
+        return SqliteStore(data, journal, RecordWriter(journal, sink, now), sink.said)
 
-    store = await asyncio.to_thread(made)
+    store = await asyncio.to_thread(open_now)
     try:
-        await asyncio.to_thread(store._writer.replayed)
+        await asyncio.to_thread(store._writer.wait_for_replay)
     except BaseException:
         await store.close()
         raise

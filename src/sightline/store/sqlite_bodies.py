@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from sightline.errors import Code, Fault
 from sightline.store.delta import LEAST_SIZE, Codec, Coded, may_share
-from sightline.store.entries import Kept
+from sightline.store.entries import BodyEntry
 from sightline.store.recent import CANDIDATES, Recent
 
 _CHAIN = """
@@ -29,25 +29,25 @@ def body_of(connection: sqlite3.Connection, codec: Codec, sha256: str) -> bytes 
         name = bytes.fromhex(sha256)
     except ValueError:
         return None
-    return _restored(codec, connection.execute(_BY_HASH, (name,)).fetchall())
+    return _decode_chain(codec, connection.execute(_BY_HASH, (name,)).fetchall())
 
 
 def body_with_id(connection: sqlite3.Connection, codec: Codec, number: int) -> bytes:
     """The body in this row."""
-    body = _restored(codec, connection.execute(_BY_ID, (number,)).fetchall())
+    body = _decode_chain(codec, connection.execute(_BY_ID, (number,)).fetchall())
     if body is None:
         raise Fault(Code.CONFIG, f"body {number} is missing in the record", hint="The record is damaged.")
     return body
 
 
-def _restored(codec: Codec, chain: list[tuple[int | None, int, int, bytes]]) -> bytes | None:
+def _decode_chain(codec: Codec, chain: list[tuple[int | None, int, int, bytes]]) -> bytes | None:
     body: bytes | None = None
     for base, prefix, suffix, data in chain:
-        body = codec.restored(Coded("" if base is None else "base", prefix, suffix, data), body or b"")
+        body = codec.restore(Coded("" if base is None else "base", prefix, suffix, data), body or b"")
     return body
 
 
-class Bodies:
+class SqliteBodies:
     """Puts bodies into the record; inside somebody else's transaction, on one thread."""
 
     def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
@@ -61,7 +61,7 @@ class Bodies:
         """Another transaction begins."""
         self._rows.clear()
 
-    def keep(self, kept: Kept) -> None:
+    def keep(self, kept: BodyEntry) -> None:
         """Store it, if it is not there."""
         name = bytes.fromhex(kept.sha256)
         # Most bodies are new, and a short one is compressed as quickly as it is looked for.
@@ -92,15 +92,15 @@ class Bodies:
         """The body with this hash."""
         return self._recent.body(sha256) or body_of(self._connection, self._codec, sha256)
 
-    def _bases(self, kept: Kept) -> Iterator[tuple[str, bytes, int]]:
+    def _bases(self, kept: BodyEntry) -> Iterator[tuple[str, bytes, int]]:
         """What this body may build on. Somebody else may have pruned what was here a moment ago."""
         if not kept.near:
             return
-        for sha256, body in self._recent.near(kept.near) or self._stored(kept.near):
+        for sha256, body in self._recent.near(kept.near) or self._latest_bodies(kept.near):
             if may_share(body, kept.data) and (row := self._row(bytes.fromhex(sha256))) is not None:
                 yield sha256, body, row[1]
 
-    def _stored(self, near: str) -> list[tuple[str, bytes]]:
+    def _latest_bodies(self, near: str) -> list[tuple[str, bytes]]:
         latest = "SELECT id, sha256 FROM bodies WHERE near = ? ORDER BY id DESC LIMIT ?"
         rows = self._connection.execute(latest, (near, CANDIDATES)).fetchall()
         return [(name.hex(), body_with_id(self._connection, self._codec, number)) for number, name in rows]

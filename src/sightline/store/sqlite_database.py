@@ -24,23 +24,23 @@ _SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Migration:
+class SqliteMigration:
     """Step number `version`."""
 
     version: int
     sql: str
 
 
-def migrations() -> list[Migration]:
+def migrations() -> list[SqliteMigration]:
     """All steps, first to last."""
     folder = files("sightline.store") / "migrations" / "sqlite"
     named = [(name, each) for each in folder.iterdir() if (name := _NAME.fullmatch(each.name))]
     return sorted(
-        (Migration(int(name[1]), each.read_text("utf-8")) for name, each in named), key=lambda step: step.version
+        (SqliteMigration(int(name[1]), each.read_text("utf-8")) for name, each in named), key=lambda step: step.version
     )
 
 
-def opened(folder: Path) -> sqlite3.Connection:
+def open_database(folder: Path) -> sqlite3.Connection:
     """The record of a data folder, made if there is none, in the form that this version knows."""
     path = folder / FILE_NAME
     try:
@@ -51,21 +51,21 @@ def opened(folder: Path) -> sqlite3.Connection:
         hint = "Name another folder with --data."
         raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
     try:
-        connection = connected(path)
+        connection = connect_database(path)
     except sqlite3.Error as error:
-        raise _refused(path, error) from None
+        raise _opening_fault(path, error) from None
     try:
         _migrate(connection, migrations())
     except sqlite3.Error as error:
         connection.close()
-        raise _refused(path, error) from None
+        raise _opening_fault(path, error) from None
     except Fault:
         connection.close()
         raise
     return connection
 
 
-def connected(path: Path) -> sqlite3.Connection:
+def connect_database(path: Path) -> sqlite3.Connection:
     """A connection to a record, for whichever thread has it at the moment."""
     connection = sqlite3.connect(
         path, timeout=10.0, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -97,7 +97,7 @@ def changing(connection: sqlite3.Connection) -> Iterator[None]:
     except (sqlite3.DataError, sqlite3.IntegrityError):
         raise  # it is about what was written, and would be the same at any other time
     except sqlite3.Error as error:
-        raise told(error) from None
+        raise database_fault(error) from None
 
 
 @contextmanager
@@ -106,10 +106,10 @@ def asking() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise told(error) from None
+        raise database_fault(error) from None
 
 
-def told(error: sqlite3.Error) -> Fault:
+def database_fault(error: sqlite3.Error) -> Fault:
     """An error of the database as one of ours."""
     if _is_damage(error):
         hint = "Start Sightline again: what is damaged is moved aside, and kept."
@@ -123,15 +123,15 @@ def _is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
-def _refused(path: Path, error: sqlite3.Error) -> Fault:
+def _opening_fault(path: Path, error: sqlite3.Error) -> Fault:
     if not _is_damage(error):
-        return told(error)
-    aside = _moved_aside(path)
+        return database_fault(error)
+    aside = _move_aside(path)
     hint = "Start Sightline again for a new record. What can be saved of the old one is in that file."
     return Fault(Code.CONFIG, f"{path} is damaged ({error}) and was moved to {aside.name}", hint=hint)
 
 
-def _moved_aside(path: Path) -> Path:
+def _move_aside(path: Path) -> Path:
     """Where the file stands now, with its companions, which hold its latest pages."""
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
@@ -143,7 +143,7 @@ def _moved_aside(path: Path) -> Path:
     return aside
 
 
-def _migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
+def _migrate(connection: sqlite3.Connection, steps: list[SqliteMigration]) -> None:
     """Take the steps that are missing, all or none."""
     latest = steps[-1].version
     if _version(connection) == latest:

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import msgspec
 
 from sightline.model.exchange import Fact, Received
-from sightline.store.chores import REPLY, REQUEST, spoken
+from sightline.store.chores import REPLY, REQUEST, reply_dialect
 from sightline.store.columns import storable
 from sightline.store.delta import Codec
 from sightline.store.digest import Digest, digest_of, reply_words
 from sightline.store.frames import raw_bytes
-from sightline.store.sqlite_bodies import Bodies
+from sightline.store.sqlite_bodies import SqliteBodies
 from sightline.store.sqlite_database import changing
 from sightline.store.threads import reply_id
 
@@ -31,7 +31,7 @@ _BEGINNINGS = 256
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 
 
-class Told(NamedTuple):
+class DigestColumns(NamedTuple):
     """What a request tells, as columns of its exchange."""
 
     title: str = ""
@@ -41,10 +41,10 @@ class Told(NamedTuple):
     continues: str = ""
 
 
-class Digests:
+class SqliteDigests:
     """Reads exchanges of a slot, inside transactions that `begin` and `end` here."""
 
-    def __init__(self, connection: sqlite3.Connection, codec: Codec, bodies: Bodies, slot: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, codec: Codec, bodies: SqliteBodies, slot: int) -> None:
         self._connection = connection
         self._codec = codec
         self._bodies = bodies
@@ -104,17 +104,17 @@ class Digests:
             (*told, seq),
         )
 
-    def request(self, seq: int, session: str, dialect: str, body: bytes, *, is_noted: bool = False) -> Told:
+    def request(self, seq: int, session: str, dialect: str, body: bytes, *, is_noted: bool = False) -> DigestColumns:
         """What this request tells; its words are noted, unless that is done already."""
         digest = digest_of(dialect, body)
         new = self._new_instructions(seq, digest)
         if not is_noted:
             self._note_words(2 * seq, "\n".join([*new, digest.asked]) if new else digest.asked)
-        return Told(
+        return DigestColumns(
             storable(digest.title),
             digest.is_side,
             digest.thread[-1] if digest.thread and not digest.is_side else None,
-            self._named(seq, digest) or self._continued(seq, session, digest),
+            self._find_by_reply_id(seq, digest) or self._find_predecessor(seq, session, digest),
             storable(digest.continues),
         )
 
@@ -124,7 +124,7 @@ class Digests:
         self._connection.execute("DELETE FROM instructions WHERE exchange = ?", (seq,))
         self._instructed.clear()
 
-    def _named(self, seq: int, digest: Digest) -> str:
+    def _find_by_reply_id(self, seq: int, digest: Digest) -> str:
         """The latest exchange whose reply this one names as its last."""
         if not digest.continues:
             return ""
@@ -134,7 +134,7 @@ class Digests:
         ).fetchone()
         return "" if row is None else str(row[0])
 
-    def _continued(self, seq: int, session: str, digest: Digest) -> str:
+    def _find_predecessor(self, seq: int, session: str, digest: Digest) -> str:
         """The latest exchange of the session that asked the longest beginning of this conversation."""
         beginnings = digest.thread[-_BEGINNINGS:-1]
         if not beginnings or digest.is_side:
@@ -164,8 +164,8 @@ class Digests:
         rows = self._connection.execute("SELECT data FROM frames WHERE exchange = ? ORDER BY n", (seq,))
         raw = b"".join(raw_bytes(self._codec, data) for (data,) in rows)
         if raw:
-            words = "" if self._is_noted(2 * seq + 1) else reply_words(spoken(facts), raw)
-            self.reply(seq, words, reply_id(spoken(facts), raw))
+            words = "" if self._is_noted(2 * seq + 1) else reply_words(reply_dialect(facts), raw)
+            self.reply(seq, words, reply_id(reply_dialect(facts), raw))
 
     def reply(self, seq: int, words: str, name: str) -> None:
         """Note what a reply says, and what it is called; those that name it may have been read before it."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sightline.store.logbook import Line, Log, overtaken
-from sightline.store.sqlite_database import asking, changing, connected
+from sightline.store.sqlite_database import asking, changing, connect_database
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class SqliteLogbook:
     async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
         """Add these lines behind line number `after`, or none if that is not the last one."""
 
-        def appended(connection: sqlite3.Connection) -> None:
+        def insert(connection: sqlite3.Connection) -> None:
             with changing(connection):
                 size = sum(map(len, data))
                 known = (log, len(data), size, at)
@@ -39,7 +39,7 @@ class SqliteLogbook:
                 connection.executemany("INSERT INTO log_lines VALUES (?, ?, ?, ?)", rows)
 
         if data:
-            await self._do(appended)
+            await self._do(insert)
 
     async def lines(self, log: str, after: int = 0) -> list[Line]:
         """The lines behind line number `after`, in their order."""
@@ -80,10 +80,10 @@ class SqliteLogbook:
             self._connection.close()
 
     async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def done() -> T:
+        def run() -> T:
             with asking():
                 if self._connection is None:
-                    self._connection = connected(self._path)
+                    self._connection = connect_database(self._path)
                 return work(self._connection)
 
-        return await asyncio.get_running_loop().run_in_executor(self._thread, done)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)

@@ -10,14 +10,14 @@ from sightline.filters.expression import EVERYTHING, Expression, Latest, SetTerm
 from sightline.filters.pattern import literals
 from sightline.filters.predicate import alone, matches
 from sightline.filters.sql import Column, Columns, TextSearch, condition
-from sightline.store.columns import FIELDS, NAMES, Subject, summary_in
+from sightline.store.columns import FIELDS, NAMES, ExchangeSubject, summary_in
 from sightline.store.delta import Codec
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.fact_reading import fact_of
 from sightline.store.folding import bodies_of
-from sightline.store.frames import unpacked
+from sightline.store.frames import unpack_frames
 from sightline.store.sqlite_bodies import body_of
-from sightline.store.sqlite_database import asking, connected
+from sightline.store.sqlite_database import asking, connect_database
 from sightline.store.summary import Summary
 
 _PAGE = 200
@@ -48,7 +48,7 @@ _COLUMNS = Columns(
 _SELECT = f"SELECT e.seq, {', '.join(f'e.{name}' for name in NAMES)} FROM exchanges e"
 
 
-class Reading:
+class SqliteReader:
     """Answers questions about the record, on any thread, several at once."""
 
     def __init__(self, path: Path) -> None:
@@ -56,7 +56,7 @@ class Reading:
         self._free: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._is_closed = False
 
-    def facts(self, exchange: str) -> list[Noted]:
+    def facts(self, exchange: str) -> list[FactEntry]:
         """The facts of an exchange in their order."""
         with self._connection() as connection:
             return _facts(connection, Codec(), exchange)
@@ -113,7 +113,7 @@ class Reading:
             for noted in _facts(connection, codec, exchange):
                 for name in bodies_of(noted.fact):
                     if name not in names and (body := body_of(connection, codec, name)) is not None:
-                        told.append(Kept(name, body, _near(connection, name)))
+                        told.append(BodyEntry(name, body, _near(connection, name)))
                     names.add(name)
                 told.append(noted)
         return told
@@ -130,7 +130,7 @@ class Reading:
             try:
                 connection = self._free.get_nowait()
             except Empty:
-                connection = connected(self._path)
+                connection = connect_database(self._path)
             try:
                 yield connection
             finally:
@@ -140,16 +140,16 @@ class Reading:
                     self._free.put(connection)
 
 
-def _facts(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[Noted]:
+def _facts(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[FactEntry]:
     connection.execute("BEGIN")
     try:
         row = connection.execute("SELECT seq FROM exchanges WHERE id = ?", (exchange,)).fetchone()
         if row is None:
             return []
         plain = connection.execute("SELECT n, at, data FROM facts WHERE exchange = ?", row)
-        noted = [Noted(exchange, n, at, fact_of(data)) for n, at, data in plain]
+        noted = [FactEntry(exchange, n, at, fact_of(data)) for n, at, data in plain]
         for (data,) in connection.execute("SELECT data FROM frames WHERE exchange = ?", row):
-            noted += unpacked(codec, exchange, data)
+            noted += unpack_frames(codec, exchange, data)
     finally:
         connection.execute("COMMIT")
     return sorted(noted, key=lambda each: each.n)
@@ -174,4 +174,4 @@ def _holds(connection: sqlite3.Connection, wanted: Expression, seq: int, summary
         newer = "SELECT count(*) FROM (SELECT 1 FROM exchanges WHERE id > ? LIMIT ?)"
         return int(connection.execute(newer, (summary.id, term.count)).fetchone()[0]) < term.count
 
-    return wanted == EVERYTHING or matches(wanted, Subject(summary, words), now=now, belongs=belongs)
+    return wanted == EVERYTHING or matches(wanted, ExchangeSubject(summary, words), now=now, belongs=belongs)

@@ -17,23 +17,23 @@ _ENDED = f"state NOT IN ({', '.join(repr(state) for state in OPEN_STATES)})"
 def prune(connection: sqlite3.Connection, *, older_than: float | None, larger_than: int | None) -> Pruned:
     """Forget what ended before a time of day, and the oldest until the record has at most that many bytes."""
     codec = Codec()
-    before, gone = used_bytes(connection), 0
+    before, gone = record_size(connection), 0
     while older_than is not None and (count := _forget_some(connection, codec, older_than, _AT_ONCE)):
         gone += count
     if gone:
         _merge(connection)
-    while larger_than is not None and (used := used_bytes(connection)) > larger_than:
+    while larger_than is not None and (used := record_size(connection)) > larger_than:
         count = _forget_share(connection, codec, (used - larger_than) / used)
         gone += count
         if not count:
             break
     if gone:
         _shrink(connection)
-    left = used_bytes(connection)
+    left = record_size(connection)
     return Pruned(gone, max(0, before - left), left)
 
 
-def used_bytes(connection: sqlite3.Connection) -> int:
+def record_size(connection: sqlite3.Connection) -> int:
     """How much of the file holds something of the record; logs stay, so that they are not counted."""
     with asking():
         (logs,) = connection.execute("SELECT coalesce(sum(size), 0) FROM logs").fetchone()

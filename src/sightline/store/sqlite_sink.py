@@ -9,28 +9,28 @@ from operator import attrgetter
 import msgspec
 
 from sightline.model.exchange import Fact, FrameArrived, Received
-from sightline.store.chores import REPLY, REQUEST, spoken, to_read
+from sightline.store.chores import REPLY, REQUEST, reply_dialect, to_read
 from sightline.store.columns import FOLDED, row_of
 from sightline.store.delta import Codec
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.folding import PriceList, bodies_of, summary_of
-from sightline.store.frames import packed
+from sightline.store.frames import pack_frames
 from sightline.store.interruption import OPEN_STATES, Unfinished
-from sightline.store.said import LONGEST, Overhearing, Said
-from sightline.store.sqlite_bodies import Bodies
+from sightline.store.said import LONGEST, Overhearing, ReplyText
+from sightline.store.sqlite_bodies import SqliteBodies
 from sightline.store.sqlite_database import changing
-from sightline.store.sqlite_digests import UNREADABLE, Digests, Told
+from sightline.store.sqlite_digests import UNREADABLE, DigestColumns, SqliteDigests
 from sightline.store.summary import Summary
 from sightline.store.threads import names_replies
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
-_UNTOLD = Told()
+_UNTOLD = DigestColumns()
 _number = attrgetter("n")
 _OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
 _INSERT = (
-    f"INSERT INTO exchanges (seq, id, slot, next_n, todo, {', '.join((*FOLDED, *Told._fields))})"
-    f" VALUES ({','.join('?' * (5 + len(FOLDED) + len(Told._fields)))}) ON CONFLICT (id) DO NOTHING"
+    f"INSERT INTO exchanges (seq, id, slot, next_n, todo, {', '.join((*FOLDED, *DigestColumns._fields))})"
+    f" VALUES ({','.join('?' * (5 + len(FOLDED) + len(DigestColumns._fields)))}) ON CONFLICT (id) DO NOTHING"
 )
 _UPDATE = (
     f"UPDATE exchanges SET next_n = ?, todo = todo | ?, {', '.join(f'{name} = ?' for name in FOLDED)} WHERE seq = ?"
@@ -44,7 +44,7 @@ class _Known:
 
     seq: int = 0
     next_n: int = 0
-    facts: list[Noted] = field(default_factory=list)
+    facts: list[FactEntry] = field(default_factory=list)
     bodies: set[str] = field(default_factory=set)
 
 
@@ -58,8 +58,8 @@ class SqliteSink:
         self._slot = slot
         self._prices = prices
         self._codec = Codec()
-        self._bodies = Bodies(connection, self._codec)
-        self._digests = Digests(connection, self._codec, self._bodies, slot)
+        self._bodies = SqliteBodies(connection, self._codec)
+        self._digests = SqliteDigests(connection, self._codec, self._bodies, slot)
         self._known: dict[str, _Known] = {}
         self._last_seq = 0
         # Rows of this transaction, for statements that take many at once.
@@ -69,12 +69,12 @@ class SqliteSink:
 
     def apply(self, batch: Sequence[Entry]) -> None:
         """Bring all of these in, or none; what is there already changes nothing."""
-        exchanges: defaultdict[str, list[Noted]] = defaultdict(list)
+        exchanges: defaultdict[str, list[FactEntry]] = defaultdict(list)
         try:
             with changing(self._connection):
                 self._begin()
                 for entry in batch:
-                    if isinstance(entry, Kept):
+                    if isinstance(entry, BodyEntry):
                         self._bodies.keep(entry)
                     else:
                         exchanges[entry.exchange].append(entry)
@@ -100,7 +100,7 @@ class SqliteSink:
         self._connection.executemany("INSERT OR IGNORE INTO uses VALUES (?,?)", self._uses)
         self._digests.end()
 
-    def unfinished(self, slots: Sequence[int]) -> list[Unfinished]:
+    def claim_open_exchanges(self, slots: Sequence[int]) -> list[Unfinished]:
         """The exchanges of these slots that have not ended. From now on they are this process's own."""
         with changing(self._connection):
             marks = ",".join("?" * len(slots))
@@ -121,8 +121,8 @@ class SqliteSink:
         """Let the file go."""
         self._connection.close()
 
-    def _add(self, exchange: str, facts: list[Noted]) -> None:
-        known = self._known.get(exchange) or (_Known() if facts[0].n == 0 else self._stored(exchange))
+    def _add(self, exchange: str, facts: list[FactEntry]) -> None:
+        known = self._known.get(exchange) or (_Known() if facts[0].n == 0 else self._load_known(exchange))
         fresh = sorted((noted for noted in facts if noted.n >= known.next_n), key=_number)
         if not fresh:
             return
@@ -132,27 +132,27 @@ class SqliteSink:
         known.next_n = fresh[-1].n + 1
         summary = summary_of(exchange, known.facts, self._prices)
         if known.seq:
-            self._updated(known, summary, to_read(others))
-        elif not self._inserted(known, summary):  # it was brought in before
-            self._known[exchange] = self._stored(exchange)
+            self._update_row(known, summary, to_read(others))
+        elif not self._insert_row(known, summary):  # it was brought in before
+            self._known[exchange] = self._load_known(exchange)
             self._add(exchange, facts)
             return
         seq = known.seq
         self._facts += [(seq, noted.n, noted.at, _ENCODER.encode(noted.fact)) for noted in others]
         if frames:
-            self._frames.append((seq, frames[0][0].n, packed(self._codec, frames)))
+            self._frames.append((seq, frames[0][0].n, pack_frames(self._codec, frames)))
         self._note_uses(known, others)
         if summary.state in OPEN_STATES:
             self._known[exchange] = known
         else:
             self._known.pop(exchange, None)
 
-    def _inserted(self, known: _Known, summary: Summary) -> bool:
+    def _insert_row(self, known: _Known, summary: Summary) -> bool:
         """Make its row; False where there is one."""
         seq, todo, told = self._last_seq + 1, to_read(known.facts), _UNTOLD
         said = self.said.take(summary.id) if todo & REPLY else None
         if said is not None:
-            todo, told = self._asked(known, seq, todo & ~REPLY)
+            todo, told = self._read_short_request(known, seq, todo & ~REPLY)
         row = seq, summary.id, self._slot, known.next_n, todo, *row_of(summary), *told
         if not self._connection.execute(_INSERT, row).rowcount:
             if said is not None:
@@ -160,18 +160,18 @@ class SqliteSink:
             return False
         self._last_seq = known.seq = seq
         if said is not None:
-            self._answered(known, said)
+            self._store_reply(known, said)
         return True
 
-    def _updated(self, known: _Known, summary: Summary, todo: int) -> None:
+    def _update_row(self, known: _Known, summary: Summary, todo: int) -> None:
         """Bring its row up to date because of facts that want these chores."""
         said = self.said.take(summary.id) if todo & REPLY else None
         if said is not None:
             todo &= ~REPLY
-            self._answered(known, said)
+            self._store_reply(known, said)
         self._connection.execute(_UPDATE, (known.next_n, todo, *row_of(summary), known.seq))
 
-    def _asked(self, known: _Known, seq: int, todo: int) -> tuple[int, Told]:
+    def _read_short_request(self, known: _Known, seq: int, todo: int) -> tuple[int, DigestColumns]:
         """What is still to be read of an exchange, and what its request tells, if it is short enough to look now."""
         received = known.facts[0].fact
         if isinstance(received, Received):
@@ -183,19 +183,19 @@ class SqliteSink:
                     return todo, _UNTOLD  # who tries it again later says what is wrong with it
         return todo, _UNTOLD
 
-    def _answered(self, known: _Known, said: Said) -> None:
-        name = said.reply_id if names_replies(spoken([noted.fact for noted in known.facts])) else ""
+    def _store_reply(self, known: _Known, said: ReplyText) -> None:
+        name = said.reply_id if names_replies(reply_dialect([noted.fact for noted in known.facts])) else ""
         self._digests.reply(known.seq, said.words, name)
 
-    def _note_uses(self, known: _Known, facts: list[Noted]) -> None:
+    def _note_uses(self, known: _Known, facts: list[FactEntry]) -> None:
         names = {name for noted in facts for name in bodies_of(noted.fact)} - known.bodies
         numbers = {name: number for name in names if (number := self._bodies.number(name)) is not None}
         known.bodies |= numbers.keys()
         self._uses += [(known.seq, number) for number in numbers.values()]
 
-    def _stored(self, exchange: str) -> _Known:
+    def _load_known(self, exchange: str) -> _Known:
         row = self._connection.execute("SELECT seq, next_n FROM exchanges WHERE id = ?", (exchange,)).fetchone()
         if row is None:
             return _Known()
         facts = self._connection.execute("SELECT n, at, data FROM facts WHERE exchange = ? ORDER BY n", (row[0],))
-        return _Known(row[0], row[1], [Noted(exchange, n, at, _DECODER.decode(data)) for n, at, data in facts])
+        return _Known(row[0], row[1], [FactEntry(exchange, n, at, _DECODER.decode(data)) for n, at, data in facts])

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from sightline.errors import Fault
 from sightline.filters.expression import Expression
-from sightline.store.entries import Entry, Noted
+from sightline.store.entries import Entry, FactEntry
 from sightline.store.logbook import Logbook
 from sightline.store.summary import Summary
 
@@ -41,7 +41,7 @@ class Store(Protocol):
         """Return once all that was recorded can be read."""
         ...
 
-    async def facts(self, exchange: str) -> list[Noted]:
+    async def facts(self, exchange: str) -> list[FactEntry]:
         """The facts of an exchange in their order; none if there is no such exchange."""
         ...
 

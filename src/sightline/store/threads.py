@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.model.events import Started
 from sightline.model.message import Message
@@ -48,7 +48,7 @@ def fingerprints(request: Request) -> list[bytes]:
     state = hashlib.blake2b(digest_size=_SIZE)
     found: list[bytes] = []
     for message in request.messages:
-        if message.role in SYSTEM_ROLES or not (said := _said(message)):
+        if message.role in SYSTEM_ROLES or not (said := _message_bytes(message)):
             continue
         state.update(b"%d\0%s" % (len(said), said))
         found.append(state.digest())
@@ -64,7 +64,7 @@ def reply_id(name: str, data: bytes) -> str:
     """The id by which a later request can name this raw reply as its last; nothing in dialects that do not do so."""
     if not names_replies(name):
         return ""
-    hearing = Hearing(dialect(name))
+    hearing = ReplyDecoder(dialect(name))
     for start in range(0, len(data), _HEAD):  # a stream tells it in its first frame
         for event in hearing.feed(data[start : start + _HEAD]):
             if isinstance(event, Started) and event.id:
@@ -111,7 +111,7 @@ def _names_errand(wanted: SchemaFormat) -> bool:
     return isinstance(properties, dict) and len(properties) <= 2 and any(map(_ERRAND.search, properties))
 
 
-def _said(message: Message) -> bytes:
+def _message_bytes(message: Message) -> bytes:
     pieces = [piece for part in message.parts if (piece := _piece(part))]
     role = b"user" if message.role == "tool" else message.role.encode()
     return role + b"\0" + b"\0".join(pieces) if pieces else b""

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Protocol
 
 from sightline.errors import Code, Fault
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.interruption import Unfinished, interruptions
-from sightline.store.journal import Journal
-from sightline.store.segments import Place, framed
+from sightline.store.journal import EntryJournal
+from sightline.store.segments import JournalPosition, frame_record
 
 MOST_IN_MEMORY = 32 << 20
 _LOG = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Sink(Protocol):
         """Bring all of these in, or none; what is there already changes nothing."""
         ...
 
-    def unfinished(self, slots: Sequence[int]) -> list[Unfinished]:
+    def claim_open_exchanges(self, slots: Sequence[int]) -> list[Unfinished]:
         """The exchanges that have not ended and were written by processes with these slots of our journal."""
         ...
 
@@ -55,21 +55,21 @@ class Sink(Protocol):
         ...
 
 
-class Writer:
+class RecordWriter:
     """The way into one database. `trouble` is what keeps entries in the journal at the moment, None if nothing does;
     `unwritten` why the latest could not even be written there."""
 
     def __init__(
-        self, journal: Journal, sink: Sink, now: Callable[[], float], *, most_in_memory: int = MOST_IN_MEMORY
+        self, journal: EntryJournal, sink: Sink, now: Callable[[], float], *, most_in_memory: int = MOST_IN_MEMORY
     ) -> None:
         self._journal = journal
         self._sink = sink
         self._now = now
         self._most_in_memory = most_in_memory
         self._lock = threading.Lock()
-        self._queue: deque[tuple[Sequence[Entry], Place]] = deque()
+        self._queue: deque[tuple[Sequence[Entry], JournalPosition]] = deque()
         self._in_memory = 0
-        self._behind: Place | None = None
+        self._behind: JournalPosition | None = None
         """The first record that is in the journal only."""
         self._work = threading.Event()
         self._nudge = threading.Event()
@@ -87,9 +87,9 @@ class Writer:
 
     def record(self, entries: Sequence[Entry]) -> None:
         """Take these entries; once it returns, the end of this process cannot lose them."""
-        record, entries = framed(entries)
+        record, entries = frame_record(entries)
         with self._lock:
-            place = self._appended(record)
+            place = self._append(record)
             size = place.end - place.start
             if self._behind is None and self._in_memory + size <= self._most_in_memory:
                 self._queue.append((entries, place))
@@ -100,7 +100,7 @@ class Writer:
         if not self._work.is_set():
             self._work.set()
 
-    def _appended(self, record: bytearray) -> Place:
+    def _append(self, record: bytearray) -> JournalPosition:
         try:
             place = self._journal.append(record)
         except Fault as fault:
@@ -109,14 +109,14 @@ class Writer:
         self.unwritten = None
         return place
 
-    def replayed(self) -> None:
+    def wait_for_replay(self) -> None:
         """Wait until what earlier processes left is in the database, or say why it is not."""
         self._await(lambda: self._done >= 1)
 
     def settle(self) -> None:
         """Wait until all that was recorded is in the database, or say why it is not; a closed writer says so."""
         if self._is_closing:
-            raise _ended()
+            raise _closed_fault()
         wanted = self._recorded
         self._await(lambda: self._done >= wanted and self._tidy_at >= wanted)
 
@@ -128,7 +128,7 @@ class Writer:
             self._changed.wait_for(lambda: self._has_ended or self._failures > seen or is_so())
             if is_so():
                 return
-        raise self.trouble or _ended()
+        raise self.trouble or _closed_fault()
 
     def close(self) -> None:
         """Bring in what can be brought in, and end the thread. What cannot stays in the journal."""
@@ -148,21 +148,21 @@ class Writer:
             with self._changed:
                 self._has_ended = True
                 if not self._is_closing:
-                    self.trouble = _ended()
+                    self.trouble = _closed_fault()
                 self._changed.notify_all()
 
     def _replay(self) -> bool:
         """Bring in what dead processes have left, and end what they had begun."""
         batch: list[Sequence[Entry]] = []
         weight = 0
-        for entries in self._journal.left():
+        for entries in self._journal.remaining_records():
             batch.append(entries)
             weight += sum(map(_weight, entries))
             if weight >= _MOST_IN_BATCH:
-                if not self._brought_in(batch):
+                if not self._import_batch(batch):
                     return False
                 batch, weight = [], 0
-        if not self._brought_in(batch) or not self._end_interrupted():
+        if not self._import_batch(batch) or not self._end_interrupted():
             return False
         self._journal.forget_left()
         self._advance(1)
@@ -172,28 +172,28 @@ class Writer:
     def _end_interrupted(self) -> bool:
         unfinished: list[Unfinished] = []
         try:
-            if not self._retried(lambda: unfinished.extend(self._sink.unfinished(self._journal.taken))):
+            if not self._retry(lambda: unfinished.extend(self._sink.claim_open_exchanges(self._journal.taken))):
                 return False
         except Exception:  # noqa: BLE001 - the one thread that writes must not die of what another has left
             _LOG.exception("exchanges that were cut off are not ended; the next start tries it again")
-        return self._brought_in([[end] for end in interruptions(unfinished, self._now())])
+        return self._import_batch([[end] for end in interruptions(unfinished, self._now())])
 
     def _step(self) -> bool:
         """One batch, or a piece of what can wait; False when the thread shall end."""
         self._work.wait()
-        self._let_grow()
+        self._wait_for_batch()
         self._work.clear()
-        batch, place = self._taken()
+        batch, place = self._take_batch()
         if place is None:
-            return not self._is_closing and (self._is_busy() or self._tidied())
-        if not self._brought_in(batch):
+            return not self._is_closing and (self._is_busy() or self._run_chores())
+        if not self._import_batch(batch):
             return False
-        self._journal.committed(place)
+        self._journal.mark_committed(place)
         self._work.set()
         self._advance(len(batch))
         return True
 
-    def _let_grow(self) -> None:
+    def _wait_for_batch(self) -> None:
         """Wait while the next batch grows, unless somebody waits for it."""
         seen = 0
         for _ in range(_MOST_PAUSES):
@@ -213,29 +213,29 @@ class Writer:
             return False
         return bool(self._queue)
 
-    def _brought_in(self, batch: Sequence[Sequence[Entry]]) -> bool:
+    def _import_batch(self, batch: Sequence[Sequence[Entry]]) -> bool:
         """Bring these records in; False where that cannot be done before the thread shall end."""
         try:
-            return self._retried(partial(self._sink.apply, [entry for record in batch for entry in record]))
+            return self._retry(partial(self._sink.apply, [entry for record in batch for entry in record]))
         except Exception as error:  # noqa: BLE001 - the one thread that writes must not die of one record
             _LOG.warning("a batch of %d records was refused and is brought in one by one: %r", len(batch), error)
-        return all(self._brought_in_alone(record) for record in batch)
+        return all(self._import_record(record) for record in batch)
 
-    def _brought_in_alone(self, record: Sequence[Entry]) -> bool:
+    def _import_record(self, record: Sequence[Entry]) -> bool:
         try:
-            return self._retried(partial(self._sink.apply, record))
+            return self._retry(partial(self._sink.apply, record))
         except Exception as error:  # noqa: BLE001 - as above
-            names = sorted({entry.exchange for entry in record if isinstance(entry, Noted)})
+            names = sorted({entry.exchange for entry in record if isinstance(entry, FactEntry)})
             aside = self._journal.refused
             _LOG.error("%s: the database cannot take this; it is in %s", ", ".join(names), aside, exc_info=error)
-        return self._retried(partial(self._journal.set_aside, record))
+        return self._retry(partial(self._journal.quarantine, record))
 
-    def _tidied(self) -> bool:
+    def _run_chores(self) -> bool:
         """Do some of what can wait; False when the thread shall end."""
         known = self._done
         more: list[bool] = []
         try:
-            if not self._retried(lambda: more.append(self._sink.tidy())):
+            if not self._retry(lambda: more.append(self._sink.tidy())):
                 return False
         except Exception:  # noqa: BLE001 - as above
             _LOG.exception("an exchange could not be read for search; it is on record all the same")
@@ -247,11 +247,11 @@ class Writer:
             self._changed.notify_all()
         return True
 
-    def _taken(self) -> tuple[list[Sequence[Entry]], Place | None]:
+    def _take_batch(self) -> tuple[list[Sequence[Entry]], JournalPosition | None]:
         """The next records, and the last one's place."""
         batch: list[Sequence[Entry]] = []
         count = weight = 0
-        place: Place | None = None
+        place: JournalPosition | None = None
         with self._lock:
             while self._queue and weight < _MOST_IN_BATCH and count < _MOST_ENTRIES:
                 entries, place = self._queue.popleft()
@@ -270,10 +270,12 @@ class Writer:
         with self._lock:
             if place is not None:
                 # What comes next is read from the journal too, until its end is reached.
-                self._behind = None if self._journal.ends_at(place) else Place(place.segment, place.end, place.end)
+                self._behind = (
+                    None if self._journal.ends_at(place) else JournalPosition(place.segment, place.end, place.end)
+                )
         return batch, place
 
-    def _retried(self, attempt: Callable[[], None]) -> bool:
+    def _retry(self, attempt: Callable[[], None]) -> bool:
         """Do it, again and again while it fails; False where it still fails when the thread shall end. An error that is
         no Fault is the caller's."""
         wait = _FIRST_WAIT
@@ -304,8 +306,8 @@ class Writer:
 
 
 def _weight(entry: Entry) -> int:
-    return len(entry.data) if isinstance(entry, Kept) else 512
+    return len(entry.data) if isinstance(entry, BodyEntry) else 512
 
 
-def _ended() -> Fault:
+def _closed_fault() -> Fault:
     return Fault(Code.CONFIG, "the record is closed", hint="Start Sightline again; what was recorded is kept.")

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from sightline.agent.core.facts import RequestStarted, RunFact
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.errors import Fault
 from sightline.exchange.hub import RUN_PREFIX
 from sightline.model.exchange import Budgeted, FrameArrived, Received
 from sightline.model.json import Json, JsonObject
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.runs import place_of, run_span, tool_span
 from sightline.telemetry.spans import ENDS, attributes, span
@@ -36,10 +36,10 @@ _MOST_RUNS = 4096
 _NO_METRICS = frozenset({404, 405, 501})
 
 
-class Ended(NamedTuple):
+class EndedExchange(NamedTuple):
     """An exchange that has ended, what is told of its contents, and the run that it is part of."""
 
-    facts: tuple[Noted, ...]
+    facts: tuple[FactEntry, ...]
     bodies: dict[str, bytes]
     run: str = ""
 
@@ -47,13 +47,13 @@ class Ended(NamedTuple):
 _RESOURCE: Json = {"attributes": attributes({"service.name": "sightline"})}
 
 
-def _run_of(facts: Sequence[Noted]) -> str:
+def _run_of(facts: Sequence[FactEntry]) -> str:
     """The run of a request that another process, a command, sends through this one."""
     told = (each.fact.conversation for each in facts if isinstance(each.fact, Received))
     return next((name for name in told if name.startswith(RUN_PREFIX)), "")
 
 
-def _span(ended: Ended) -> JsonObject:
+def _span(ended: EndedExchange) -> JsonObject:
     return span(ended.facts, ended.bodies, place_of(ended.run) if ended.run else None, ended.run)
 
 
@@ -87,8 +87,8 @@ class Exporter:
         self._headers = (("content-type", "application/json"), *(headers or {}).items())
         self._with_content = with_content
         self._pause = pause
-        self._open: dict[str, tuple[list[Noted], dict[str, bytes]]] = {}
-        self._ready: deque[Ended | JsonObject] = deque()
+        self._open: dict[str, tuple[list[FactEntry], dict[str, bytes]]] = {}
+        self._ready: deque[EndedExchange | JsonObject] = deque()
         self._news = asyncio.Event()
         self._is_full = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -102,7 +102,7 @@ class Exporter:
         """These were recorded. Nothing is done with them here but to remember those that are needed."""
         bodies: dict[str, bytes] = {}
         for entry in entries:
-            if isinstance(entry, Kept):
+            if isinstance(entry, BodyEntry):
                 bodies[entry.sha256] = entry.data
             elif isinstance(entry.fact, Budgeted):
                 continue  # no span tells of it, and it may come when the span is gone
@@ -113,7 +113,7 @@ class Exporter:
                     kept.update(bodies)
                 if isinstance(entry.fact, ENDS):
                     del self._open[entry.exchange]
-                    ended = Ended(tuple(facts), kept, self._runs.pop(entry.exchange, "") or _run_of(facts))
+                    ended = EndedExchange(tuple(facts), kept, self._runs.pop(entry.exchange, "") or _run_of(facts))
                     if self._metrics is not None and any(isinstance(each.fact, Received) for each in facts):
                         self._metrics.count(ended.facts)
                     self._end(ended)
@@ -128,11 +128,11 @@ class Exporter:
         if fresh and (shown := run_span(run, facts)) is not None:
             self._end(shown)
 
-    def observe_tool(self, run: str, call: Call, began: float, ended: float, outcome: Outcome) -> None:
+    def observe_tool(self, run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome) -> None:
         """A tool of a run was run."""
         self._end(tool_span(run, call, began, ended, outcome, with_content=self._with_content))
 
-    def _end(self, ended: Ended | JsonObject) -> None:
+    def _end(self, ended: EndedExchange | JsonObject) -> None:
         if len(self._ready) >= _MOST_WAITING:
             self._ready.popleft()
             self._dropped += 1
@@ -194,7 +194,7 @@ class Exporter:
 
     async def _send_metrics(self) -> None:
         """What was counted so far. Counts only grow: what does not arrive now is in the next report."""
-        told = None if self._metrics is None or self._now is None else self._metrics.taken(self._now())
+        told = None if self._metrics is None or self._now is None else self._metrics.export_new(self._now())
         if told is None:
             return
         scope: Json = {"scope": self._scope, "metrics": told}
@@ -227,8 +227,8 @@ class Exporter:
             self._is_silent = False
         return True
 
-    def _document(self, batch: Sequence[Ended | JsonObject]) -> Json:
-        spans: list[Json] = [_span(each) if isinstance(each, Ended) else each for each in batch]
+    def _document(self, batch: Sequence[EndedExchange | JsonObject]) -> Json:
+        spans: list[Json] = [_span(each) if isinstance(each, EndedExchange) else each for each in batch]
         return {"resourceSpans": [{"resource": _RESOURCE, "scopeSpans": [{"scope": self._scope, "spans": spans}]}]}
 
     def _tell(self, why: str) -> None:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished
 from sightline.model.json import Json, JsonObject
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.telemetry.spans import ENDS, attributes, identity, nanoseconds
 
 TOKENS = "gen_ai.client.token.usage"
@@ -51,7 +51,7 @@ class Metrics:
     _series: dict[_Key, _Series] = field(default_factory=dict)
     _is_new: bool = False
 
-    def count(self, facts: Sequence[Noted]) -> None:
+    def count(self, facts: Sequence[FactEntry]) -> None:
         """Add an exchange that has ended."""
         end = facts[-1].fact
         assert isinstance(end, ENDS)
@@ -70,8 +70,8 @@ class Metrics:
                 if tokens is not None:
                     self._add(TOKENS, tokens, {**told, "gen_ai.token.type": kind})
 
-    def _add(self, name: str, value: float, told: dict[str, Json]) -> None:
-        key = name, tuple(sorted(told.items()))
+    def _add(self, name: str, value: float, attributes: dict[str, Json]) -> None:
+        key = name, tuple(sorted(attributes.items()))
         if key not in self._series:
             if len(self._series) >= _MOST_SERIES:
                 return
@@ -79,7 +79,7 @@ class Metrics:
         self._series[key].add(value, _BOUNDS[name])
         self._is_new = True
 
-    def taken(self, now: float) -> list[Json] | None:
+    def export_new(self, now: float) -> list[Json] | None:
         """All metrics as OTLP writes them; None where nothing was added since the last time."""
         if not self._is_new:
             return None
@@ -94,10 +94,10 @@ class Metrics:
         return {"name": name, "unit": _UNITS[name], "description": _ABOUT[name], "histogram": histogram}
 
     def _point(
-        self, series: _Series, bounds: Sequence[float], told: tuple[tuple[str, Json], ...], now: float
+        self, series: _Series, bounds: Sequence[float], labels: tuple[tuple[str, Json], ...], now: float
     ) -> JsonObject:
         return {
-            "attributes": attributes(dict(told)),
+            "attributes": attributes(dict(labels)),
             "startTimeUnixNano": nanoseconds(self.since),
             "timeUnixNano": nanoseconds(now),
             "count": str(series.count),

@@ -6,8 +6,8 @@ import msgspec
 
 from sightline.agent.core.account import total_usage, usage_of
 from sightline.agent.core.facts import RunBegan, RunEnded, RunFact
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call, Replied
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import Replied, RunnableCall
 from sightline.agent.service.run_log import conversation_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
@@ -59,7 +59,9 @@ def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | N
     return shown
 
 
-def tool_span(run: str, call: Call, began: float, ended: float, outcome: Outcome, *, with_content: bool) -> JsonObject:
+def tool_span(
+    run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome, *, with_content: bool
+) -> JsonObject:
     """The span of a tool that was run; with content it tells the arguments and the result."""
     trace, parent = place_of(run)
     told: dict[str, Json] = {
@@ -89,7 +91,7 @@ def tool_span(run: str, call: Call, began: float, ended: float, outcome: Outcome
     return shown
 
 
-def _result(outcome: Outcome) -> str:
+def _result(outcome: ToolOutcome) -> str:
     if outcome.structured is not None:
         return encode(outcome.structured).decode()
     words = "".join(part.text for part in outcome.parts if isinstance(part, Text))

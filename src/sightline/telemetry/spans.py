@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.errors import Fault
 from sightline.exchange.caller import SESSIONS
@@ -25,7 +25,7 @@ from sightline.model.fold import fold
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Reply
 from sightline.model.request import Request
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.telemetry.content import input_messages, output_message, system_parts
 from sightline.wire.jsontext import decode, encode
 
@@ -46,7 +46,10 @@ _OPTIONS: Mapping[str, str] = {
 
 
 def span(
-    facts: Sequence[Noted], bodies: Mapping[str, bytes], place: tuple[str, str] | None = None, conversation: str = ""
+    facts: Sequence[FactEntry],
+    bodies: Mapping[str, bytes],
+    place: tuple[str, str] | None = None,
+    conversation: str = "",
 ) -> JsonObject:
     """The span of an exchange that has ended. With bodies it tells what was said, and with none it does not.
 
@@ -58,7 +61,7 @@ def span(
     trace, parent = place or _place(received, facts[0].exchange)
     told: dict[str, Json] = {
         **identity(facts),
-        "gen_ai.conversation.id": received.conversation or conversation or received.session or _named(received),
+        "gen_ai.conversation.id": received.conversation or conversation or received.session or _session_of(received),
         "user_agent.original": received.client,
         "sightline.exchange": facts[0].exchange,
         "sightline.dialect": received.dialect,
@@ -83,7 +86,7 @@ def span(
     return shown
 
 
-def identity(facts: Sequence[Noted]) -> dict[str, Json]:
+def identity(facts: Sequence[FactEntry]) -> dict[str, Json]:
     """What was done, and by whom: the attributes that spans and metrics share."""
     received = next(noted.fact for noted in facts if isinstance(noted.fact, Received))
     attempt = next((noted.fact for noted in reversed(facts) if isinstance(noted.fact, AttemptStarted)), None)
@@ -108,15 +111,15 @@ def _server(url: str) -> tuple[str, int | None]:
     return parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
 
 
-def _named(received: Received) -> str:
+def _session_of(received: Received) -> str:
     """The conversation as the client itself names it."""
     named = {name.lower(): value for name, value in received.headers}
     return next((named[name] for name in SESSIONS if named.get(name)), "")
 
 
-def attributes(told: Mapping[str, Json]) -> list[Json]:
+def attributes(values: Mapping[str, Json]) -> list[Json]:
     """Names and values as OTLP writes them; what is not known is left out."""
-    return [{"key": key, "value": _value(value)} for key, value in told.items() if value not in (None, "", [])]
+    return [{"key": key, "value": _value(value)} for key, value in values.items() if value not in (None, "", [])]
 
 
 def _outcome(end: Fact) -> dict[str, Json]:
@@ -148,7 +151,7 @@ def _outcome(end: Fact) -> dict[str, Json]:
 
 
 def _content(
-    received: Received, attempt: AttemptStarted | None, facts: Sequence[Noted], bodies: Mapping[str, bytes]
+    received: Received, attempt: AttemptStarted | None, facts: Sequence[FactEntry], bodies: Mapping[str, bytes]
 ) -> dict[str, Json]:
     """What was said, as far as it can be read."""
     told: dict[str, Json] = {}
@@ -174,7 +177,7 @@ def _request(spoken: str, body: bytes) -> Request | None:
 
 
 def _reply(spoken: str, frames: Iterable[bytes]) -> Reply | None:
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     try:
         reply = fold([*(event for data in frames for event in hearing.feed(data)), *hearing.close()], spoken)
     except (Fault, RecursionError, ValueError):

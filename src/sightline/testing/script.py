@@ -8,7 +8,7 @@ import msgspec
 from sightline.agent.core.tool import Definition
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
-from sightline.dialects.streaming import settled
+from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -48,7 +48,7 @@ class CallDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str = ""
 
 
-class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptedResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a scripted tool answers."""
 
     text: str
@@ -71,12 +71,12 @@ class ToolLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Delta: TypeAlias = str | dict[str, Json]
 
 
-class Round(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One reply. `results` are what its calls bring, in their order, where no real tool does that."""
 
     deltas: tuple[Delta, ...] = ()
     capture: str = ""
-    results: tuple[str | Result, ...] = ()
+    results: tuple[str | ScriptedResult, ...] = ()
     finish: Finish | None = None
     usage: Usage | None = None
 
@@ -84,7 +84,7 @@ class Round(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole run's worth of replies. `captures` are the bytes of captured streams, by the name that a round has."""
 
-    rounds: Annotated[tuple[Round, ...], msgspec.Meta(min_length=1)]
+    rounds: Annotated[tuple[ScriptedRound, ...], msgspec.Meta(min_length=1)]
     prompt: str = "Play your part."
     system: str | None = None
     dialect: str = ""
@@ -99,7 +99,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         writer = dialect(spoken).stream_writer(Client(id=f"scripted_{number + 1}", model=MODEL, created=1), Report())
         return [data for event in _events(told, number) if (data := writer.feed(event))]
 
-    def spoken(self, wanted: str = "") -> str:
+    def reply_dialect(self, wanted: str = "") -> str:
         """The dialect of the replies; a fault where a capture is of another one than is wanted."""
         found = {name: _dialect_of(data, name) for name, data in self.captures.items()}
         spoken = wanted or self.dialect or next(iter(found.values()), DIALECTS[0])
@@ -120,7 +120,7 @@ def read_script(files: Sequence[str], read: Callable[[str, str], bytes]) -> Scri
     first = read(files[0], "")
     if not first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         captures = {file: first if file == files[0] else read(file, "") for file in files}
-        return Script(tuple(Round(capture=file) for file in files), captures=captures)
+        return Script(tuple(ScriptedRound(capture=file) for file in files), captures=captures)
     if len(files) > 1:
         raise Fault(Code.USAGE, f"{files[0]} is a whole script", hint="Name it alone; several files are captures.")
     try:
@@ -134,11 +134,11 @@ def read_script(files: Sequence[str], read: Callable[[str, str], bytes]) -> Scri
     return msgspec.structs.replace(script, captures=captures)
 
 
-def _check(told: Round) -> None:
-    for delta in told.deltas:
+def _check(scripted: ScriptedRound) -> None:
+    for delta in scripted.deltas:
         if isinstance(delta, dict):
             _delta(delta)
-    if told.capture and told.deltas:
+    if scripted.capture and scripted.deltas:
         raise Fault(Code.USAGE, "a round has deltas or a capture, not both")
 
 
@@ -147,10 +147,10 @@ def _delta(value: dict[str, Json]) -> ThinkingDelta | CallDelta:
     return msgspec.convert(value, kind)
 
 
-def _events(told: Round, number: int) -> list[StreamEvent]:
+def _events(scripted: ScriptedRound, number: int) -> list[StreamEvent]:
     events: list[StreamEvent] = [Started(f"scripted_{number + 1}", MODEL, 1)]
     part, kind, calls = -1, "", 0
-    for delta in told.deltas:
+    for delta in scripted.deltas:
         parsed = delta if isinstance(delta, str) else _delta(delta)
         fresh = type(parsed).__name__
         part += fresh != kind or isinstance(parsed, CallDelta)
@@ -163,8 +163,8 @@ def _events(told: Round, number: int) -> list[StreamEvent]:
             case CallDelta():
                 calls += 1
                 events += _call(parsed, part, f"call_{number + 1}_{calls}")
-    finish = settled(told.finish or "stop", has_calls=bool(calls))
-    counted = [] if told.usage is None else [UsageReceived(told.usage)]
+    finish = finish_for_content(scripted.finish or "stop", has_calls=bool(calls))
+    counted = [] if scripted.usage is None else [UsageReceived(scripted.usage)]
     return [*events, *counted, Finished(finish), Ended()]
 
 

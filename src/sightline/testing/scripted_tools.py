@@ -1,10 +1,10 @@
 """Tools that do nothing: what a call brings is written in the script."""
 
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.tools import Progress
-from sightline.testing.script import Result, Script
+from sightline.testing.script import Script, ScriptedResult
 
 
 class ScriptedTools:
@@ -19,14 +19,16 @@ class ScriptedTools:
     def __str__(self) -> str:
         return "the script"
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """The result that stands at the place of the call in its round."""
         number, _, place = call.key.partition(".")
         results = self._script.rounds[int(number) - 1].results
         if int(place) > len(results):
-            return said(f"The script has no result for call {place} of round {number}.", is_error=True)
+            return text_outcome(f"The script has no result for call {place} of round {number}.", is_error=True)
         told = results[int(place) - 1]
-        return said(told.text, is_error=told.is_error) if isinstance(told, Result) else said(told)
+        return (
+            text_outcome(told.text, is_error=told.is_error) if isinstance(told, ScriptedResult) else text_outcome(told)
+        )
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple, Self, TypeAlias
 import msgspec
 
 from sightline.catalog.facts import Facts
-from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, needed
+from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, amount_needed
 from sightline.tokens.window import Metric, SlidingWindow
 
 _MINUTE_STEP = 1.0
@@ -16,7 +16,7 @@ _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 _Time: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 
 
-class Limits(NamedTuple):
+class RateLimits(NamedTuple):
     """Requests and tokens by minute and day; None is not known."""
 
     rpm: int | None = None
@@ -25,7 +25,7 @@ class Limits(NamedTuple):
     tpd: int | None = None
 
 
-class Observation(msgspec.Struct, forbid_unknown_fields=True):
+class AllowanceObservation(msgspec.Struct, forbid_unknown_fields=True):
     """An allowance, when it was told, and what has been sent since."""
 
     allowance: Allowance
@@ -44,7 +44,7 @@ class Observation(msgspec.Struct, forbid_unknown_fields=True):
         told = self.allowance
         if told.remaining is None or now >= self.ends:
             return 0.0
-        need = needed(told.counted, tokens)
+        need = amount_needed(told.counted, tokens)
         if told.limit is not None:
             need = min(need, int(told.limit))
         spent = self.requests if told.counted == "requests" else self.tokens if told.counted in _BY_TOKEN else 0
@@ -64,7 +64,7 @@ class AccountState(msgspec.Struct, forbid_unknown_fields=True):
     latest: _Time
     minute: list[tuple[_Time, _Count, _Count]]
     day: list[tuple[_Time, _Count, _Count]]
-    observations: list[Observation]
+    observations: list[AllowanceObservation]
     quiet_until: _Time = 0.0
 
 
@@ -78,7 +78,7 @@ class Account:
     def __init__(self) -> None:
         self.minute = SlidingWindow(MINUTE, _MINUTE_STEP)
         self.day = SlidingWindow(DAY, _DAY_STEP)
-        self.observations: dict[tuple[Counted, float | None], Observation] = {}
+        self.observations: dict[tuple[Counted, float | None], AllowanceObservation] = {}
         self.quiet_until = 0.0
         self._latest = 0.0
         self._ahead = 0.0
@@ -106,36 +106,36 @@ class Account:
                 seen.requests = max(0, seen.requests + requests)
                 seen.tokens = max(0, seen.tokens + tokens)
 
-    def observe(self, seen: Observation) -> None:
+    def observe(self, seen: AllowanceObservation) -> None:
         key = seen.allowance.counted, seen.allowance.window
         self.observations.pop(key, None)
         self.observations[key] = seen
         if len(self.observations) > _MOST_OBSERVATIONS:
             del self.observations[next(iter(self.observations))]
 
-    def limits(self, facts: Facts | None) -> Limits:
-        known = Limits(facts.rpm, facts.tpm, facts.rpd, facts.tpd) if facts else Limits()
+    def limits(self, facts: Facts | None) -> RateLimits:
+        known = RateLimits(facts.rpm, facts.tpm, facts.rpd, facts.tpd) if facts else RateLimits()
         told = {
             (seen.allowance.counted, seen.allowance.window): int(seen.allowance.limit)
             for seen in self.observations.values()
             if seen.allowance.limit is not None
         }
-        return Limits(
+        return RateLimits(
             told.get(("requests", MINUTE), known.rpm),
             told.get(("tokens", MINUTE), known.tpm),
             told.get(("requests", DAY), known.rpd),
             told.get(("tokens", DAY), known.tpd),
         )
 
-    def told_lately(self, metric: Metric, window: float, now: float) -> bool:
+    def has_current_allowance(self, metric: Metric, window: float, now: float) -> bool:
         """Whether the provider's own number of what is left still holds for this limit."""
         seen = self.observations.get((metric, window))
         return seen is not None and seen.allowance.remaining is not None and now < seen.ends
 
-    def kept(self) -> None:
+    def mark_saved(self) -> None:
         """All of it is kept now."""
-        self.minute.kept()
-        self.day.kept()
+        self.minute.mark_saved()
+        self.day.mark_saved()
 
     def merge(self, other: "Account") -> None:
         """Take in the news of another account of the same model; both have come to the same time."""
@@ -164,7 +164,7 @@ class Account:
         )
 
     @classmethod
-    def restored(cls, state: AccountState) -> Self:
+    def from_state(cls, state: AccountState) -> Self:
         """The account that was kept."""
         account = cls()
         account.time(state.latest)
@@ -173,5 +173,5 @@ class Account:
         for seen in state.observations:
             account.observe(seen)
         account.quiet_until = state.quiet_until
-        account.kept()
+        account.mark_saved()
         return account

@@ -79,7 +79,7 @@ class Boundary(Generic[T]):
             self._start -= 1
 
 
-def dropped_to_fit(costs: Sequence[int], room: int) -> int:
+def count_to_drop(costs: Sequence[int], room: int) -> int:
     """How many of the oldest must go until the rest fits; all of them where nothing helps."""
     total = sum(costs)
     for count, cost in enumerate(costs):

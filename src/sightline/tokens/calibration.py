@@ -35,7 +35,7 @@ _WITNESSES = 3
 _TOOLS, _MEDIA = "+tools", "+media"
 
 
-class Observation(msgspec.Struct, frozen=True, array_like=True):
+class CountObservation(msgspec.Struct, frozen=True, array_like=True):
     """An estimate before any correction, and what the provider then counted."""
 
     tokens: int
@@ -65,7 +65,7 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The form in which all of it is kept."""
 
     version: int
-    models: dict[str, list[Observation]]
+    models: dict[str, list[CountObservation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Ratio:
     width: float
     seen: int
 
-    def corrected(self, raw: Estimate, *, within_band: bool = False) -> Estimate:
+    def correct(self, raw: Estimate, *, within_band: bool = False) -> Estimate:
         """The estimate after the lesson. An exact one stays; `within_band` keeps to the doubt that it had."""
         if raw.is_exact:
             return raw
@@ -92,12 +92,12 @@ class Ratio:
             low, likely, high = (min(max(value, raw.low), raw.high) for value in (low, likely, high))
         return between(low, likely, high, raw.how and f"{raw.how}, learned")
 
-    def scaled(self, raw: Estimate) -> Estimate:
+    def scale(self, raw: Estimate) -> Estimate:
         """A piece of a request after the lesson: the factor alone, since what is always added is added once."""
-        return raw if raw.is_exact else Ratio(self.factor, 0.0, self.width, self.seen).corrected(raw)
+        return raw if raw.is_exact else Ratio(self.factor, 0.0, self.width, self.seen).correct(raw)
 
 
-def learned(seen: Sequence[Observation]) -> Ratio | None:
+def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
     """What the observations have in common; None where there is nothing to learn from them."""
     observations = believable(seen)
     if not observations:
@@ -108,14 +108,14 @@ def learned(seen: Sequence[Observation]) -> Ratio | None:
     return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations))
 
 
-def believable(seen: Sequence[Observation]) -> list[Observation]:
+def believable(seen: Sequence[CountObservation]) -> list[CountObservation]:
     """The observations to learn from: without the odd ones, unless those are several and the most."""
     usual = [each for each in seen if not each.is_odd]
     odd = len(seen) - len(usual)
     return list(seen) if odd >= _WITNESSES and odd > len(usual) else usual
 
 
-def _miss(seen: Observation, residual: float) -> float:
+def _miss(seen: CountObservation, residual: float) -> float:
     """How far off, in halves of the band that the estimate had."""
     half = seen.high - seen.tokens if residual > 0 else seen.tokens - seen.low
     return max(0.0, abs(residual) - _ROUNDING) / max(1, half)
@@ -137,14 +137,14 @@ def is_credible(raw: Estimate, reported: int, window: int | None = None) -> bool
     """Whether a provider's count can be that of a request of which the rules alone say this much."""
     if reported <= 0 or (window is not None and reported > window):
         return False
-    return not Observation(raw.tokens, raw.low, raw.high, reported).is_odd
+    return not CountObservation(raw.tokens, raw.low, raw.high, reported).is_odd
 
 
 class Calibration:
     """The latest observations for each model, the models in order of their last use."""
 
     def __init__(self) -> None:
-        self._models: dict[str, deque[Observation]] = {}
+        self._models: dict[str, deque[CountObservation]] = {}
         self._ratios: dict[str, Ratio | None] = {}
 
     @staticmethod
@@ -166,7 +166,7 @@ class Calibration:
         if not raw.tokens or not reported or (cached and reported < raw.low / 2):
             return
         seen = self._models.pop(key, None) or deque(maxlen=_OBSERVATIONS)
-        seen.append(Observation(raw.tokens, raw.low, raw.high, reported))
+        seen.append(CountObservation(raw.tokens, raw.low, raw.high, reported))
         self._models[key] = seen
         self._ratios.pop(key, None)
         if len(self._models) > _MODELS:
@@ -180,7 +180,7 @@ class Calibration:
         if seen is None:
             return None
         if key not in self._ratios:
-            self._ratios[key] = learned(seen)
+            self._ratios[key] = learn_ratio(seen)
         return self._ratios[key]
 
     def lessons(self) -> list[Lesson]:
@@ -221,7 +221,7 @@ class Calibration:
         for key, observations in other._models.items():
             self._take(key, observations)
 
-    def _take(self, key: str, observations: Iterable[Observation]) -> None:
+    def _take(self, key: str, observations: Iterable[CountObservation]) -> None:
         for seen in observations:
             self.observe(key, Estimate(seen.tokens, seen.low, seen.high), seen.reported)
 

@@ -59,15 +59,15 @@ def digest_chain(provider: str, model: str, request: Request) -> list[str]:
     """The digest of everything but the messages, then one more for each message, which stands for all up to it."""
     options = request.options
     around = (provider, model, request.tools, options.format, options.reasoning, options.previous_response_id)
-    state = blake2b(_encoded(around), digest_size=_SIZE)
+    state = blake2b(_encode(around), digest_size=_SIZE)
     chain = [state.hexdigest()]
     for message in request.messages:
-        state.update(_encoded(_plain(message)))
+        state.update(_encode(_plain(message)))
         chain.append(state.hexdigest())
     return chain
 
 
-def _encoded(value: object) -> bytes:
+def _encode(value: object) -> bytes:
     try:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:  # half a character, which clients in JavaScript send

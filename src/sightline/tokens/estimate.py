@@ -38,7 +38,7 @@ def between(low: float, tokens: float, high: float, how: str = "") -> Estimate:
     return Estimate(likely, min(likely, max(0, floor(low))), max(likely, ceil(high)), how)
 
 
-def summed(estimates: Iterable[Estimate]) -> Estimate:
+def sum_estimates(estimates: Iterable[Estimate]) -> Estimate:
     """What many add up to, in one pass: a keystroke adds up a whole history."""
     tokens = low = high = 0
     reasons: dict[str, None] = {}

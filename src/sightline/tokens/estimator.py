@@ -11,7 +11,7 @@ from sightline.model.parts import Part
 from sightline.model.request import Request
 from sightline.model.tools import Tool
 from sightline.tokens.calibration import Ratio
-from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, summed
+from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, sum_estimates
 from sightline.tokens.message_count import MessageCounter
 from sightline.tokens.text_count import TextCounter
 from sightline.tokens.tool_count import ToolCounter
@@ -51,11 +51,11 @@ class Estimator:
         """Use a newer lesson; nothing is counted again."""
         self._calibration = calibration
 
-    def scaled(self, raw: Estimate) -> Estimate:
+    def scale(self, raw: Estimate) -> Estimate:
         """A piece of a request, as the provider's past counts suggest, without what they add to every request."""
         if self._calibration is None or self._texts.is_exact:
             return raw
-        return self._calibration.scaled(raw)
+        return self._calibration.scale(raw)
 
     def text(self, text: str) -> Estimate:
         """Tokens of a text by itself."""
@@ -90,12 +90,12 @@ class Estimator:
 
     def request(self, request: Request) -> Estimate:
         """Everything that is in the prompt, as the provider's past counts suggest."""
-        return self.corrected(self.uncorrected(request))
+        return self.correct(self.estimate_by_rules(request))
 
-    def continued(self, request: Request, counted: int, tokens: int) -> Estimate:
+    def estimate_continuation(self, request: Request, counted: int, tokens: int) -> Estimate:
         """The same where the provider has counted so many `tokens` for a request with the first `counted` messages of
         this one: its number, and an estimate of what is new."""
-        new = self.scaled(summed(map(self.message, request.messages[counted:])))
+        new = self.scale(sum_estimates(map(self.message, request.messages[counted:])))
         return exactly(tokens, "counted") + new if new.tokens else exactly(tokens, "counted by the provider")
 
     def continue_from(self, counted: CountedRequest | None) -> None:
@@ -108,18 +108,18 @@ class Estimator:
         if known is not None and request.tools == known.tools:
             count = len(known.messages)
             if request.messages[:count] == known.messages:
-                return self.continued(request, count, known.tokens), True
-        return self.corrected(raw), False
+                return self.estimate_continuation(request, count, known.tokens), True
+        return self.correct(raw), False
 
-    def corrected(self, raw: Estimate) -> Estimate:
+    def correct(self, raw: Estimate) -> Estimate:
         """What the rules alone say of a whole request, as the provider's past counts suggest."""
         if self._calibration is None:
             return raw
-        return self._calibration.corrected(raw, within_band=self._texts.is_exact)
+        return self._calibration.correct(raw, within_band=self._texts.is_exact)
 
-    def uncorrected(self, request: Request) -> Estimate:
+    def estimate_by_rules(self, request: Request) -> Estimate:
         """Everything that is in the prompt, by the rules alone: what a provider's count is compared with."""
-        total = self._once(request) + summed(map(self.message, request.messages)) + self.tools(request.tools)
+        total = self._once(request) + sum_estimates(map(self.message, request.messages)) + self.tools(request.tools)
         total += self._tools.output(request.options.format)
         if request.options.previous_response_id is not None or not _STATEFUL.isdisjoint(request.extras):
             unseen = self._facts.context_window or _UNSEEN_HISTORY

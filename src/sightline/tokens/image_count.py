@@ -59,14 +59,14 @@ def _around(tokens: int) -> Estimate:
     return between(tokens * 0.95, tokens, tokens * 1.05 + 5, "image formula")
 
 
-def _fitted(size: Size, longest: float) -> Size:
+def _fit_within(size: Size, longest: float) -> Size:
     width, height = size
     shrink = min(1.0, longest / max(width, height))
     return width * shrink, height * shrink
 
 
 def _tiles(size: Size) -> int:
-    width, height = _fitted(size, _SQUARE)
+    width, height = _fit_within(size, _SQUARE)
     shrink = min(1.0, _SHORT_SIDE / min(width, height))
     return _grid((width * shrink, height * shrink), _TILE)
 
@@ -76,7 +76,7 @@ def _grid(size: Size, side: int) -> int:
 
 
 def _patches(cost: ImageCost, size: Size) -> int:
-    width, height = _fitted(size, cost.longest) if cost.longest else size
+    width, height = _fit_within(size, cost.longest) if cost.longest else size
     patches = _grid((width, height), cost.patch)
     if not cost.limit or patches <= cost.limit:
         return patches
@@ -87,7 +87,7 @@ def _patches(cost: ImageCost, size: Size) -> int:
 
 
 def _area(cost: ImageCost, size: Size) -> int:
-    width, height = _fitted(size, cost.longest) if cost.longest else size
+    width, height = _fit_within(size, cost.longest) if cost.longest else size
     tokens = ceil(width * height / cost.divisor)
     return min(tokens, cost.limit) if cost.limit else tokens
 

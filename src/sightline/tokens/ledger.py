@@ -13,7 +13,7 @@ import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.model.json import Json
-from sightline.tokens.account import Account, AccountState, Limits, Observation
+from sightline.tokens.account import Account, AccountState, AllowanceObservation, RateLimits
 from sightline.tokens.estimate import is_possible
 from sightline.tokens.rate_headers import DAY, MINUTE, Counted, allowances
 from sightline.tokens.window import Metric, SlidingWindow
@@ -53,7 +53,7 @@ READY = Wait()
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentRequest:
     """One request that was counted, so that its estimate can be replaced by what it really took.
 
     `at` is by the account's own clock, which is never set back.
@@ -79,14 +79,14 @@ class Ledger:
         self._accounts: dict[tuple[str, str], Account] = {}
         self._has_news = False
 
-    def sent(self, provider: str, model: str, tokens: int, at: float) -> Sent:
+    def add_request(self, provider: str, model: str, tokens: int, at: float) -> SentRequest:
         """A request went out; `tokens` is what it is thought to take."""
         account, now = self._account(provider, model, at)
         account.add(now, tokens)
         self._has_news = True
-        return Sent(provider, model, tokens, now)
+        return SentRequest(provider, model, tokens, now)
 
-    def settled(self, sent: Sent, tokens: int, at: float) -> Sent:
+    def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
         """It took so many tokens, in place of what was thought. What is returned can be settled again.
 
         A number that nobody can mean changes nothing.
@@ -96,25 +96,25 @@ class Ledger:
         account, _ = self._account(sent.provider, sent.model, at)
         account.correct(sent.at, tokens - sent.tokens)
         self._has_news = True
-        return Sent(sent.provider, sent.model, tokens, sent.at)
+        return SentRequest(sent.provider, sent.model, tokens, sent.at)
 
-    def unsent(self, sent: Sent, at: float) -> None:
+    def unsent(self, sent: SentRequest, at: float) -> None:
         """It never left: neither the request nor its tokens were used."""
         account, _ = self._account(sent.provider, sent.model, at)
         account.correct(sent.at, -sent.tokens, requests=-1)
         self._has_news = True
 
-    def observed(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
+    def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
         """These headers came with an answer. Their names are in lower case."""
         account, now = self._account(provider, model, at)
         for allowance in allowances(headers, at):
-            account.observe(Observation(allowance, now))
+            account.observe(AllowanceObservation(allowance, now))
         pause = retry_after(headers, at)
         if pause is not None:
             account.quiet_until = max(account.quiet_until, now + pause)
         self._has_news = True
 
-    def limits(self, provider: str, model: str, facts: Facts | None = None) -> Limits:
+    def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:
         """What is allowed: as the provider told it, else as the catalogue has it."""
         return self._accounts.get((provider, model), Account()).limits(facts)
 
@@ -134,14 +134,14 @@ class Ledger:
         longest = max(waits, key=lambda wait: wait.seconds)
         return READY if longest.is_over else longest
 
-    def used(self, provider: str, model: str, at: float) -> Limits:
+    def usage(self, provider: str, model: str, at: float) -> RateLimits:
         """Own counts of the last minute and the last day, in the order of the limits."""
         account, now = self._account(provider, model, at)
-        return Limits(
-            account.minute.used(now, "requests"),
-            account.minute.used(now, "tokens"),
-            account.day.used(now, "requests"),
-            account.day.used(now, "tokens"),
+        return RateLimits(
+            account.minute.usage(now, "requests"),
+            account.minute.usage(now, "tokens"),
+            account.day.usage(now, "requests"),
+            account.day.usage(now, "tokens"),
         )
 
     @property
@@ -149,11 +149,11 @@ class Ledger:
         """Whether anything was counted or told since it was kept."""
         return self._has_news
 
-    def kept(self) -> None:
+    def mark_saved(self) -> None:
         """All of it is kept now, and is no news any more."""
         self._has_news = False
         for account in self._accounts.values():
-            account.kept()
+            account.mark_saved()
 
     def merge(self, other: "Ledger", at: float) -> None:
         """Take in the news of another ledger: what it has counted since it was kept, each at its own time."""
@@ -168,11 +168,11 @@ class Ledger:
         return written
 
     @classmethod
-    def restored(cls, snapshot: Json, now: float) -> Self:
+    def from_snapshot(cls, snapshot: Json, now: float) -> Self:
         """The ledger that was kept. Anything else than a snapshot is a `msgspec.ValidationError`."""
         ledger = cls()
         for state in msgspec.convert(snapshot, LedgerState).accounts[-MOST_ACCOUNTS:]:
-            account = ledger._accounts[state.provider, state.model] = Account.restored(state)
+            account = ledger._accounts[state.provider, state.model] = Account.from_state(state)
             account.time(now)
         return ledger
 
@@ -186,7 +186,7 @@ class Ledger:
         return account, account.time(at)
 
 
-def _own_counts(account: Account, limits: Limits, tokens: int, now: float) -> list[Wait]:
+def _own_counts(account: Account, limits: RateLimits, tokens: int, now: float) -> list[Wait]:
     waits: list[Wait] = []
     rows: tuple[tuple[LimitName, SlidingWindow, float, Metric, int, int | None], ...] = (
         ("rpm", account.minute, MINUTE, "requests", 1, limits.rpm),
@@ -195,6 +195,6 @@ def _own_counts(account: Account, limits: Limits, tokens: int, now: float) -> li
         ("tpd", account.day, DAY, "tokens", tokens, limits.tpd),
     )
     for name, window, span, metric, need, allowed in rows:
-        if allowed is not None and not account.told_lately(metric, span, now):
+        if allowed is not None and not account.has_current_allowance(metric, span, now):
             waits.append(Wait(window.wait(now, metric, need, allowed), "used_up", name, allowed))
     return waits

@@ -41,25 +41,25 @@ def count_media(source: Source, dialect: str, texts: TextCounter) -> Estimate:
 
 
 def _inline(source: Inline, dialect: str, texts: TextCounter) -> Estimate:
-    data = _decoded(source.data)
+    data = _decode_base64(source.data)
     kind = source.media_type.partition("/")[0]
     if kind == "audio":
         return _times(_SECOND.get(dialect, _ANY_SECOND), _seconds(data), "seconds of sound")
     if kind == "video":
-        return _times(_SECOND_OF_FILM, _scaled(_SECONDS_OF_FILM_IN_A_BYTE, len(data)), "seconds of film")
+        return _times(_SECOND_OF_FILM, _scale(_SECONDS_OF_FILM_IN_A_BYTE, len(data)), "seconds of film")
     if source.media_type == "application/pdf":
         return _times(_PAGE.get(dialect, _ANY_PAGE), _pages(data), "pages")
     return texts.count(data.decode("utf-8", "replace")) + between(0, _AROUND / 4, _AROUND)
 
 
-def _decoded(data: str) -> bytes:
+def _decode_base64(data: str) -> bytes:
     try:
         return binascii.a2b_base64(data.replace("-", "+").replace("_", "/") + "==")
     except (binascii.Error, ValueError):
         return data.encode("utf-8", "replace")
 
 
-def _scaled(rate: Rate, amount: float) -> Rate:
+def _scale(rate: Rate, amount: float) -> Rate:
     return rate[0] * amount, rate[1] * amount, rate[2] * amount
 
 
@@ -71,7 +71,7 @@ def _pages(data: bytes) -> Rate:
     told = len(_A_PAGE.findall(data))
     if told:
         return told, told, told
-    low, likely, high = _scaled(_PAGES_OF_A_BYTE, len(data))
+    low, likely, high = _scale(_PAGES_OF_A_BYTE, len(data))
     return max(1, low), max(1, likely), max(1, high)
 
 
@@ -79,4 +79,4 @@ def _seconds(data: bytes) -> Rate:
     if data.startswith(b"RIFF") and data[8:12] == b"WAVE" and (rate := int.from_bytes(data[28:32], "little")):
         told = len(data) / rate
         return told, told, told
-    return _scaled(_SECONDS_OF_A_BYTE, len(data))
+    return _scale(_SECONDS_OF_A_BYTE, len(data))

@@ -56,7 +56,7 @@ class MessageCounter:
         """One part."""
         match part:
             case Text():
-                return self._texts.count(part.text) + self._sealed(part.signature)
+                return self._texts.count(part.text) + self._signature(part.signature)
             case Refusal():
                 return self._texts.count(part.text)
             case Image():
@@ -108,10 +108,10 @@ class MessageCounter:
     def _thinking(self, part: Thinking) -> Estimate:
         """Earlier thoughts are sent, but which of them the provider keeps, and in which form, is its own affair."""
         read = self._texts.count(part.text or "\n\n".join(part.summary))
-        sealed = self._sealed(part.signature).high
+        sealed = self._signature(part.signature).high
         return between(0, read.tokens or sealed / 2, max(read.high, sealed) + 10, read.how)
 
-    def _sealed(self, signature: str | None) -> Estimate:
+    def _signature(self, signature: str | None) -> Estimate:
         """A seal may hold thoughts, which some endpoints count and some do not."""
         return between(0, 0, len(signature) / _LETTERS_OF_A_SEALED_TOKEN) if signature else NOTHING
 
@@ -119,7 +119,7 @@ class MessageCounter:
         said = self._texts.count(part.name) + self._texts.count(part.arguments)
         # The arguments are put into the provider's own form: JSON loses its braces and quotes in some, gains in others.
         said = between(said.low * 0.6, said.tokens, said.high * 1.25, said.how)
-        return said + between(*_AROUND_A_CALL.get(self._dialect, _ANY_FRAME)) + self._sealed(part.signature)
+        return said + between(*_AROUND_A_CALL.get(self._dialect, _ANY_FRAME)) + self._signature(part.signature)
 
     def _result(self, part: ToolResult) -> Estimate:
         total = between(*_AROUND_A_RESULT.get(self._dialect, _ANY_FRAME))

@@ -92,7 +92,7 @@ class _Draft:
             case _:
                 self.reset = seconds_until(value, now)
 
-    def finished(self) -> Allowance:
+    def allowance(self) -> Allowance:
         return Allowance(self.counted, self.window, self.limit, self.remaining, self.reset, self.refills)
 
 
@@ -106,10 +106,10 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
     now = http_date(headers.get("date", "")) or at
     drafts: dict[_Limit, _Draft] = {}
     for name, value in headers.items():
-        if named := _named(name):
+        if named := _parse_name(name):
             limit, role = named
             drafts.setdefault(limit, _Draft(limit.counted, limit.window, limit.refills)).take(role, value.strip(), now)
-    told = [draft.finished() for draft in drafts.values()]
+    told = [draft.allowance() for draft in drafts.values()]
     told += [*_plans(headers, now), *_standard(headers)]
     apart = any(one.counted == "input_tokens" for one in told)
     # Where input and output are limited apart, their sum says nothing more, and less about cached input.
@@ -127,17 +127,17 @@ def _tell(names: tuple[str, ...]) -> bool:
     return any("limit" in name or _CODEX.fullmatch(name) for name in names)
 
 
-def reset_wait(told: tuple[Allowance, ...], tokens: int) -> float | None:
+def reset_wait(seen: tuple[Allowance, ...], tokens: int) -> float | None:
     """How long a request of this size, refused for its rate, had better wait: until what ran out is whole again.
 
     Where no number says what ran out, it is whatever tells only of its reset.
     """
-    lacking = [one.reset for one in told if one.reset is not None and _lacks(one, tokens)]
-    silent = [one.reset for one in told if one.reset is not None and one.remaining is None]
+    lacking = [one.reset for one in seen if one.reset is not None and _lacks(one, tokens)]
+    silent = [one.reset for one in seen if one.reset is not None and one.remaining is None]
     return max(lacking or silent, default=None)
 
 
-def needed(counted: Counted, tokens: int) -> int:
+def amount_needed(counted: Counted, tokens: int) -> int:
     """How much of a limit a request of this size takes, as far as can be known before it is answered."""
     match counted:
         case "requests":
@@ -167,10 +167,10 @@ def seconds_until(value: str, now: float) -> float | None:
 
 def _lacks(allowance: Allowance, tokens: int) -> bool:
     left = allowance.remaining
-    return left is not None and (left <= 0 or left < needed(allowance.counted, tokens))
+    return left is not None and (left <= 0 or left < amount_needed(allowance.counted, tokens))
 
 
-def _named(name: str) -> tuple[_Limit, str] | None:
+def _parse_name(name: str) -> tuple[_Limit, str] | None:
     """The limit that a header is about, and the role of its value."""
     match = _NAME.fullmatch(name)
     if match is None:
@@ -203,7 +203,7 @@ def _plans(headers: Mapping[str, str], now: float) -> Iterator[Allowance]:
     for draft in drafts.values():
         if draft.remaining is not None:
             draft.limit = 100.0
-        yield draft.finished()
+        yield draft.allowance()
 
 
 def _take_share(draft: _Draft, role: str, value: str, now: float) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sightline.catalog.facts import Facts
-from sightline.tokens.account import Limits
+from sightline.tokens.account import RateLimits
 
 UNKNOWN_WINDOW = 8192
 """What is assumed of a model of which nothing is known: most have more, few have less."""
@@ -12,7 +12,7 @@ _LARGEST_SHARE_OF_A_REPLY = 4
 _LARGEST_SHARE_LEARNED = 8
 
 
-def model_limit(facts: Facts, limits: Limits | None = None) -> int:
+def model_limit(facts: Facts, limits: RateLimits | None = None) -> int:
     """The most that one request can be: the window, or the tokens of a minute where they are fewer.
 
     `limits` is what the provider told of itself, which goes before what the catalogue has.
@@ -30,7 +30,7 @@ def reply_reserve(allowance: int, limit: int, max_tokens: int | None) -> int:
     return max_tokens if max_tokens is not None else min(allowance, limit // _LARGEST_SHARE_OF_A_REPLY)
 
 
-def learned_reserve(added: int, limit: int) -> int:
+def reserve_for_calibration(added: int, limit: int) -> int:
     """What is held back because the provider's past counts were so much higher: no more than a small part of the
     whole, since a lesson can be wrong."""
     return min(added, limit // _LARGEST_SHARE_LEARNED)

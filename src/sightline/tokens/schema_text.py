@@ -54,17 +54,17 @@ class _Writer:
             if self.left <= 0:
                 return
             if isinstance(member, dict) and isinstance(about := member.get("description"), str):
-                yield from (f"// {line}" for line in self._written(about).splitlines())
-            line = f"{self._written(name)}{'' if name in needed else '?'}: {self.type(member, depth + 1)},"
+                yield from (f"// {line}" for line in self._spend(about).splitlines())
+            line = f"{self._spend(name)}{'' if name in needed else '?'}: {self.type(member, depth + 1)},"
             if isinstance(member, dict) and "default" in member and self.left > 0:
                 line += f" // default: {self._json(member['default'])}"
             yield line
 
     def type(self, schema: Json, depth: int) -> str:
         if not isinstance(schema, dict) or depth > _DEEPEST or self.left <= 0:
-            return self._written("any")
+            return self._spend("any")
         if isinstance(reference := schema.get("$ref"), str):
-            return self.type(self._resolved(reference), depth + 1)
+            return self.type(self._resolve(reference), depth + 1)
         if isinstance(values := schema.get("enum"), list):
             return " | ".join(self._json(value) for value in values)
         if "const" in schema:
@@ -81,25 +81,25 @@ class _Writer:
     def _simple(self, kind: Json, schema: JsonObject, depth: int) -> str:
         match kind:
             case "string" | "boolean" | "null" | "number":
-                return self._written(str(kind))
+                return self._spend(str(kind))
             case "integer":
-                return self._written("number")
+                return self._spend("number")
             case "array":
                 return f"{self.type(schema.get('items'), depth + 1)}[]"
             case "object":
                 members = list(self.members(schema, depth))
                 return "\n".join(["{", *members, "}"]) if members else "object"
             case _:
-                return self._written("any")
+                return self._spend("any")
 
     def _json(self, value: Json) -> str:
-        return self._written(json.dumps(value, ensure_ascii=False))
+        return self._spend(json.dumps(value, ensure_ascii=False))
 
-    def _written(self, text: str) -> str:
+    def _spend(self, text: str) -> str:
         self.left -= len(text)
         return text
 
-    def _resolved(self, reference: str) -> Json:
+    def _resolve(self, reference: str) -> Json:
         self._references -= 1
         value: Json = self._root if self._references >= 0 else None
         for step in filter(None, reference.removeprefix("#").split("/")):

@@ -14,20 +14,20 @@ NAMES: frozenset[str] = frozenset(get_args(Tokenizer)) - {""}
 
 def count_tokens(name: str, text: str) -> int:
     """How many tokens the text is. What looks like a control token is ordinary text, as it is to the providers."""
-    tokenizer = _loaded(name)
+    tokenizer = _load(name)
     try:
         return len(tokenizer.encode_ordinary(text))
     except UnicodeEncodeError:
-        return len(tokenizer.encode_ordinary(mended(text)))
+        return len(tokenizer.encode_ordinary(join_surrogates(text)))
 
 
-def mended(text: str) -> str:
+def join_surrogates(text: str) -> str:
     """The text with pairs of surrogates joined and lone ones replaced: what a reader of its JSON makes of it."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 @cache
-def _loaded(name: str) -> "AnyTokenizer":
+def _load(name: str) -> "AnyTokenizer":
     from splintr import Tokenizer  # here, since its library takes longer to load than a command's help to print
 
     return Tokenizer.from_pretrained(name)

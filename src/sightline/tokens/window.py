@@ -51,14 +51,14 @@ class SlidingWindow:
                     self._change(slot, requests, tokens)
                 return
 
-    def used(self, at: float, metric: Metric) -> int:
+    def usage(self, at: float, metric: Metric) -> int:
         """What was used in the window that ends now."""
         self._expire(at)
         return self._requests if metric == "requests" else self._tokens
 
     def wait(self, at: float, metric: Metric, need: int, limit: int) -> float:
         """The seconds until `need` more fit below the limit; what is larger than the limit waits for all to leave."""
-        excess = self.used(at, metric) + need - limit
+        excess = self.usage(at, metric) + need - limit
         seconds = 0.0
         for slot in self._slots:
             if excess <= 0:
@@ -77,7 +77,7 @@ class SlidingWindow:
         changes = ((s.start, s.requests - s.kept_requests, s.tokens - s.kept_tokens) for s in self._slots)
         return [change for change in changes if change[1] or change[2]]
 
-    def kept(self) -> None:
+    def mark_saved(self) -> None:
         """All of it is kept now."""
         for slot in self._slots:
             slot.kept_requests, slot.kept_tokens = slot.requests, slot.tokens

@@ -10,7 +10,7 @@ class Clock(Protocol):
         """Seconds since 1970."""
         ...
 
-    def elapsed(self) -> float:
+    def monotonic(self) -> float:
         """Seconds since some moment."""
         ...
 

@@ -42,7 +42,7 @@ def is_worth_another(fault: Fault) -> bool:
     return fault.status in STATUSES and fault.is_retryable
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time for a person: `2 min 5 s`."""
     if seconds < 60:
         return f"{seconds:.3g} s"

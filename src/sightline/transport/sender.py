@@ -21,17 +21,17 @@ from sightline.errors import Code, Fault
 from sightline.model.exchange import AttemptStarted
 from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.json import Json
-from sightline.tokens.ledger import Ledger, Sent
+from sightline.tokens.ledger import Ledger, SentRequest
 from sightline.tokens.rate_headers import allowances, reset_wait
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.faults import may_retry
 from sightline.transport.http.response import Response
 from sightline.transport.http.timeouts import Timeouts
-from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, spoken
+from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, format_duration
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
-from sightline.wire.masking import masked, masked_json
+from sightline.wire.masking import redact_json, redact_text
 from sightline.wire.secrets import MASK
 
 LONGEST_ERROR = 1 << 20
@@ -68,16 +68,16 @@ class Outgoing(msgspec.Struct, frozen=True):
         return f"Outgoing({self.request!r} to {self.provider}, {self.model})"
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class AcceptedResponse(msgspec.Struct, frozen=True):
     """A 2xx whose body has not been read; whoever gets it closes it. `sent` is the ledger's entry, to be settled."""
 
     response: Response
-    sent: Sent
+    sent: SentRequest
     attempts: int
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedResponse:
     """An error answer as it came, so that it can be passed on, and the fault that it amounts to.
 
     The body is whole unless it was cut, stalled or longer than `LONGEST_ERROR`. Unlike the fault it may repeat a
@@ -92,7 +92,7 @@ class Refused:
     attempts: int
 
 
-Answer: TypeAlias = Accepted | Refused
+Answer: TypeAlias = AcceptedResponse | RefusedResponse
 
 
 class Sender:
@@ -108,18 +108,18 @@ class Sender:
         """The provider's answer, or, where there is none, the last attempt's fault."""
         policy = RetryPolicy(outgoing.retries, outgoing.max_wait)
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
-        url = _shown_address(outgoing.request.url, outgoing.secrets)
+        url = _address_for_record(outgoing.request.url, outgoing.secrets)
         attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, url)
         while True:
             on_attempt(attempt)
             outcome = await self._attempt(outgoing, attempt.number)
-            if isinstance(outcome, Accepted):
+            if isinstance(outcome, AcceptedResponse):
                 return outcome
-            fault = outcome.fault if isinstance(outcome, Refused) else outcome
+            fault = outcome.fault if isinstance(outcome, RefusedResponse) else outcome
             wait = policy.next_wait(fault, attempt.number, self._jitter)
             if wait is None:
                 _conclude(fault, attempt.number)
-                if isinstance(outcome, Refused):
+                if isinstance(outcome, RefusedResponse):
                     return outcome
                 raise fault
             await self._clock.sleep(wait)
@@ -135,41 +135,41 @@ class Sender:
                 url,
             )
 
-    async def _attempt(self, outgoing: Outgoing, number: int) -> Accepted | Refused | Fault:
-        sent = self._ledger.sent(outgoing.provider, outgoing.model, outgoing.tokens, self._clock.now())
+    async def _attempt(self, outgoing: Outgoing, number: int) -> AcceptedResponse | RefusedResponse | Fault:
+        sent = self._ledger.add_request(outgoing.provider, outgoing.model, outgoing.tokens, self._clock.now())
         try:
             response = await self._client.send(outgoing.request, outgoing.timeouts, direct=outgoing.direct)
         except Fault as fault:
             if _never_left(fault):
                 self._ledger.unsent(sent, self._clock.now())
             elif may_retry(fault):
-                self._ledger.settled(sent, 0, self._clock.now())
+                self._ledger.settle(sent, 0, self._clock.now())
             return without(fault, _secrets_of(outgoing))
         outcome = None
         try:
             outcome = await self._outcome(outgoing, response, sent, number)
         finally:
             # An answer that nobody owns would keep its connection, and its place among them, for good.
-            if not isinstance(outcome, Accepted):
+            if not isinstance(outcome, AcceptedResponse):
                 await response.close()
         return outcome
 
     async def _outcome(
-        self, outgoing: Outgoing, response: Response, sent: Sent, number: int
-    ) -> Accepted | Refused | Fault:
+        self, outgoing: Outgoing, response: Response, sent: SentRequest, number: int
+    ) -> AcceptedResponse | RefusedResponse | Fault:
         now = self._clock.now()
-        headers = _lowered(response.headers)
-        self._ledger.observed(outgoing.provider, outgoing.model, headers, now)
+        headers = _lower_case(response.headers)
+        self._ledger.observe_headers(outgoing.provider, outgoing.model, headers, now)
         if 200 <= response.status < 300:
-            return Accepted(response, sent, number)
-        self._ledger.settled(sent, 0, now)
+            return AcceptedResponse(response, sent, number)
+        self._ledger.settle(sent, 0, now)
         if response.status < 400:
-            return _redirected(response, _secrets_of(outgoing))
+            return _redirect_fault(response, _secrets_of(outgoing))
         body, is_whole = await _error_body(response, outgoing.timeouts)
         if response.status > _LAST_STATUS:
             return _nonstandard(outgoing, response.status, headers, body)
-        told = _classified(outgoing, response.status, headers, body, now)
-        return Refused(response.status, response.headers, body, is_whole, told, number)
+        told = _classify_error(outgoing, response.status, headers, body, now)
+        return RefusedResponse(response.status, response.headers, body, is_whole, told, number)
 
 
 def _never_left(fault: Fault) -> bool:
@@ -192,24 +192,24 @@ async def _error_body(response: Response, timeouts: Timeouts) -> tuple[bytes, bo
     return bytes(body), True
 
 
-def _classified(outgoing: Outgoing, status: int, headers: dict[str, str], body: bytes, now: float) -> Fault:
+def _classify_error(outgoing: Outgoing, status: int, headers: dict[str, str], body: bytes, now: float) -> Fault:
     headers.setdefault("date", formatdate(now, usegmt=True))  # what a date in `retry-after` is read against
-    fault = dialect(outgoing.dialect).read_error(status, _told(body, headers), headers)
+    fault = dialect(outgoing.dialect).read_error(status, _read_error_body(body, headers), headers)
     if fault.code is Code.RATE_LIMITED and fault.retry_after is None:
         fault.retry_after = reset_wait(allowances(headers, now), outgoing.tokens)
     return without(fault, _secrets_of(outgoing))
 
 
-def _told(body: bytes, headers: Mapping[str, str]) -> Json:
+def _read_error_body(body: bytes, headers: Mapping[str, str]) -> Json:
     if headers.get("content-encoding", "identity").lower() != "identity":
-        body = _inflated(body)
+        body = _inflate(body)
     try:
         return jsontext.decode(body)
     except Fault:
         return body.decode("utf-8", "replace")[:_LONGEST_TEXT].strip()
 
 
-def _inflated(body: bytes) -> bytes:
+def _inflate(body: bytes) -> bytes:
     """What gzip or deflate hold; nothing of what we cannot read, so that no noise passes for a provider's words."""
     try:
         return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, LONGEST_ERROR)
@@ -217,9 +217,9 @@ def _inflated(body: bytes) -> bytes:
         return b""
 
 
-def _redirected(response: Response, secrets: tuple[str, ...]) -> Fault:
+def _redirect_fault(response: Response, secrets: tuple[str, ...]) -> Fault:
     # Masked while it is whole: a secret that is cut in two would not be found.
-    place = masked(response.header("location"), secrets).partition("?")[0].partition("#")[0]
+    place = redact_text(response.header("location"), secrets).partition("?")[0].partition("#")[0]
     return Fault(
         Code.UPSTREAM_PROTOCOL,
         f"the provider redirects with status {response.status}, and redirects are not followed",
@@ -231,7 +231,7 @@ def _redirected(response: Response, secrets: tuple[str, ...]) -> Fault:
 def _nonstandard(outgoing: Outgoing, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
     """HTTP ends at 599 and asks a client to read anything above as a server error, so that is what it becomes."""
     # Masked while it is whole: a secret that is cut in two would not be found.
-    words = " ".join(masked(str(_told(body, headers)), _secrets_of(outgoing)).split())[:_LONGEST_DETAIL]
+    words = " ".join(redact_text(str(_read_error_body(body, headers)), _secrets_of(outgoing)).split())[:_LONGEST_DETAIL]
     return Fault(
         Code.UPSTREAM_PROTOCOL,
         f"the provider answers with status {status}, which HTTP does not have{f': {words}' if words else ''}",
@@ -240,7 +240,7 @@ def _nonstandard(outgoing: Outgoing, status: int, headers: Mapping[str, str], bo
 
 
 @lru_cache(maxsize=512)
-def _shown_address(url: str, secrets: tuple[str, ...]) -> str:
+def _address_for_record(url: str, secrets: tuple[str, ...]) -> str:
     """The address for the record. A client asks for the same ones again and again."""
     place, mark, query = url.partition("?")
     pieces = [
@@ -248,7 +248,7 @@ def _shown_address(url: str, secrets: tuple[str, ...]) -> str:
         for piece in query.split("&")
         for name, _, value in [piece.partition("=")]
     ]
-    return masked(f"{_without_user(place)}{mark}{'&'.join(pieces)}", secrets)
+    return redact_text(f"{_without_user(place)}{mark}{'&'.join(pieces)}", secrets)
 
 
 def _without_user(url: str) -> str:
@@ -261,7 +261,7 @@ def _conclude(fault: Fault, attempts: int) -> None:
     if attempts > 1:
         fault.add_note(f"note: after {attempts} attempts")
     if fault.is_retryable and fault.retry_after:
-        when = f"The provider can be asked again in {spoken(fault.retry_after)}."
+        when = f"The provider can be asked again in {format_duration(fault.retry_after)}."
         fault.hint = f"{fault.hint} {when}" if fault.hint else when
 
 
@@ -271,11 +271,11 @@ def _detail(fault: Fault) -> str:
 
 def without(fault: Fault, secrets: tuple[str, ...]) -> Fault:
     """The fault with every one of these values masked in its words."""
-    fault.message = masked(fault.message, secrets)
+    fault.message = redact_text(fault.message, secrets)
     fault.args = (fault.message,)
-    fault.hint = masked(fault.hint, secrets)
+    fault.hint = redact_text(fault.hint, secrets)
     if isinstance(fault.details, dict | list | str):
-        fault.details = masked_json(fault.details, secrets)
+        fault.details = redact_json(fault.details, secrets)
     return fault
 
 
@@ -287,7 +287,7 @@ def _secrets_of(outgoing: Outgoing) -> tuple[str, ...]:
     return (*outgoing.secrets, *(value.rpartition(" ")[2] for value in headers), *keys)
 
 
-def _lowered(headers: RawHeaders) -> dict[str, str]:
+def _lower_case(headers: RawHeaders) -> dict[str, str]:
     lowered: dict[str, str] = {}
     for name, value in headers:
         lowered.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))

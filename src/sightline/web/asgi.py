@@ -11,7 +11,7 @@ RUNNING = "sightline.running"
 """The extension in which our own server hands over the tasks that end when their connection does."""
 
 
-class Scope(TypedDict):
+class AsgiScope(TypedDict):
     """A request's head. `raw_path` is the path as it was written; header names are in small letters."""
 
     type: str
@@ -30,7 +30,7 @@ class Heard(TypedDict):
     more_body: NotRequired[bool]
 
 
-class Started(TypedDict):
+class ResponseStart(TypedDict):
     """The head of an answer."""
 
     type: Literal["http.response.start"]
@@ -38,7 +38,7 @@ class Started(TypedDict):
     headers: Headers
 
 
-class Said(TypedDict):
+class ResponseBody(TypedDict):
     """A piece of an answer's body."""
 
     type: Literal["http.response.body"]
@@ -52,23 +52,23 @@ Receive: TypeAlias = Callable[[], Awaitable[Heard]]
 class Send(Protocol):
     """Where an answer goes; it returns once the client's connection can take more."""
 
-    def __call__(self, message: Started | Said, /) -> Awaitable[None]:
+    def __call__(self, message: ResponseStart | ResponseBody, /) -> Awaitable[None]:
         """Take the next piece."""
         ...
 
 
-def started(status: int, headers: Headers) -> Started:
+def response_start(status: int, headers: Headers) -> ResponseStart:
     """The head of an answer."""
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
-def said(body: bytes, *, more: bool) -> Said:
+def response_body(body: bytes, *, more: bool) -> ResponseBody:
     """A piece of its body."""
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebResponse:
     """A whole answer."""
 
     status: int
@@ -78,8 +78,8 @@ class Answer:
     async def to(self, send: Send) -> None:
         """Say it."""
         size = (b"content-length", str(len(self.body)).encode())
-        await send(started(self.status, [*self.headers, size]))
-        await send(said(self.body, more=False))
+        await send(response_start(self.status, [*self.headers, size]))
+        await send(response_body(self.body, more=False))
 
 
 def header(headers: Headers, name: bytes) -> str:

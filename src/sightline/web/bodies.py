@@ -5,7 +5,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from sightline.catalog.problem import quoted
+from sightline.catalog.problem import quote_word
 from sightline.errors import Code, Fault
 from sightline.web.asgi import Receive
 from sightline.web.orders import MOST_WITH_BODY, order
@@ -18,12 +18,12 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """There is nothing to say."""
 
 
-def one(told: dict[str, list[str]], name: str) -> str:
+def one(parameters: dict[str, list[str]], name: str) -> str:
     """The value of a query's parameter, empty where it is not there."""
-    return told[name][-1] if name in told else ""
+    return parameters[name][-1] if name in parameters else ""
 
 
-async def wanted(receive: Receive, kind: type[W], most: int = MOST_WITH_BODY) -> W:
+async def read_body(receive: Receive, kind: type[W], most: int = MOST_WITH_BODY) -> W:
     """The body of a call as what it should be, of so many bytes at most."""
     told = await order(receive, most)
     try:
@@ -66,4 +66,4 @@ class Query:
     @staticmethod
     def _wrong(name: str, text: str, what: str) -> Fault:
         hint = f"{name} is {what}."
-        return Fault(Code.INVALID_REQUEST, f"{name} cannot be {quoted(text[:40])}", hint=hint, status=400)
+        return Fault(Code.INVALID_REQUEST, f"{name} cannot be {quote_word(text[:40])}", hint=hint, status=400)

@@ -17,7 +17,7 @@ _NAMES = frozenset({b"host", b"origin", b"sec-fetch-site"})
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class OriginGuard:
     """`hosts` are the names of this server in small letters, `origins` other origins that a person has allowed."""
 
     port: int
@@ -26,14 +26,14 @@ class Guard:
 
     def refusal(self, headers: list[tuple[bytes, bytes]]) -> Fault | None:
         """What is wrong with who is asking; nothing where all is well."""
-        return self._judged(tuple([each for each in headers if each[0] in _NAMES]))
+        return self._check(tuple([each for each in headers if each[0] in _NAMES]))
 
     @lru_cache(maxsize=256)  # noqa: B019 - there is one guard, for as long as the server
-    def _judged(self, headers: tuple[tuple[bytes, bytes], ...]) -> Fault | None:
+    def _check(self, headers: tuple[tuple[bytes, bytes], ...]) -> Fault | None:
         told: dict[bytes, str] = {}
         for name, value in headers:
             if name in told:
-                return _refused(f"the header {name.decode()} came twice", "Send it once.")
+                return _refusal(f"the header {name.decode()} came twice", "Send it once.")
             told[name] = value.decode("latin-1").strip()
         return self._wrong_host(told.get(b"host", "")) or self._wrong_page(
             told.get(b"origin"), told.get(b"sec-fetch-site")
@@ -43,7 +43,7 @@ class Guard:
         if self._is_own(host):
             return None
         hint = f"Use http://{self._shown} as the address."
-        return _refused("this server does not go by the name in the Host header", hint)
+        return _refusal("this server does not go by the name in the Host header", hint)
 
     def _wrong_page(self, origin: str | None, site: str | None) -> Fault | None:
         if origin is not None and origin.lower() in self.origins:
@@ -51,9 +51,9 @@ class Guard:
         scheme, _, host = (origin or "").partition("://")
         if origin is not None and not (scheme.lower() == "http" and self._is_own(host, with_port=True)):
             hint = "Where that page is your own, name its origin in [server] allowed_origins."
-            return _refused("pages of another origin may not use this server", hint)
+            return _refusal("pages of another origin may not use this server", hint)
         if site is not None and site.lower() not in _OWN_SITE:
-            return _refused("another site sent this request", f"Open http://{self._shown} itself.")
+            return _refusal("another site sent this request", f"Open http://{self._shown} itself.")
         return None
 
     def _is_own(self, host: str, *, with_port: bool = False) -> bool:
@@ -75,5 +75,5 @@ def host_name(host: str) -> str:
     return f"[{host.lower()}]" if ":" in host and not host.startswith("[") else host.lower()
 
 
-def _refused(message: str, hint: str) -> Fault:
+def _refusal(message: str, hint: str) -> Fault:
     return Fault(Code.PERMISSION, message, hint=hint, status=403)

@@ -14,19 +14,19 @@ MOST_WITH_BODY: Final = 2 * MOST_BYTES
 
 async def order(receive: Receive, most: int = MOST_BYTES) -> JsonObject:
     """The object; none is an empty one."""
-    wanted = await ordered(receive, most)
+    wanted = await read_json(receive, most)
     if not isinstance(wanted, dict):
         raise Fault(Code.INVALID_REQUEST, "the body is no JSON object", hint="Send one JSON object, or nothing.")
     return wanted
 
 
-async def ordered(receive: Receive, most: int = MOST_BYTES) -> Json:
+async def read_json(receive: Receive, most: int = MOST_BYTES) -> Json:
     """The value, whatever it is; no body at all is an empty object."""
-    data = await received(receive, most)
+    data = await read_bytes(receive, most)
     return decode(data) if data.strip() else {}
 
 
-async def received(receive: Receive, most: int) -> bytes:
+async def read_bytes(receive: Receive, most: int) -> bytes:
     """The body as it came."""
     pieces: list[bytes] = []
     size = 0

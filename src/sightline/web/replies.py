@@ -5,7 +5,7 @@ import msgspec
 from sightline.dialects.faults import status_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.web.asgi import Answer, Headers
+from sightline.web.asgi import Headers, WebResponse
 from sightline.wire.jsontext import encode
 
 GUARDED: Headers = [
@@ -19,30 +19,30 @@ _ENCODER = msgspec.json.Encoder()
 _NOTHING = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox")
 
 
-def data(body: bytes, media_type: bytes) -> Answer:
+def data(body: bytes, media_type: bytes) -> WebResponse:
     """Bytes of somebody else's, which a browser must not take for a page of ours."""
-    return Answer(200, body, [(b"content-type", media_type), _NOTHING, *GUARDED])
+    return WebResponse(200, body, [(b"content-type", media_type), _NOTHING, *GUARDED])
 
 
-def json(value: object, status: int = 200, headers: Headers | None = None) -> Answer:
+def json(value: object, status: int = 200, headers: Headers | None = None) -> WebResponse:
     """A value: JSON, or one of ours that can be written as such."""
-    return Answer(status, _written(value), [(b"content-type", b"application/json"), *GUARDED, *(headers or [])])
+    return WebResponse(status, _encode(value), [(b"content-type", b"application/json"), *GUARDED, *(headers or [])])
 
 
-def _written(value: object) -> bytes:
+def _encode(value: object) -> bytes:
     try:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:  # half a character, as clients send it
         return encode(msgspec.to_builtins(value))
 
 
-def failure(fault: Fault, headers: Headers | None = None) -> Answer:
+def failure(fault: Fault, headers: Headers | None = None) -> WebResponse:
     """What went wrong, and what to do next."""
     error: Json = {"code": fault.code.value, "message": fault.message, "hint": fault.hint}
     return json({"error": error}, status_of(fault), headers)
 
 
-def no_token() -> Answer:
+def no_token() -> WebResponse:
     """Nobody is known without it."""
     hint = "Send `Authorization: Bearer …` with the token that was printed at the start, or open the printed link."
     fault = Fault(Code.AUTH, "the token is missing or wrong", hint=hint, status=401)
@@ -55,7 +55,7 @@ def not_found(what: str) -> Fault:
     return Fault(Code.USAGE, f"there is no {what}", hint=hint, status=404)
 
 
-def wrong_method(method: str, *allowed: str) -> Answer:
+def wrong_method(method: str, *allowed: str) -> WebResponse:
     """A known path that is asked for in another way."""
     allowed = allowed or ("GET", "HEAD")
     fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint=f"Use {allowed[0]}.", status=405)

@@ -10,7 +10,7 @@ ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """One request. `names` are what stands in its path for each `*` of the pattern, as it was written."""
 
     names: tuple[str, ...]
@@ -23,7 +23,7 @@ class Call:
         return self.names[0]
 
 
-Handler: TypeAlias = Callable[[Call], Awaitable[object]]
+Handler: TypeAlias = Callable[[ApiCall], Awaitable[object]]
 """Answers with a value to be written as JSON, or with a whole answer."""
 
 Calls: TypeAlias = Mapping[str, Mapping[str, Handler]]

@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{22,}")
 """At least 128 bits in URL-safe base64."""
 
 
-def kept_token(folder: Path, make: Callable[[], str]) -> str:
+def load_token(folder: Path, make: Callable[[], str]) -> str:
     """The token of this data folder; `make` gives a fresh one where there is none yet, or none that can be used."""
     path = folder / FILE_NAME
     try:
@@ -24,7 +24,7 @@ def kept_token(folder: Path, make: Callable[[], str]) -> str:
         if kept:
             path.chmod(0o600)
             return kept
-        return _written(path, make())
+        return _write(path, make())
     except OSError as error:
         hint = "Check the folder's permissions, or choose another one with --data."
         raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
@@ -52,7 +52,7 @@ def _make_private(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def _written(path: Path, token: str) -> str:
+def _write(path: Path, token: str) -> str:
     """Put it in place whole; whoever was quicker has made the one that counts."""
     fresh = path.with_name(f"{FILE_NAME}.{os.getpid()}")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -40,7 +40,7 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RequestTemplate:
     """One HTTP request, with variables where the values are secrets or known only to the machine that sends it."""
 
     method: str
@@ -49,7 +49,7 @@ class Call:
     body: bytes
     is_passed_on: bool = False
 
-    def filled(self, environment: Mapping[str, str]) -> HttpRequest:
+    def fill(self, environment: Mapping[str, str]) -> HttpRequest:
         """The request with every variable's value in its place."""
         headers = [(name, _value(told, environment, Code.AUTH)) for name, told in self.headers]
         return HttpRequest(
@@ -69,18 +69,18 @@ def _address(url: Told, environment: Mapping[str, str]) -> str:
     return value
 
 
-def _value(told: Told, environment: Mapping[str, str], code: Code) -> str | None:
-    if isinstance(told, str):
-        return told
-    value = environment.get(told.name, "").strip()
+def _value(template: Told, environment: Mapping[str, str], code: Code) -> str | None:
+    if isinstance(template, str):
+        return template
+    value = environment.get(template.name, "").strip()
     if not value:
-        if told.optional:
+        if template.optional:
             return None
-        hint = f"Set {told.name} in the environment. {told.help}".strip()
-        raise Fault(code, f"the variable {told.name} is not set", hint=hint)
+        hint = f"Set {template.name} in the environment. {template.help}".strip()
+        raise Fault(code, f"the variable {template.name} is not set", hint=hint)
     if not value.isprintable():  # the value is a secret and is not shown
-        hint = f"Set {told.name} anew, without line breaks. {told.help}".strip()
-        raise Fault(code, f"the variable {told.name} holds characters that no header can carry", hint=hint)
-    if told.suffix.startswith("/"):
+        hint = f"Set {template.name} anew, without line breaks. {template.help}".strip()
+        raise Fault(code, f"the variable {template.name} holds characters that no header can carry", hint=hint)
+    if template.suffix.startswith("/"):
         value = value.rstrip("/")
-    return f"{told.prefix}{value}{told.suffix}"
+    return f"{template.prefix}{value}{template.suffix}"

@@ -31,13 +31,13 @@ class _Undoing(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def decoded(data: bytes, codings: str, limit: int = LIMIT) -> bytes:
+def decode_body(data: bytes, codings: str, limit: int = LIMIT) -> bytes:
     """What a body says whose Content-Encoding is this; a fault where it is broken off, damaged or too much."""
     for name in reversed([name for each in codings.split(",") if (name := each.strip().lower())]):
         undoing = Decoding(name, limit)
         data = undoing.feed(data)
         if not undoing.is_whole:
-            raise _damaged(name, "it ends too early")
+            raise _damage_fault(name, "it ends too early")
     if len(data) > limit:
         raise _too_large(limit)
     return data
@@ -81,11 +81,11 @@ class Decoding:
     def _take(self, piece: bytes, out: list[bytes]) -> None:
         while piece:
             if self._undoing is None:
-                self._undoing = _begun(self._coding, piece)
+                self._undoing = _begin_decoding(self._coding, piece)
             try:
                 some = self._undoing.decompress(piece)
             except (zlib.error, zstandard.ZstdError) as error:
-                raise _damaged(self._coding, str(error)) from None
+                raise _damage_fault(self._coding, str(error)) from None
             self._size += len(some)
             if self._size > self._limit:
                 raise _too_large(self._limit)
@@ -96,7 +96,7 @@ class Decoding:
                 piece, self._undoing = self._undoing.unused_data, None
 
 
-def _begun(coding: str, head: bytes) -> _Undoing:
+def _begin_decoding(coding: str, head: bytes) -> _Undoing:
     if coding == "zstd":
         return zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW).decompressobj()
     if coding == "deflate":
@@ -106,7 +106,7 @@ def _begun(coding: str, head: bytes) -> _Undoing:
     return zlib.decompressobj(zlib.MAX_WBITS | 16)
 
 
-def _damaged(coding: str, why: str) -> Fault:
+def _damage_fault(coding: str, why: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, f"the body is no valid {coding}: {why}", hint=_HINT)
 
 

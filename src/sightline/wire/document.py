@@ -43,7 +43,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         start, stop = spans.find(self.data, pointer) if pointer else (0, len(self.data))
         if _says(self.data[start:stop], text):
             return self
-        return _spliced(self.data, [(start, stop, text)])
+        return _splice(self.data, [(start, stop, text)])
 
     def insert(self, pointer: str, value: Json) -> "WireDocument":
         """Add a value: before a position of an array, at its end (`-`), or under a new key of an object."""
@@ -60,7 +60,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         layout, token = spans.parent(self.data, pointer)
         chosen = layout.entry(token, pointer)
         gone = [chosen] if layout.keys is None else [i for i, key in enumerate(layout.keys) if key == token]
-        return _spliced(self.data, [(start, stop, b"") for start, stop in cuts(layout, gone)])
+        return _splice(self.data, [(start, stop, b"") for start, stop in cuts(layout, gone)])
 
     def move(self, source: str, pointer: str) -> "WireDocument":
         """Take a value out and add its very bytes at `pointer`, which is read after the value is gone."""
@@ -90,7 +90,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         else:
             place = layout.stops[-1]
             text = b"," + _gap(self.data, layout, count - 1) + text
-        return _spliced(self.data, [(place, place, text)])
+        return _splice(self.data, [(place, place, text)])
 
 
 def _says(old: bytes, text: bytes) -> bool:
@@ -101,7 +101,7 @@ def _says(old: bytes, text: bytes) -> bool:
         return False
 
 
-def _spliced(data: bytes, patches: list[tuple[int, int, bytes]]) -> WireDocument:
+def _splice(data: bytes, patches: list[tuple[int, int, bytes]]) -> WireDocument:
     view, pieces, kept = memoryview(data), list[bytes | memoryview](), 0
     for start, stop, text in patches:
         pieces += (view[kept:start], text)

@@ -23,7 +23,7 @@ def join(at: str, *tokens: str | int) -> str:
     return at
 
 
-def split(pointer: str) -> tuple[str, ...]:
+def parse_pointer(pointer: str) -> tuple[str, ...]:
     """The tokens of a pointer, unescaped; none for the whole document."""
     if not pointer:
         return ()
@@ -40,7 +40,7 @@ def split(pointer: str) -> tuple[str, ...]:
 def resolve(document: Json, pointer: str) -> Json:
     """The value at a place."""
     value = document
-    for token in split(pointer):
+    for token in parse_pointer(pointer):
         if isinstance(value, dict):
             if token not in value:
                 raise refusal(pointer, f"there is no key {token!r}")

@@ -81,7 +81,7 @@ class SecretBytes:
         said = tail[:end]
         starts: Sequence[int] = range(end)
         if b"\\" in said or b"%" in said:
-            said, starts = _decoded(said)
+            said, starts = _undo_escapes(said)
         places = [end] if half is not None else []
         places += [starts[at] for secret in self._plain if (at := _prefix_at(said, secret)) is not None]
         return window + min(places, default=len(tail))
@@ -90,7 +90,7 @@ class SecretBytes:
 @lru_cache(maxsize=256)
 def forms_of(secrets: tuple[str, ...]) -> SecretForms | None:
     """What finds these secrets in a text; None where there is nothing to find."""
-    kept = _kept(secrets)
+    kept = _usable_secrets(secrets)
     if not kept:
         return None
     return SecretForms(_literal(kept), re.compile(_pattern_of(kept)), _escapes_in(kept))
@@ -99,14 +99,14 @@ def forms_of(secrets: tuple[str, ...]) -> SecretForms | None:
 @lru_cache(maxsize=256)
 def bytes_of(secrets: tuple[str, ...]) -> SecretBytes | None:
     """What finds these secrets in bytes; None where there is nothing to find."""
-    kept = _kept(secrets)
+    kept = _usable_secrets(secrets)
     if not kept:
         return None
-    literal = tuple(map(_encoded, _literal(kept)))
-    pattern = re.compile(_encoded(_pattern_of(kept)))
+    literal = tuple(map(_encode_text, _literal(kept)))
+    pattern = re.compile(_encode_text(_pattern_of(kept)))
     ends = frozenset(b"".join(literal) + b"\\%u0123456789abcdefABCDEF")
-    plain = tuple(map(_encoded, kept))
-    return SecretBytes(literal, plain, pattern, re.compile(_encoded(_escapes_in(kept).pattern)), ends)
+    plain = tuple(map(_encode_text, kept))
+    return SecretBytes(literal, plain, pattern, re.compile(_encode_text(_escapes_in(kept).pattern)), ends)
 
 
 def without_scheme(value: str) -> str:
@@ -114,13 +114,13 @@ def without_scheme(value: str) -> str:
     return value.strip().rpartition(" ")[2]
 
 
-def _kept(secrets: Iterable[str]) -> tuple[str, ...]:
+def _usable_secrets(secrets: Iterable[str]) -> tuple[str, ...]:
     """The secrets that are long enough, the longest first, so that no end of one stays behind where another one is its
     beginning."""
     return tuple(sorted({secret for secret in secrets if len(secret) >= SHORTEST}, key=len, reverse=True))
 
 
-def _encoded(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     # Variables may hold bytes that are no text, which Python writes as halves of surrogate pairs.
     try:
         return text.encode("utf-8", "surrogateescape")
@@ -166,7 +166,7 @@ def _unit(run: str) -> str:
         literal = rf"(?:{literal}|\\+{_SHORT_ESCAPES[run]})"
     halves = run.encode("utf-16-be", "surrogatepass").hex()
     escaped = "".join(rf"\\+u{_any_case(halves[at : at + 4])}" for at in range(0, len(halves), 4))
-    coded = "".join(f"%{_any_case(f'{octet:02x}')}" for octet in _encoded(run))
+    coded = "".join(f"%{_any_case(f'{octet:02x}')}" for octet in _encode_text(run))
     return f"(?:{literal}|{escaped}|{coded})"
 
 
@@ -174,7 +174,7 @@ def _any_case(digits: str) -> str:
     return "".join(digit if digit.isdigit() else f"[{digit}{digit.upper()}]" for digit in digits)
 
 
-def _decoded(data: bytes) -> tuple[bytes, Sequence[int]]:
+def _undo_escapes(data: bytes) -> tuple[bytes, Sequence[int]]:
     """The bytes with their escapes undone, and where each of the result stood."""
     said, starts = bytearray(), list[int]()
     for token in _TOKEN.finditer(data):

@@ -7,7 +7,7 @@ nothing but Python.
 import re
 
 from sightline.model.header_names import is_secret_header
-from sightline.wire.call import Call, Told, Variable
+from sightline.wire.call import RequestTemplate, Told, Variable
 
 LONGEST_ARGUMENT = 100_000
 """Systems refuse to start a command with a longer argument; what the shell itself prints may be any length."""
@@ -59,24 +59,24 @@ except (OSError, http.client.HTTPException) as error:
 """
 
 
-def curl(call: Call) -> str:
+def curl(call: RequestTemplate) -> str:
     """A shell command that sends it. A variable that is needed and not set ends it with a message."""
     before, url = _shell_url(call.url)
     lines = [f"{_CURL} -X {call.method} {url}", *(_shell_header(name, told) for name, told in _shareable(call))]
     if _has_body(call):
         text = _printable(call.body)
         if text is None:
-            before += f"printf {_escaped(call.body)} | "
+            before += f"printf {_printf_format(call.body)} | "
             lines.append("--data-binary @-")
         elif len(call.body) > LONGEST_ARGUMENT:
-            before += f"printf %s {_quoted(text)} | "
+            before += f"printf %s {_quote_shell(text)} | "
             lines.append("--data-binary @-")
         else:  # an argument of --data-binary that begins with @ would be the name of a file
-            lines.append(f"{'--data-raw' if text.startswith('@') else '--data-binary'} {_quoted(text)}")
+            lines.append(f"{'--data-raw' if text.startswith('@') else '--data-binary'} {_quote_shell(text)}")
     return before + " \\\n  ".join(lines) + "\n"
 
 
-def python(call: Call) -> str:
+def python(call: RequestTemplate) -> str:
     """A Python script that sends it and prints the answer line by line as it comes."""
     headers = [f"    {name!r}: {_python(told)},\n" for name, told in _shareable(call)]
     if all(name.lower() != "user-agent" for name, _ in call.headers):
@@ -92,18 +92,18 @@ def python(call: Call) -> str:
     )
 
 
-def _shareable(call: Call) -> list[tuple[str, Told]]:
+def _shareable(call: RequestTemplate) -> list[tuple[str, Told]]:
     """The headers with a variable in place of each value that is a secret by the name of its header: what is printed is
     pasted elsewhere, and settings may hold one in the open."""
-    return [(name, _hidden(name) if isinstance(told, str) and is_secret_header(name) else told)
+    return [(name, _secret_variable(name) if isinstance(told, str) and is_secret_header(name) else told)
             for name, told in call.headers]  # fmt: skip
 
 
-def _hidden(name: str) -> Variable:
+def _secret_variable(name: str) -> Variable:
     return Variable(re.sub(r"\W", "_", name.upper()), help=f"It is the value of the header {name}.")
 
 
-def _has_body(call: Call) -> bool:
+def _has_body(call: RequestTemplate) -> bool:
     return bool(call.body) or call.method != "GET"
 
 
@@ -116,11 +116,11 @@ def _printable(body: bytes) -> str | None:
     return None if _CONTROL.search(text) else text
 
 
-def _quoted(text: str) -> str:
+def _quote_shell(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def _escaped(body: bytes) -> str:
+def _printf_format(body: bytes) -> str:
     """The format with which printf writes these bytes; a leading dash would be an option to it."""
     text = "".join("%%" if octet == 0x25 else chr(octet) if octet in _LITERAL else f"\\{octet:03o}" for octet in body)
     return "'" + (f"\\055{text[1:]}" if text.startswith("-") else text) + "'"
@@ -130,33 +130,39 @@ def _around(before: str, value: str, after: str) -> str:
     """Words around a value of the shell's; those that mean something within double quotes stand in single ones."""
     if _PLAIN.fullmatch(before + after):
         return f'"{before}{value}{after}"'
-    return f'{_quoted(before)}"{value}"{_quoted(after)}'
+    return f'{_quote_shell(before)}"{value}"{_quote_shell(after)}'
 
 
 def _shell_url(url: Told) -> tuple[str, str]:
     """The address as a word, and what must hold before it is used."""
     if isinstance(url, str):
-        return "", _quoted(url)
+        return "", _quote_shell(url)
     # Addresses are often given with a slash at the end, and one expansion cannot both demand a value and cut it.
     value = f"${{{url.name}%/}}" if url.suffix.startswith("/") else f"${{{url.name}}}"
     return f': "${{{url.name}:?}}" && ', _around(url.prefix, value, url.suffix)
 
 
-def _shell_header(name: str, told: Told) -> str:
-    if isinstance(told, str):  # curl takes a bare colon for a header that is not to be sent
-        return f"-H {_quoted(f'{name}: {told}' if told.strip() else f'{name};')}"
-    before = f"{name}: {told.prefix}"
-    if told.optional:
-        words = _around(before, f"${{{told.name}}}", told.suffix)
-        return f"${{{told.name}:+-H}} ${{{told.name}:+{words}}}"
-    return f"-H {_around(before, f'${{{told.name}:?}}', told.suffix)}"
+def _shell_header(name: str, template: Told) -> str:
+    if isinstance(template, str):  # curl takes a bare colon for a header that is not to be sent
+        return f"-H {_quote_shell(f'{name}: {template}' if template.strip() else f'{name};')}"
+    before = f"{name}: {template.prefix}"
+    if template.optional:
+        words = _around(before, f"${{{template.name}}}", template.suffix)
+        return f"${{{template.name}:+-H}} ${{{template.name}:+{words}}}"
+    return f"-H {_around(before, f'${{{template.name}:?}}', template.suffix)}"
 
 
-def _python(told: Told) -> str:
-    if isinstance(told, str):
-        return repr(told)
-    value = f"os.environ[{told.name!r}].strip()" if told.optional else f"variable({told.name!r}, {told.help!r})"
-    if told.suffix.startswith("/"):
+def _python(template: Told) -> str:
+    if isinstance(template, str):
+        return repr(template)
+    value = (
+        f"os.environ[{template.name!r}].strip()"
+        if template.optional
+        else f"variable({template.name!r}, {template.help!r})"
+    )
+    if template.suffix.startswith("/"):
         value += ".rstrip('/')"
-    value = " + ".join(filter(None, (told.prefix and repr(told.prefix), value, told.suffix and repr(told.suffix))))
-    return f"{value} if os.environ.get({told.name!r}, '').strip() else None" if told.optional else value
+    value = " + ".join(
+        filter(None, (template.prefix and repr(template.prefix), value, template.suffix and repr(template.suffix)))
+    )
+    return f"{value} if os.environ.get({template.name!r}, '').strip() else None" if template.optional else value

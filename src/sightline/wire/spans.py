@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from sightline.wire import jsontext
-from sightline.wire.pointer import index, refusal, split
+from sightline.wire.pointer import index, parse_pointer, refusal
 
 _ANY = msgspec.json.Decoder(msgspec.Raw)
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -58,12 +58,12 @@ class Layout(NamedTuple):
 
 def find(data: bytes, pointer: str) -> Span:
     """The bytes of the value at a place."""
-    return _descend(data, split(pointer), pointer)
+    return _descend(data, parse_pointer(pointer), pointer)
 
 
 def parent(data: bytes, pointer: str) -> tuple[Layout, str]:
     """The container of the place that a pointer names, and the token that names it there."""
-    *above, token = split(pointer)
+    *above, token = parse_pointer(pointer)
     return _layout(data, _descend(data, above, pointer), pointer), token
 
 

@@ -6,7 +6,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.clients import KNOWN_CLIENTS, KnownClient
 from sightline.catalog.lookup import facts_of
 from sightline.catalog.provider import Provider
-from sightline.gateway.listing import listed
+from sightline.gateway.listing import list_models
 from sightline.workbench.shapes import About, ClientShown, ModelShown, Place, ProviderShown
 
 
@@ -22,7 +22,7 @@ def about(
     """All of it, as it is now."""
     models = [
         ModelShown(each.id.removeprefix(f"{each.provider}/"), each.provider, each.facts.context_window)
-        for each in listed(catalog, has_key)
+        for each in list_models(catalog, has_key)
     ]
     known = {(each.id, each.provider) for each in models}
     return About(

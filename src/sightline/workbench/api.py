@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from sightline.errors import Code, Fault
 from sightline.web import replies
-from sightline.web.asgi import Answer, Receive, Scope
-from sightline.web.routes import Call, Calls, Handler, Routes
-from sightline.workbench.deciding import Deciding
+from sightline.web.asgi import AsgiScope, Receive, WebResponse
+from sightline.web.routes import ApiCall, Calls, Handler, Routes
+from sightline.workbench.deciding import HoldDecisions
 from sightline.workbench.documents import Documents
 from sightline.workbench.exchanges import Exchanges
 from sightline.workbench.filtering import Filtering
@@ -30,19 +30,19 @@ class Api:
         replays: Replays,
         documents: Documents,
         about: Callable[[], About],
-        deciding: Deciding | None = None,
+        deciding: HoldDecisions | None = None,
         interceptions: Interceptions | None = None,
         further: Calls | None = None,
     ) -> None:
         filtering = Filtering(exchanges)
 
-        async def told() -> About:
+        async def tell_about() -> About:
             return about()
 
         self._routes = Routes(
             {
                 "exchanges": {
-                    "GET": lambda call: exchanges.listed(call.query),
+                    "GET": lambda call: exchanges.list_exchanges(call.query),
                     "POST": lambda call: documents.open(call.receive),
                 },
                 "exchanges/*": {"GET": lambda call: showing.view(call.name, call.query)},
@@ -50,15 +50,15 @@ class Api:
                 "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},
                 "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, call.query)},
                 "exchanges/*/replay": {"POST": lambda call: replays.start(call.name, call.receive)},
-                "filter": {"GET": lambda call: filtering.looked_at(call.query)},
-                "about": {"GET": lambda _call: told()},
+                "filter": {"GET": lambda call: filtering.describe(call.query)},
+                "about": {"GET": lambda _call: tell_about()},
                 **_deciding(deciding),
                 **_intercepting(interceptions),
                 **(further or {}),
             }
         )
 
-    async def answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def answer(self, scope: AsgiScope, receive: Receive) -> WebResponse:
         """Answer one call; a fault is an answer too."""
         query = scope["query_string"].decode("latin-1")
         found = self._routes.find(scope["raw_path"].decode("latin-1").removeprefix("/api").strip("/"))
@@ -69,13 +69,13 @@ class Api:
         if handler is None:
             return replies.wrong_method(scope["method"], *(READING if tuple(methods) == ("GET",) else tuple(methods)))
         try:
-            value = await handler(Call(names, query, receive))
+            value = await handler(ApiCall(names, query, receive))
         except Fault as fault:
             return replies.failure(fault)
-        return value if isinstance(value, Answer) else replies.json(value)
+        return value if isinstance(value, WebResponse) else replies.json(value)
 
 
-def _deciding(deciding: Deciding | None) -> Calls:
+def _deciding(deciding: HoldDecisions | None) -> Calls:
     if deciding is None:
         order: dict[str, Handler] = {"POST": lambda _call: _nothing_held()}
         return {f"exchanges/*/{name}": order for name in ("edits", "release", "drop", "answer")}
@@ -97,10 +97,10 @@ def _intercepting(interceptions: Interceptions | None) -> Calls:
         return {}
 
     def telling(ask: Callable[[], object]) -> Handler:
-        async def told(_call: Call) -> object:
+        async def handle(_call: ApiCall) -> object:
             return ask()
 
-        return told
+        return handle
 
     return {
         "interception": {

@@ -10,20 +10,20 @@ from sightline.exchange.expanding import Expand, expand
 from sightline.exchange.hold import Hold
 from sightline.exchange.holds import Holds
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewing import Viewing
+from sightline.exchange.viewing import Viewer
 from sightline.model.json import Json
 from sightline.web.asgi import Receive
 from sightline.web.bodies import one
 from sightline.web.orders import MOST_WITH_BODY, order
 from sightline.wire.jsontext import MISFIT
-from sightline.workbench.shapes import Changed, Decided
+from sightline.workbench.shapes import Changed, HoldDecided
 from sightline.workbench.showing import Showing, Shown
 
 
-class Deciding:
+class HoldDecisions:
     """Acts on what is held. Whatever is answered is on record by then."""
 
-    def __init__(self, holds: Holds, records: Records, viewing: Viewing, showing: Showing) -> None:
+    def __init__(self, holds: Holds, records: Records, viewing: Viewer, showing: Showing) -> None:
         self._holds = holds
         self._records = records
         self._viewing = viewing
@@ -40,8 +40,8 @@ class Deciding:
         another body stands there by now."""
         wanted = await order(receive, MOST_WITH_BODY)
         expected = wanted.pop("if_sha256", None)
-        before = await self._viewing.held(await self._held(exchange))
-        if expected is not None and expected != self._holds.held(exchange).draft.sha256:
+        before = await self._viewing.view_hold(await self._find_hold(exchange))
+        if expected is not None and expected != self._holds.hold_of(exchange).draft.sha256:
             hint = "Look at it again: somebody has changed it since."
             raise Fault(Code.INVALID_REQUEST, "the operation is meant for another body", hint=hint, status=409)
         if wanted.get("op") == "expand":
@@ -53,9 +53,9 @@ class Deciding:
         if asked in ("", "0"):
             return await self._showing.view(exchange)
         is_known = asked in ("1", before.draft.sha256)
-        return self._showing.held(hold, self._viewing.now(hold), before if is_known else None)
+        return self._showing.hold_change(hold, self._viewing.now(hold), before if is_known else None)
 
-    async def release(self, exchange: str, receive: Receive) -> Decided:
+    async def release(self, exchange: str, receive: Receive) -> HoldDecided:
         """Send exactly what is on screen; with `keep` its edits are repeated on later requests."""
         wanted = await order(receive)
         sha256 = wanted.get("body_sha256")
@@ -63,36 +63,36 @@ class Deciding:
             hint = "Give the body_sha256 of what is on screen."
             raise Fault(Code.INVALID_REQUEST, "nothing says which body is to be sent", hint=hint, status=422)
         keep = _scope(wanted.get("keep"))
-        await self._held(exchange)
+        await self._find_hold(exchange)
         self._holds.release(exchange, sha256, keep)
-        return Decided(exchange, "sending", sha256)
+        return HoldDecided(exchange, "sending", sha256)
 
-    async def drop(self, exchange: str, receive: Receive) -> Decided:
+    async def drop(self, exchange: str, receive: Receive) -> HoldDecided:
         """Refuse it; the client gets an error of its dialect, with the reason if one is given."""
         reason = (await order(receive)).get("reason", "")
         if not isinstance(reason, str):
             hint = 'Send {} or {"reason": "…"}.'
             raise Fault(Code.INVALID_REQUEST, "the reason is no text", hint=hint, status=422)
-        sha256 = (await self._held(exchange)).draft.sha256
+        sha256 = (await self._find_hold(exchange)).draft.sha256
         self._holds.drop(exchange, reason)
-        return Decided(exchange, "dropped", sha256)
+        return HoldDecided(exchange, "dropped", sha256)
 
-    async def answer(self, exchange: str, receive: Receive) -> Decided:
+    async def answer(self, exchange: str, receive: Receive) -> HoldDecided:
         """Let the client have this reply in place of a provider's."""
         wanted = await order(receive)
         if "reply" not in wanted:
             hint = 'Send {"reply": {"parts": [{"type": "text", "text": "…"}]}}.'
             raise Fault(Code.INVALID_REQUEST, "there is no reply in it", hint=hint, status=422)
-        sha256 = (await self._held(exchange)).draft.sha256
+        sha256 = (await self._find_hold(exchange)).draft.sha256
         self._holds.answer(exchange, wanted["reply"])
-        return Decided(exchange, "sending", sha256)
+        return HoldDecided(exchange, "sending", sha256)
 
-    async def _held(self, exchange: str) -> Hold:
+    async def _find_hold(self, exchange: str) -> Hold:
         """The hold; one that is on record and not held is another mistake than one that never was."""
         hold = self._holds.find(exchange)
         if hold is None:
             await self._records.facts(exchange)
-        return self._holds.held(exchange)
+        return self._holds.hold_of(exchange)
 
 
 def _scope(value: Json) -> Keep | None:

@@ -5,9 +5,9 @@ import msgspec
 from sightline.dialects.registry import NAMES, dialect
 from sightline.dialects.translate import translate_request
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.own_calls import AGENT, path_of
-from sightline.exchange.resending import Resending
+from sightline.exchange.resending import Resender
 from sightline.model.json import JsonObject
 from sightline.web.asgi import Receive
 from sightline.web.orders import MOST_WITH_BODY, order
@@ -28,7 +28,7 @@ class DocumentToOpen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Documents:
     """`resending` is absent where this server answers from the record and sends nothing."""
 
-    def __init__(self, resending: Resending | None) -> None:
+    def __init__(self, resending: Resender | None) -> None:
         self._resending = resending
 
     async def open(self, receive: Receive) -> JsonObject:
@@ -52,7 +52,7 @@ def _read(value: JsonObject) -> DocumentToOpen:
     return document
 
 
-def _request(document: DocumentToOpen) -> Asked:
+def _request(document: DocumentToOpen) -> ClientRequest:
     name = document.dialect
     try:
         data = document.body.encode()
@@ -70,4 +70,4 @@ def _request(document: DocumentToOpen) -> Asked:
     path, query = (
         path_of(name, model, stream=is_stream) if dialect(name).endpoint is not None else ("/api/exchanges", "")
     )
-    return Asked(name, body, _HEADERS, path, query, model, is_stream, session=document.session, hold=True)
+    return ClientRequest(name, body, _HEADERS, path, query, model, is_stream, session=document.session, hold=True)

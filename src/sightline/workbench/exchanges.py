@@ -10,7 +10,7 @@ from sightline.filters.parsing import parse
 from sightline.model.json import JsonObject
 from sightline.store.summary import Summary
 from sightline.web import replies
-from sightline.web.asgi import Answer
+from sightline.web.asgi import WebResponse
 from sightline.web.bodies import one
 from sightline.workbench.views import body_sha256, line, original_sha256, reply_of
 
@@ -37,7 +37,7 @@ class Exchanges:
         await self._records.store.settle()
         return await self._records.store.find(parse(""), now=self._now(), limit=count)
 
-    async def listed(self, query: str) -> JsonObject:
+    async def list_exchanges(self, query: str) -> JsonObject:
         """Those that a filter takes, newest first."""
         told = parse_qs(query, keep_blank_values=True)
         wanted = parse(one(told, "filter"))
@@ -50,12 +50,12 @@ class Exchanges:
         """One of them, in short."""
         return await self._records.summary(exchange, await self._records.facts(exchange))
 
-    async def body(self, exchange: str, query: str) -> Answer:
+    async def body(self, exchange: str, query: str) -> WebResponse:
         """The bytes that will go out or went, `of=received` those of the client, `of=original` those before any edit,
         `of=reply` those that came back, `of=held` the document under edit."""
         named = one(parse_qs(query, keep_blank_values=True), "of") or "sent"
         if named == "held":
-            return await self._held(exchange)
+            return await self._held_body(exchange)
         hold = None if self._holds is None else self._holds.find(exchange)
         if hold is not None and hold.phase == "request" and named in ("sent", "original"):
             # The facts do not say everything yet: a route that only renames the model leaves none before the attempt.
@@ -80,7 +80,7 @@ class Exchanges:
             raise replies.not_found(f"body of {exchange!r}: the record no longer holds it")
         return replies.data(body, b"application/json")
 
-    async def _held(self, exchange: str) -> Answer:
+    async def _held_body(self, exchange: str) -> WebResponse:
         hold = None if self._holds is None else self._holds.find(exchange)
         if hold is None:
             await self._records.facts(exchange)  # one that is not there at all is another mistake

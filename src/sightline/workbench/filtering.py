@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 
 from sightline.errors import Code, Fault
 from sightline.filters.completing import Completion, completions
-from sightline.filters.fields import Scope
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.web.bodies import one
 from sightline.workbench.exchanges import Exchanges
@@ -15,7 +15,11 @@ from sightline.workbench.shapes import FilterError, FilterShown, Offer
 MOST_LOOKED_AT: Final = 200
 """Values are offered from so many of the latest exchanges."""
 
-_SCOPES: Final[Mapping[str, Scope]] = {"": Scope.TRAFFIC, "traffic": Scope.TRAFFIC, "rules": Scope.RULES}
+_SCOPES: Final[Mapping[str, FilterScope]] = {
+    "": FilterScope.TRAFFIC,
+    "traffic": FilterScope.TRAFFIC,
+    "rules": FilterScope.RULES,
+}
 _REMEMBERED: Final = ("model", "provider", "session", "client", "path", "finish", "fault")
 
 
@@ -25,7 +29,7 @@ class Filtering:
     def __init__(self, exchanges: Exchanges) -> None:
         self._exchanges = exchanges
 
-    async def looked_at(self, query: str) -> FilterShown:
+    async def describe(self, query: str) -> FilterShown:
         """The filter of a query; `at` is where the cursor stands, the end if it is left out."""
         told = parse_qs(query, keep_blank_values=True)
         text, scope = one(told, "text"), _SCOPES.get(one(told, "for"))
@@ -33,17 +37,17 @@ class Filtering:
             hint = "for is traffic or rules."
             raise Fault(Code.INVALID_REQUEST, "a filter is for something else", hint=hint, status=400)
         at = cursor(text, one(told, "at"))
-        offers = completions(text, at, scope=scope, known=await self._known())
+        offers = completions(text, at, scope=scope, known=await self._known_values())
         error = _error(text, scope)
         return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
 
-    async def _known(self) -> Mapping[str, Sequence[str]]:
+    async def _known_values(self) -> Mapping[str, Sequence[str]]:
         latest = await self._exchanges.newest(MOST_LOOKED_AT)
         known = {name: [str(getattr(summary, name)) for summary in latest] for name in _REMEMBERED}
         return known | {"tool": [tool for summary in latest for tool in summary.tools]}
 
 
-def _error(text: str, scope: Scope) -> FilterError | None:
+def _error(text: str, scope: FilterScope) -> FilterError | None:
     try:
         parse(text, scope=scope)
     except Fault as fault:
@@ -66,9 +70,9 @@ def offer(text: str, completion: Completion) -> Offer:
     return Offer(completion.text, completion.label, completion.help, _units(text[: completion.start]))
 
 
-def cursor(text: str, told: str) -> int:
+def cursor(text: str, position: str) -> int:
     """Where the cursor stands: at the end where nothing is told."""
-    return _letters(text, _number(told))
+    return _letters(text, _number(position))
 
 
 def _units(text: str) -> int:

@@ -7,10 +7,10 @@ import msgspec
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.exchange.holds import Holds
-from sightline.exchange.interception.rules import Rule
+from sightline.exchange.interception.rules import InterceptionRule
 from sightline.model.json import JsonObject
 from sightline.web.asgi import Receive
-from sightline.web.orders import order, ordered
+from sightline.web.orders import order, read_json
 from sightline.wire.jsontext import MISFIT
 from sightline.workbench.shapes import Intercepting
 
@@ -27,16 +27,16 @@ class Interceptions:
         return Intercepting(self._holds.mode)
 
     @property
-    def rules(self) -> Sequence[Rule]:
+    def rules(self) -> Sequence[InterceptionRule]:
         """The rules, in their order."""
         return self._holds.rules
 
     @property
     def masks(self) -> Sequence[JsonObject]:
         """The edits that are repeated on later requests; each says its scope, also where that is the usual one."""
-        return [self._reported(mask) for mask in self._holds.masks]
+        return [self._mask_report(mask) for mask in self._holds.masks]
 
-    def _reported(self, mask: Mask) -> JsonObject:
+    def _mask_report(self, mask: Mask) -> JsonObject:
         count = self._holds.count_of(mask)
         return {
             **msgspec.to_builtins(mask),
@@ -58,14 +58,14 @@ class Interceptions:
         self._holds.set_mode(mode)
         return self.mode
 
-    async def set_rules(self, receive: Receive) -> Sequence[Rule]:
+    async def set_rules(self, receive: Receive) -> Sequence[InterceptionRule]:
         """Other rules."""
-        self._holds.set_rules(await ordered(receive))
+        self._holds.set_rules(await read_json(receive))
         return self.rules
 
     async def set_masks(self, receive: Receive) -> Sequence[JsonObject]:
         """Other masks."""
-        self._holds.set_masks(await ordered(receive))
+        self._holds.set_masks(await read_json(receive))
         return self.masks
 
     async def remove_mask(self, name: str) -> Sequence[JsonObject]:

@@ -6,8 +6,8 @@ import msgspec
 
 from sightline.exchange.memory import Memory
 from sightline.tokens.calibration import Lesson
-from sightline.web.bodies import wanted
-from sightline.web.routes import Call, Calls
+from sightline.web.bodies import read_body
+from sightline.web.routes import ApiCall, Calls
 
 
 class ForgetWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +28,7 @@ class ForgottenShown(msgspec.Struct, frozen=True):
     forgotten: tuple[str, ...]
 
 
-def learned_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | None = None) -> Calls:
+def calibration_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | None = None) -> Calls:
     """The two calls. `settled` waits for lessons that are still being learned: they are shown, and forgotten, too."""
 
     async def lessons() -> LearnedShown:
@@ -36,8 +36,8 @@ def learned_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | None 
             await settled()
         return LearnedShown(tuple(memory.lessons()))
 
-    async def forget(call: Call) -> ForgottenShown:
-        told = await wanted(call.receive, ForgetWanted)
+    async def forget(call: ApiCall) -> ForgottenShown:
+        told = await read_body(call.receive, ForgetWanted)
         if settled is not None:
             await settled()
         return ForgottenShown(tuple(memory.forget(told.model)))

@@ -10,7 +10,7 @@ from sightline.catalog.provider import Provider
 from sightline.dialects.endpoint import address
 from sightline.errors import Fault
 from sightline.transport.http.target import target
-from sightline.wire.call import Call, HttpRequest
+from sightline.wire.call import HttpRequest, RequestTemplate
 from sightline.workbench.shapes import ProviderShown
 
 Probe: TypeAlias = Callable[[HttpRequest], Awaitable[str]]
@@ -27,7 +27,7 @@ class Providers:
     probe: Probe
     embedded: Callable[[], Awaitable[str]]
 
-    async def listed(self) -> tuple[ProviderShown, ...]:
+    async def list_providers(self) -> tuple[ProviderShown, ...]:
         """Each provider as it is now. What is `ready` without a reason has answered."""
         return tuple(await asyncio.gather(*(self._one(*each) for each in self.catalog.providers.items())))
 
@@ -39,7 +39,9 @@ class Providers:
             why = f"{provider.key_env} is not set. {provider.key_help}".strip()
             return ProviderShown(name, ready=False, why=why)
         try:
-            request = Call("GET", address(provider, provider.dialect, "/models"), (), b"").filled(self.environment)
+            request = RequestTemplate("GET", address(provider, provider.dialect, "/models"), (), b"").fill(
+                self.environment
+            )
             is_here = target(request.url).origin.is_loopback
         except Fault as fault:
             return ProviderShown(name, ready=False, why=f"{fault.message}.")

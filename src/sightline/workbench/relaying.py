@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.exchange.held_changes import held_changes
+from sightline.exchange.held_changes import changes_while_held
 from sightline.exchange.relay import Relay
 from sightline.exchange.relay_messages import (
     EndFrame,
@@ -32,12 +32,12 @@ from sightline.exchange.relay_messages import (
     write_noted,
 )
 from sightline.model.exchange import Released
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Ledger
 from sightline.transport.clock import Clock
 from sightline.web import replies
-from sightline.web.asgi import Answer, Receive, Send, said, started
-from sightline.web.orders import MOST_WITH_BODY, received
+from sightline.web.asgi import Receive, Send, WebResponse, response_body, response_start
+from sightline.web.orders import MOST_WITH_BODY, read_bytes
 
 MOST_OTHERS = 64
 """So many relays to providers of commands' own configurations are kept for their next requests."""
@@ -126,39 +126,39 @@ class CommandCalls:
     async def wait(self, receive: Receive, send: Send) -> None:
         """Say how long a request must wait."""
         try:
-            asked = read_wait_call(await received(receive, MOST_WITH_BODY))
+            asked = read_wait_call(await read_bytes(receive, MOST_WITH_BODY))
         except Fault as fault:
             await replies.failure(fault).to(send)
             return
         now = self._relays.clock.now()
         wait = self._relays.ledger.wait(asked.provider, asked.model, asked.tokens, now, asked.facts)
-        await Answer(200, write_call(wait), [_TYPE, *replies.GUARDED]).to(send)
+        await WebResponse(200, write_call(wait), [_TYPE, *replies.GUARDED]).to(send)
 
     async def relay(self, receive: Receive, send: Send) -> None:
         """Send a request, and tell what comes of it. Whoever hangs up has gone, as a client has."""
         try:
-            call = read_relay_call(await received(receive, MOST_WITH_BODY))
+            call = read_relay_call(await read_bytes(receive, MOST_WITH_BODY))
             relay = self._relays.relay_for(call)
         except Fault as fault:
             await replies.failure(fault).to(send)
             return
-        await send(started(200, [_TYPE, *replies.GUARDED]))
+        await send(response_start(200, [_TYPE, *replies.GUARDED]))
         outbox: asyncio.Queue[Frame | None] = asyncio.Queue()
         writing = asyncio.get_running_loop().create_task(_write(outbox, send))
         try:
-            await self._relayed(call, relay, outbox)
+            await self._relay_call(call, relay, outbox)
             outbox.put_nowait(None)
             await writing
         finally:
             writing.cancel()
 
-    async def _relayed(self, call: RelayCall, relay: Relay, outbox: "asyncio.Queue[Frame | None]") -> None:
-        asked = replace(call.asked, received=self._relays.clock.elapsed())
+    async def _relay_call(self, call: RelayCall, relay: Relay, outbox: "asyncio.Queue[Frame | None]") -> None:
+        asked = replace(call.asked, received=self._relays.clock.monotonic())
 
-        def noted(noted: Noted) -> None:
+        def on_noted(noted: FactEntry) -> None:
             outbox.put_nowait(_fact(noted, relay, asked.body))
 
-        async with await relay.start(asked, noted) as relayed:
+        async with await relay.start(asked, on_noted) as relayed:
             fault = relayed.fault
             told = None if fault is None else write_fault(fault)
             outbox.put_nowait(HeadFrame(relayed.exchange, relayed.status, tuple(relayed.headers), told))
@@ -178,15 +178,15 @@ class CommandCalls:
 async def _write(outbox: "asyncio.Queue[Frame | None]", send: Send) -> None:
     """Frames in their order, until there are no more."""
     while (frame := await outbox.get()) is not None:
-        await send(said(write_frame(frame), more=True))
+        await send(response_body(write_frame(frame), more=True))
         outbox.task_done()
-    await send(said(b"", more=False))
+    await send(response_body(b"", more=False))
 
 
-def _fact(noted: Noted, relay: Relay, asked: bytes) -> FactFrame:
+def _fact(noted: FactEntry, relay: Relay, asked: bytes) -> FactFrame:
     """A fact; where a person releases another body than the command's, with that body."""
     hold = relay.holds.find(noted.exchange) if isinstance(noted.fact, Released) else None
     if hold is None or hold.draft.data == asked:
         return FactFrame(write_noted(noted))
-    changes = tuple(change for each in held_changes(relay.holds, noted) for change in each)
+    changes = tuple(change for each in changes_while_held(relay.holds, noted) for change in each)
     return FactFrame(write_noted(noted), hold.draft.data, hold.phase, write_changes(changes))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sightline.errors import Code, Fault
-from sightline.exchange.resending import Resending
+from sightline.exchange.resending import Resender
 from sightline.model.json import Json, JsonObject
 from sightline.web.asgi import Receive
 from sightline.web.orders import MOST_WITH_BODY, order
@@ -17,13 +17,13 @@ _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.MODEL_UNKNOWN: 422}
 class Replays:
     """`resending` is absent where this server answers from the record and sends nothing."""
 
-    def __init__(self, exchanges: Exchanges, resending: Resending | None) -> None:
+    def __init__(self, exchanges: Exchanges, resending: Resender | None) -> None:
         self._exchanges = exchanges
         self._resending = resending
 
     async def start(self, exchange: str, receive: Receive) -> JsonObject:
         """Send it again; the answer names the new exchange, which is on record and under way."""
-        model, body, masks = _wanted(await order(receive, MOST_WITH_BODY))
+        model, body, masks = _read_request(await order(receive, MOST_WITH_BODY))
         if self._resending is None:
             message = "this server answers from the record and sends nothing"
             raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
@@ -36,7 +36,7 @@ class Replays:
             raise
 
 
-def _wanted(wanted: JsonObject) -> tuple[str, bytes | None, bool | None]:
+def _read_request(wanted: JsonObject) -> tuple[str, bytes | None, bool | None]:
     for name in wanted:
         if name not in _KNOWN:
             raise _wrong(f"{name[:40]!r} is not known")

@@ -7,7 +7,7 @@ import msgspec
 from sightline.editing.budgeting import CategoryTokens
 from sightline.editing.comparing import Compared
 from sightline.editing.cost import EditCost
-from sightline.editing.masks import Outcome
+from sightline.editing.masks import MaskOutcome
 from sightline.editing.section import Section
 from sightline.editing.validity import Validity
 from sightline.errors import CancelReason
@@ -90,11 +90,11 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     order: tuple[str, ...] | None = None
     hold: HoldShown | None = None
     edit_cost: EditCost | None = None
-    masks: tuple[Outcome, ...] | None = None
+    masks: tuple[MaskOutcome, ...] | None = None
     kept: tuple[str, ...] | None = None
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ExchangeDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a view has beyond that: all that happened, and what hangs together with it. `reason` is why it was
     cancelled."""
 
@@ -158,7 +158,7 @@ class Intercepting(msgspec.Struct, frozen=True):
     mode: Mode
 
 
-class Decided(msgspec.Struct, frozen=True):
+class HoldDecided(msgspec.Struct, frozen=True):
     """What became of a hold."""
 
     id: str

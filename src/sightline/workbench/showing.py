@@ -5,23 +5,23 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
-from sightline.editing.comparing import Compared, Comparison, Side, compared
+from sightline.editing.comparing import Compared, Comparison, Side, compare_drafts
 from sightline.editing.draft import Draft
 from sightline.errors import Code, Fault
 from sightline.exchange.hold import Hold
 from sightline.exchange.holds import Holds
 from sightline.exchange.interception.calls import CallsDraft
-from sightline.exchange.recording.recorded import Recorded
+from sightline.exchange.recording.recorded import RecordedExchange
 from sightline.exchange.recording.records import Records
-from sightline.exchange.viewing import Look, Viewing
+from sightline.exchange.viewing import DocumentState, Viewer
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import Answered, Held
 from sightline.model.fold import fold
-from sightline.model.reply import folded
-from sightline.store.chores import spoken
-from sightline.store.entries import Noted
+from sightline.model.reply import reply_json
+from sightline.store.chores import reply_dialect
+from sightline.store.entries import FactEntry
 from sightline.store.summary import Summary
 from sightline.web.bodies import one
 from sightline.wire.jsontext import decode
@@ -38,7 +38,7 @@ MOST_RAW = 1 << 20
 class Showing:
     """Shows what is held as it stands, and everything else as it was sent."""
 
-    def __init__(self, holds: Holds, records: Records, viewing: Viewing) -> None:
+    def __init__(self, holds: Holds, records: Records, viewing: Viewer) -> None:
         self._holds = holds
         self._records = records
         self._viewing = viewing
@@ -54,15 +54,15 @@ class Showing:
         shown["replays"] = list(await self._records.replays(exchange))
         hold = self._holds.find(exchange)
         if hold is not None:
-            look = await self._viewing.held(hold)
-            return shown | {"provider": hold.choice.provider_name} | _fields(self.held(hold, look))
-        sent = await self._sent(summary, facts)
+            look = await self._viewing.view_hold(hold)
+            return shown | {"provider": hold.choice.provider_name} | _fields(self.hold_change(hold, look))
+        sent = await self._sent_body(summary, facts)
         if sent is None:
             return shown | {"sections": [], "validity": {"ok": True, "problems": []}}
-        look = await self._viewing.recorded(sent, spoken([noted.fact for noted in facts]))
+        look = await self._viewing.view_recorded(sent, reply_dialect([noted.fact for noted in facts]))
         return shown | self._over(look, facts)
 
-    def held(self, hold: Hold, look: Look, before: Look | None = None) -> Changed:
+    def hold_change(self, hold: Hold, look: DocumentState, before: DocumentState | None = None) -> Changed:
         """What is on screen of a hold; since `before`, only what has changed."""
         order = None if before is None else tuple(section.id for section in look.sections)
         return Changed(
@@ -89,7 +89,7 @@ class Showing:
             kept=hold.kept_ids,
         )
 
-    def _over(self, look: Look, facts: list[Noted]) -> Shown:
+    def _over(self, look: DocumentState, facts: list[FactEntry]) -> Shown:
         counted = tokens([noted.fact for noted in facts], look.budget)
         return {
             "can_undo": False,
@@ -101,10 +101,10 @@ class Showing:
             "masks": self._holds.outcomes(facts[0].exchange),
         }
 
-    async def _sent(self, summary: Summary, facts: list[Noted]) -> Recorded | None:
+    async def _sent_body(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
         """The exchange with the body that was sent, or would have been; None where that is gone."""
         body = await self._records.store.body(body_sha256([noted.fact for noted in facts]))
-        return None if body is None else Recorded(summary, tuple(facts), b"", body)
+        return None if body is None else RecordedExchange(summary, tuple(facts), b"", body)
 
     # --- the reply ---
 
@@ -113,14 +113,14 @@ class Showing:
         facts = await self._records.facts(exchange)
         raw = reply_of(facts)
         text = raw[:MOST_RAW].decode("utf-8", "replace")
-        came = Recorded(await self._records.summary(exchange, facts), tuple(facts), b"", b"")
-        events = _heard(came)
+        came = RecordedExchange(await self._records.summary(exchange, facts), tuple(facts), b"", b"")
+        events = _answer_events(came)
         written = [noted.fact.sha256 for noted in facts if isinstance(noted.fact, Answered)]
         by_hand = await self._records.store.body(written[-1]) if written else None
         if by_hand is not None:
             value = decode(by_hand)
             return ReplyShown(value if isinstance(value, dict) else None, text, len(events), by_hand=True)
-        return ReplyShown(folded(fold(events, came.spoken)) if events else None, text, len(events))
+        return ReplyShown(reply_json(fold(events, came.spoken)) if events else None, text, len(events))
 
     # --- differences ---
 
@@ -128,7 +128,7 @@ class Showing:
         """Section by section against what came (`original`), the request before it (`previous`), or another one."""
         against = one(parse_qs(query), "against") or "original"
         hold = self._holds.find(exchange)
-        look = await (self._viewing.held(hold) if hold is not None else self._recorded(exchange))
+        look = await (self._viewing.view_hold(hold) if hold is not None else self._recorded_look(exchange))
         draft = look.draft
         if isinstance(draft, CallsDraft):
             if against != "original":
@@ -137,14 +137,14 @@ class Showing:
             return Diff(against, _calls(draft), None)
         before = await self._before(exchange, against, draft, hold)
         prefix = look.cost if look.follows and against in ("original", "previous") else None
-        return Diff(against, tuple(compared(before, draft)), prefix)
+        return Diff(against, tuple(compare_drafts(before, draft)), prefix)
 
-    async def _recorded(self, exchange: str) -> Look:
+    async def _recorded_look(self, exchange: str) -> DocumentState:
         facts = await self._records.facts(exchange)
-        sent = await self._sent(await self._records.summary(exchange, facts), facts)
+        sent = await self._sent_body(await self._records.summary(exchange, facts), facts)
         if sent is None:
-            raise _gone(exchange)
-        return await self._viewing.recorded(sent, spoken([noted.fact for noted in facts]))
+            raise _body_missing(exchange)
+        return await self._viewing.view_recorded(sent, reply_dialect([noted.fact for noted in facts]))
 
     async def _before(self, exchange: str, against: str, draft: Draft, hold: Hold | None) -> Draft:
         if against == "original":
@@ -155,7 +155,7 @@ class Showing:
                 hint = "Compare it with the original, or with another exchange."
                 raise Fault(Code.USAGE, "no earlier request of this conversation is on record", hint=hint, status=404)
             return Draft.of(found.sent, found.spoken, found.model)
-        other = (await self._recorded(against)).draft
+        other = (await self._recorded_look(against)).draft
         assert isinstance(other, Draft)  # only what is held can be something else
         return other
 
@@ -163,16 +163,16 @@ class Showing:
         facts = [noted.fact for noted in await self._records.facts(exchange)]
         body = await self._records.store.body(original_sha256(facts))
         if body is None:
-            raise _gone(exchange)
+            raise _body_missing(exchange)
         return Draft.of(body, draft.dialect, draft.model)
 
 
-def _heard(came: Recorded) -> list[StreamEvent]:
+def _answer_events(came: RecordedExchange) -> list[StreamEvent]:
     """What an answer tells. One without an end has not broken off: the rest has not come yet."""
     is_whole = any(isinstance(noted.fact, Held) and noted.fact.phase == "tool_calls" for noted in came.facts)
     if is_whole or came.end is not None:
         return came.events()
-    hearing = Hearing(dialect(came.spoken))
+    hearing = ReplyDecoder(dialect(came.spoken))
     return [event for frame in came.frames for event in hearing.feed(frame.data)]
 
 
@@ -192,6 +192,6 @@ def _fields(value: msgspec.Struct) -> Shown:
     return {name: each for name, each in msgspec.structs.asdict(value).items() if each is not None}
 
 
-def _gone(exchange: str) -> Fault:
+def _body_missing(exchange: str) -> Fault:
     hint = "Retention has taken it; its facts are still there."
     return Fault(Code.USAGE, f"the record no longer holds the body of {exchange}", hint=hint, status=404)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from sightline.web import replies
-from sightline.web.asgi import Answer, Headers
+from sightline.web.asgi import Headers, WebResponse
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "ui"
 PREFIX: Final = b"/ui/"
@@ -52,18 +52,18 @@ class Static:
         self._folder = folder
         self._tree: _Tree | None = None
 
-    def page(self) -> Answer:
+    def page(self) -> WebResponse:
         """The page, whose links name the files as they are now."""
         tree = self._current()
         html = tree.files[PAGE].replace(b"{ui}", PREFIX + tree.hash.encode())
-        return Answer(200, html, list(_PAGE_HEADERS))
+        return WebResponse(200, html, list(_PAGE_HEADERS))
 
-    def nothing(self) -> Answer:
+    def nothing(self) -> WebResponse:
         """For whoever is not known: a blank page."""
         html = b'<!doctype html><html lang="en"><title>Sightline</title><link rel="icon" href="data:,">'
-        return Answer(401, html, list(_PAGE_HEADERS))
+        return WebResponse(401, html, list(_PAGE_HEADERS))
 
-    def file(self, path: bytes) -> Answer:
+    def file(self, path: bytes) -> WebResponse:
         """One file by its address, exactly as that was written; there is no other way to name it."""
         named, _, name = path.removeprefix(PREFIX).decode("latin-1").partition("/")
         tree = self._tree or self._current()
@@ -72,7 +72,7 @@ class Static:
         if named != tree.hash or media_type is None or body is None:
             return replies.failure(replies.not_found(f"file {name[:200]!r} of the page; load the page again"))
         kept = [header for header in replies.GUARDED if header[0] != b"cache-control"]
-        return Answer(200, body, [(b"content-type", media_type), _FOR_GOOD, *kept])
+        return WebResponse(200, body, [(b"content-type", media_type), _FOR_GOOD, *kept])
 
     def _current(self) -> _Tree:
         paths = sorted(path for path in self._folder.rglob("*") if path.suffix in TYPES or path.name == PAGE)

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sightline.editing.budgeting import Budget
+from sightline.editing.budgeting import TokenBudget
 from sightline.model.exchange import (
     AttemptStarted,
     Edited,
-    Exchange,
     ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
+    ExchangeHistory,
     Fact,
     FrameArrived,
     Received,
@@ -21,9 +21,9 @@ from sightline.model.exchange import (
 )
 from sightline.model.json import JsonObject
 from sightline.model.usage import Usage
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.store.summary import Summary
-from sightline.workbench.shapes import FaultShown, Hashes, Thread, TokensShown, Told
+from sightline.workbench.shapes import ExchangeDetails, FaultShown, Hashes, Thread, TokensShown
 
 ALWAYS = ("id", "state", "dialect", "provider", "model", "session", "at")
 
@@ -36,7 +36,7 @@ def line(summary: Summary) -> JsonObject:
     return rest | told
 
 
-def view(summary: Summary, facts: list[Noted], *, has_frames: bool = True) -> JsonObject:
+def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -> JsonObject:
     """One exchange with all that happened to it; `has_frames` where the bytes of its answer are told too."""
     happened = [noted.fact for noted in facts]
     sha256, original = body_sha256(happened), original_sha256(happened)
@@ -45,17 +45,17 @@ def view(summary: Summary, facts: list[Noted], *, has_frames: bool = True) -> Js
         _last(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)),
         _last(fact.sha256 for fact in happened if isinstance(fact, ExchangeFinished | ExchangeFailed)),
     )
-    told_too = Told(
+    told_too = ExchangeDetails(
         losses=tuple(loss for fact in happened if isinstance(fact, Translated) for loss in fact.report),
         additions=tuple(each for fact in happened if isinstance(fact, Translated) for each in fact.additions),
         hashes=hashes,
-        facts=tuple(told(noted, has_data=has_frames) for noted in facts),
+        facts=tuple(fact_shown(noted, has_data=has_frames) for noted in facts),
         thread=Thread(summary.previous, summary.title, summary.is_side),
         fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
         reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
     )
     shown: JsonObject = line(summary) | {
-        "state": Exchange(summary.id, tuple(happened)).state,
+        "state": ExchangeHistory(summary.id, tuple(happened)).state,
         "body_sha256": sha256,
         "dirty": sha256 != original,
         "tokens": _plain(tokens(happened)),
@@ -63,7 +63,7 @@ def view(summary: Summary, facts: list[Noted], *, has_frames: bool = True) -> Js
     return shown | _plain(told_too)
 
 
-def tokens(facts: list[Fact], budget: Budget | None = None) -> TokensShown:
+def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> TokensShown:
     """What the provider counted, and what is estimated."""
     ended = (fact.usage for fact in facts if isinstance(fact, ExchangeFinished | ExchangeFailed))
     usage = next((usage for usage in ended if usage is not None), Usage())
@@ -89,7 +89,7 @@ def tokens(facts: list[Fact], budget: Budget | None = None) -> TokensShown:
     )
 
 
-def told(noted: Noted, *, has_data: bool = True) -> JsonObject:
+def fact_shown(noted: FactEntry, *, has_data: bool = True) -> JsonObject:
     """A fact with its number and time; the bytes of a frame are in base64, since they may be cut inside a letter, and
     can be left out."""
     fact = noted.fact
@@ -133,7 +133,7 @@ def original_sha256(facts: list[Fact]) -> str:
     return named
 
 
-def reply_of(facts: list[Noted]) -> bytes:
+def reply_of(facts: list[FactEntry]) -> bytes:
     """The provider's answer, byte for byte, as far as it came."""
     return b"".join(noted.fact.data for noted in facts if isinstance(noted.fact, FrameArrived))
 

@@ -8,7 +8,7 @@ from sightline.exchange.hub import Hub
 from sightline.exchange.relay_messages import PATH, WAIT_PATH
 from sightline.model.json import JsonObject
 from sightline.web import replies
-from sightline.web.asgi import Answer, Receive, Scope, Send
+from sightline.web.asgi import AsgiScope, Receive, Send, WebResponse
 from sightline.workbench.access import Access
 from sightline.workbench.api import READING, Api
 from sightline.workbench.events import stream
@@ -35,21 +35,21 @@ class Workbench:
         self._static = Static()
 
     @staticmethod
-    def serves(scope: Scope) -> bool:
+    def serves(scope: AsgiScope) -> bool:
         """Whether this path is the workbench's, exactly as it was written."""
         path = scope["raw_path"]
         return path in (b"/", b"/api", b"/favicon.ico") or path.startswith((b"/api/", PREFIX))
 
     @staticmethod
-    def refusal(_scope: Scope, fault: Fault) -> Answer:
+    def refusal(_scope: AsgiScope, fault: Fault) -> WebResponse:
         """A request that is not even looked at."""
         return replies.failure(fault)
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         path = scope["raw_path"]
         if path == b"/favicon.ico":
-            await Answer(204, b"", list(replies.GUARDED)).to(send)
+            await WebResponse(204, b"", list(replies.GUARDED)).to(send)
         elif path == b"/":
             await self._root(scope).to(send)
         elif path.startswith(PREFIX):
@@ -65,13 +65,13 @@ class Workbench:
         else:
             await (await self._api.answer(scope, receive)).to(send)
 
-    async def _events(self, scope: Scope, send: Send) -> None:
+    async def _events(self, scope: AsgiScope, send: Send) -> None:
         if scope["method"] == "GET":
             await stream(self._hub, send)
         else:
             await replies.wrong_method(scope["method"], "GET").to(send)
 
-    async def _command(self, commands: CommandCalls, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _command(self, commands: CommandCalls, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
             await replies.wrong_method(scope["method"], "POST").to(send)
         elif scope["raw_path"] == _RELAY:
@@ -79,23 +79,23 @@ class Workbench:
         else:
             await commands.wait(receive, send)
 
-    def _root(self, scope: Scope) -> Answer:
+    def _root(self, scope: AsgiScope) -> WebResponse:
         if scope["method"] == "HEAD":
-            return Answer(200, b"", list(replies.GUARDED))  # how some clients ask whether anybody is there
+            return WebResponse(200, b"", list(replies.GUARDED))  # how some clients ask whether anybody is there
         if scope["method"] != "GET":
             return replies.wrong_method(scope["method"])
         if self._access.is_in(scope["query_string"].decode("latin-1")):
-            return Answer(303, b"", [(b"location", b"/"), (b"set-cookie", self._access.cookie), *replies.GUARDED])
+            return WebResponse(303, b"", [(b"location", b"/"), (b"set-cookie", self._access.cookie), *replies.GUARDED])
         if not self._access.is_granted(scope["headers"]):
             return self._static.nothing()
         return self._static.page()
 
-    def _file(self, scope: Scope) -> Answer:
+    def _file(self, scope: AsgiScope) -> WebResponse:
         if scope["method"] not in READING:
             return replies.wrong_method(scope["method"])
         return self._static.file(scope["raw_path"])
 
-    def _health(self, scope: Scope) -> Answer:
+    def _health(self, scope: AsgiScope) -> WebResponse:
         if scope["method"] not in READING:
             return replies.wrong_method(scope["method"])
         proof = self._access.proof(scope["query_string"].decode("latin-1"))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from sightline.agent.api.approvals import Approvals, ApprovalShown, approval_calls
-from sightline.agent.core.approval import Rule
+from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.service.kept_rules import KeptRule, KeptRules
 from sightline.errors import Fault
-from sightline.web.routes import Call
+from sightline.web.routes import ApiCall
 
 
 def called(approvals: Approvals, path: str, body: Any = None) -> Any:
@@ -21,7 +21,7 @@ def called(approvals: Approvals, path: str, body: Any = None) -> Any:
     handler = approval_calls(approvals)[path]["GET" if body is None else "POST"]
 
     async def story() -> Any:
-        return await handler(Call((), "", receive))  # type: ignore[arg-type]
+        return await handler(ApiCall((), "", receive))  # type: ignore[arg-type]
 
     return asyncio.run(story())
 
@@ -29,8 +29,8 @@ def called(approvals: Approvals, path: str, body: Any = None) -> Any:
 def test_rules_are_seen_and_taken_back(tmp_path: Path) -> None:
     approvals = Approvals(KeptRules(tmp_path))
     assert called(approvals, "approvals") == []
-    approvals.keep("edit_file", "folder /project", Rule("edit_file", "allow", {"/path": "src/*"}))
-    approvals.keep("list_files", "folder /project", Rule("list_files", "allow"))
+    approvals.keep("edit_file", "folder /project", ApprovalRule("edit_file", "allow", {"/path": "src/*"}))
+    approvals.keep("list_files", "folder /project", ApprovalRule("list_files", "allow"))
     shown = called(approvals, "approvals")
     assert shown[0] == ApprovalShown("edit_file", "folder /project", {"/path": "src/*"}, "edit_file (/path like src/*)")
     gone = {"tool": "edit_file", "place": "folder /project", "arguments": {"/path": "src/*"}}
@@ -43,4 +43,4 @@ def test_rules_are_seen_and_taken_back(tmp_path: Path) -> None:
 
 def test_a_tool_that_comes_from_nowhere_gets_no_rule(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="nobody knows where the tool 'x' comes from"):
-        Approvals(KeptRules(tmp_path)).keep("x", "", Rule("x", "allow"))
+        Approvals(KeptRules(tmp_path)).keep("x", "", ApprovalRule("x", "allow"))

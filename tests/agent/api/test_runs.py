@@ -12,17 +12,17 @@ import pytest
 from sightline.agent.api.approvals import Approvals
 from sightline.agent.api.runs import Joining, Runs, run_calls
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.rounds import Ended
-from sightline.agent.core.steps import Call as ToolUse
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.steps import RunnableCall as ToolUse
 from sightline.agent.service.kept_rules import KeptRule, KeptRules
 from sightline.agent.service.toolsets import Toolsets
 from sightline.agent.tools.opening import Opened
 from sightline.errors import Code, Fault
 from sightline.model.parts import ToolCall
 from sightline.web import replies
-from sightline.web.routes import Call, Routes
+from sightline.web.routes import ApiCall, Routes
 from tests.loop_stage import calls, count, limited, plan, says
 from tests.running_stage import FakeTools, RunStage, news, play, plays
 from tests.upstream import Upstream
@@ -49,13 +49,13 @@ class Desk:
 
         handler = methods["GET" if body is None else "POST"]
         try:
-            answer = replies.json(await handler(Call(names, query, receive)))  # type: ignore[arg-type]
+            answer = replies.json(await handler(ApiCall(names, query, receive)))  # type: ignore[arg-type]
         except Fault as fault:
             answer = replies.failure(fault)
         told = json.loads(answer.body)
         return told if answer.status == 200 else (answer.status, told["error"]["message"])
 
-    def begin(self, wanted: Plan, **more: Any) -> "asyncio.Task[Ended]":
+    def begin(self, wanted: RunPlan, **more: Any) -> "asyncio.Task[FinishedRun]":
         """A run that asks the page."""
         settings: dict[str, Any] = {"session": "s", "run": "r_1", "origin": {"toolsets": ["mine"]}, **more}
         runner, stage = self.stage.runner, self.stage
@@ -151,7 +151,7 @@ def test_a_run_is_stopped_on_the_page(tmp_path: Path) -> None:
     async def story(desk: Desk, upstream: Upstream) -> None:
         begun = asyncio.Event()
 
-        async def act(_call: ToolUse) -> Outcome:
+        async def act(_call: ToolUse) -> ToolOutcome:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError
@@ -183,7 +183,7 @@ def test_stepping_is_switched_on_and_off(tmp_path: Path) -> None:
             await anext(watch)
         assert pending == {"step": "hold", "exchange": "x_002"}
         holds = desk.stage.relay.holds
-        holds.release("x_002", holds.held("x_002").draft.sha256)
+        holds.release("x_002", holds.hold_of("x_002").draft.sha256)
         assert (await task).why == "answered"
         watch.close()
 
@@ -195,7 +195,7 @@ def test_a_run_that_was_left_is_taken_up_on_the_page(tmp_path: Path, *, told_bef
     async def story(desk: Desk, upstream: Upstream) -> None:
         begun = asyncio.Event()
 
-        async def act(_call: ToolUse) -> Outcome:
+        async def act(_call: ToolUse) -> ToolOutcome:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError

@@ -58,7 +58,7 @@ def test_parts_that_a_result_may_not_hold() -> None:
 def test_what_cannot_be_written_or_read_is_not_taken() -> None:
     broken = Message("user", (Opaque("openai-responses", {"type": "message", "role": 7}),))
     ear = Ear("openai-responses", "openai-responses")
-    assert ear.written((broken,)) is None
+    assert ear.round_trip((broken,)) is None
     assert not ear.takes(broken)
 
 

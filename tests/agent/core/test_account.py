@@ -1,8 +1,8 @@
 import pytest
 
-from sightline.agent.core.account import Repeats, charged, total_usage, usage_of
-from sightline.agent.core.limits import Spent
-from sightline.agent.core.output import said
+from sightline.agent.core.account import Repeats, charge, total_usage, usage_of
+from sightline.agent.core.limits import RunUsage
+from sightline.agent.core.output import text_outcome
 from sightline.catalog.facts import Prices
 from sightline.model.usage import Usage
 
@@ -26,7 +26,7 @@ def test_a_count_that_cannot_be_is_none() -> None:
 
 
 def test_a_reply_is_charged_for_its_tokens_and_their_price() -> None:
-    spent, cost = charged(Spent(tokens=5, cost=1.0), Usage(input_tokens=10, output_tokens=5), PRICES)
+    spent, cost = charge(RunUsage(tokens=5, cost=1.0), Usage(input_tokens=10, output_tokens=5), PRICES)
     assert (spent.tokens, spent.unmeasured) == (20, ())
     assert cost == pytest.approx(0.00002)
     assert spent.cost == pytest.approx(1.00002)
@@ -34,31 +34,31 @@ def test_a_reply_is_charged_for_its_tokens_and_their_price() -> None:
 
 @pytest.mark.parametrize("usage", [None, Usage(input_tokens=1), Usage(output_tokens=1)])
 def test_what_cannot_be_counted_is_marked_once(usage: Usage | None) -> None:
-    spent, cost = charged(Spent(unmeasured=("cost",)), usage, PRICES)
+    spent, cost = charge(RunUsage(unmeasured=("cost",)), usage, PRICES)
     assert (set(spent.unmeasured), len(spent.unmeasured), cost) == ({"tokens", "cost"}, 2, None)
 
 
 def test_without_prices_only_the_cost_is_unknown() -> None:
-    spent, cost = charged(Spent(), Usage(input_tokens=1, output_tokens=1), None)
+    spent, cost = charge(RunUsage(), Usage(input_tokens=1, output_tokens=1), None)
     assert (spent.tokens, spent.unmeasured, cost) == (2, ("cost",), None)
 
 
 def test_an_estimate_holds_limits_and_is_no_known_cost() -> None:
-    spent, cost = charged(Spent(), Usage(input_tokens=10, output_tokens=5), PRICES, is_estimated=True)
+    spent, cost = charge(RunUsage(), Usage(input_tokens=10, output_tokens=5), PRICES, is_estimated=True)
     assert (spent.tokens, spent.unmeasured, cost, spent.known_cost) == (15, (), None, None)
     assert spent.cost == pytest.approx(0.00002)
-    later, cost = charged(spent, Usage(input_tokens=10, output_tokens=5), PRICES)
+    later, cost = charge(spent, Usage(input_tokens=10, output_tokens=5), PRICES)
     assert cost == pytest.approx(0.00002)
     assert later.known_cost is None
 
 
 def test_the_same_call_is_the_same_however_its_arguments_are_ordered() -> None:
     repeats = Repeats()
-    assert repeats.add("f", {"a": 1, "b": 2}, said("x")) == 1
-    assert repeats.add("f", {"b": 2, "a": 1}, said("x")) == 2
-    assert repeats.add("g", {"a": 1, "b": 2}, said("x")) == 1
-    assert repeats.add("f", {"a": 1, "b": 2}, said("y")) == 1
-    assert repeats.add("f", {"a": 1, "b": 2}, said("y")) == 2
+    assert repeats.add("f", {"a": 1, "b": 2}, text_outcome("x")) == 1
+    assert repeats.add("f", {"b": 2, "a": 1}, text_outcome("x")) == 2
+    assert repeats.add("g", {"a": 1, "b": 2}, text_outcome("x")) == 1
+    assert repeats.add("f", {"a": 1, "b": 2}, text_outcome("y")) == 1
+    assert repeats.add("f", {"a": 1, "b": 2}, text_outcome("y")) == 2
 
 
 def test_what_replies_took_together() -> None:

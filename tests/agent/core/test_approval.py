@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.core.approval import Policy, Rule
+from sightline.agent.core.approval import ApprovalRule, Policy
 from sightline.model.json import JsonObject
 
 
@@ -10,13 +10,17 @@ def test_without_rules_the_policy_says_what_otherwise_holds() -> None:
 
 
 def test_the_first_rule_decides_and_one_that_denies_comes_before_all() -> None:
-    allow, ask, deny = Rule("read_*", "allow"), Rule("*", "ask"), Rule("*_secret", "deny", reason="Never.")
+    allow, ask, deny = (
+        ApprovalRule("read_*", "allow"),
+        ApprovalRule("*", "ask"),
+        ApprovalRule("*_secret", "deny", reason="Never."),
+    )
     policy = Policy((allow, ask, deny))
     assert policy.ruling("read_file", {}) == allow
     assert policy.ruling("write_file", {}) == ask
     assert policy.ruling("read_secret", {}) == deny
-    assert policy.preceded(Rule("write_file", "allow")).ruling("write_file", {}).ruling == "allow"
-    assert policy.preceded(Rule("*", "allow")).ruling("read_secret", {}) == deny
+    assert policy.prepend(ApprovalRule("write_file", "allow")).ruling("write_file", {}).ruling == "allow"
+    assert policy.prepend(ApprovalRule("*", "allow")).ruling("read_secret", {}) == deny
 
 
 @pytest.mark.parametrize(
@@ -42,17 +46,17 @@ def test_the_first_rule_decides_and_one_that_denies_comes_before_all() -> None:
     ],
 )
 def test_patterns_over_arguments(pattern: str, arguments: JsonObject, *, fits: bool) -> None:
-    assert Rule("write", "allow", {"/path": pattern}).covers("write", arguments) is fits
-    assert not Rule("write", "allow", {"/path": pattern}).covers("read", arguments)
+    assert ApprovalRule("write", "allow", {"/path": pattern}).covers("write", arguments) is fits
+    assert not ApprovalRule("write", "allow", {"/path": pattern}).covers("read", arguments)
 
 
 def test_free_text_stands_at_the_empty_pointer() -> None:
-    rule = Rule("shell", "allow", {"": "ls *"})
+    rule = ApprovalRule("shell", "allow", {"": "ls *"})
     assert rule.covers("shell", "ls -l")
     assert not rule.covers("shell", "rm x")
 
 
 def test_all_patterns_must_fit() -> None:
-    rule = Rule("move", "allow", {"/from": "a/*", "/to": "b/*"})
+    rule = ApprovalRule("move", "allow", {"/from": "a/*", "/to": "b/*"})
     assert rule.covers("move", {"from": "a/1", "to": "b/1"})
     assert not rule.covers("move", {"from": "a/1", "to": "c/1"})

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.core.approval import Allowed, AnsweredByHand, Denied, Rule
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied
 from sightline.agent.core.facts import (
     Remarked,
     RequestStarted,
@@ -13,8 +13,8 @@ from sightline.agent.core.facts import (
     read,
     write,
 )
-from sightline.agent.core.output import said
-from sightline.agent.core.steps import Confirmed, Decided, Replied, Rested, Stopped, Used
+from sightline.agent.core.output import text_outcome
+from sightline.agent.core.steps import CallsDecided, Confirmed, Replied, Rested, RunStopped, Used
 from sightline.catalog.route import Route
 from sightline.errors import Code, Fault
 from sightline.model.parts import Image, Inline, Text
@@ -29,15 +29,15 @@ FACTS: list[RunFact] = [
     RequestStarted(1, "x_1"),
     Replied(calls(count(1)), 1.5, question(), Usage(input_tokens=1)),
     Replied(Reply(fault=Fault(Code.NETWORK, "reset", hint="Look."))),
-    Decided({"1.1": Allowed({"n": 2}, Rule("f", "allow", {"/n": "*"})), "1.2": Denied("No.")}, 2.0),
-    Decided({"1.1": AnsweredByHand((Text("x"), Image(Inline("image/png", "aGk="))))}),
+    CallsDecided({"1.1": Allowed({"n": 2}, ApprovalRule("f", "allow", {"/n": "*"})), "1.2": Denied("No.")}, 2.0),
+    CallsDecided({"1.1": AnsweredByHand((Text("x"), Image(Inline("image/png", "aGk="))))}),
     ToolStarted("1.1"),
-    ToolFinished("1.1", said("ok \ud800")),
-    Used({"1.1": said("ok")}, 3.0, "By the way."),
+    ToolFinished("1.1", text_outcome("ok \ud800")),
+    Used({"1.1": text_outcome("ok")}, 3.0, "By the way."),
     Confirmed(goes_on=True),
     Rested("Go on.", 3.5),
     Remarked("a hook failed"),
-    Stopped(4.0, {"1.1": said("ok")}),
+    RunStopped(4.0, {"1.1": text_outcome("ok")}),
     RunEnded("answered"),
     RunBegan(question(), plan(), "acme", route=Route(provider="acme", as_="n", system="merge_all", strict=True)),
 ]

@@ -1,26 +1,26 @@
 import pytest
 
-from sightline.agent.core.limits import Limits
-from sightline.agent.core.plan import Plan
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.catalog.facts import Prices
 from sightline.errors import Code, Fault
 
 
 def test_a_plan_that_can_be_kept() -> None:
-    Plan(dialect="anthropic").check()
-    Plan(dialect="anthropic", limits=Limits(cost=1.0), prices=Prices(input=1.0)).check()
+    RunPlan(dialect="anthropic").check()
+    RunPlan(dialect="anthropic", limits=RunLimits(cost=1.0), prices=Prices(input=1.0)).check()
 
 
 @pytest.mark.parametrize(
     ("plan", "code"),
     [
-        (Plan(dialect="anthropic", limits=Limits(cost=1.0)), Code.USAGE),
-        (Plan(dialect="anthropic", limits=Limits(tokens=-1)), Code.USAGE),
-        (Plan(dialect="anthropic", toolbox=Toolbox((Definition(name="x", schema={"type": 1}),))), Code.CONFIG),
+        (RunPlan(dialect="anthropic", limits=RunLimits(cost=1.0)), Code.USAGE),
+        (RunPlan(dialect="anthropic", limits=RunLimits(tokens=-1)), Code.USAGE),
+        (RunPlan(dialect="anthropic", toolbox=Toolbox((Definition(name="x", schema={"type": 1}),))), Code.CONFIG),
     ],
 )
-def test_a_plan_that_cannot_be_kept_is_refused_before_anything_is_sent(plan: Plan, code: Code) -> None:
+def test_a_plan_that_cannot_be_kept_is_refused_before_anything_is_sent(plan: RunPlan, code: Code) -> None:
     with pytest.raises(Fault) as caught:
         plan.check()
     assert caught.value.code is code

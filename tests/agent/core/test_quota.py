@@ -2,7 +2,7 @@ import pytest
 
 from sightline.agent.core.quota import quota_of, waiting_by
 from sightline.catalog.facts import Facts
-from sightline.tokens.account import Limits
+from sightline.tokens.account import RateLimits
 from sightline.tokens.ledger import Ledger
 from tests.chat.core.stage import NOW
 
@@ -12,15 +12,15 @@ FACTS = Facts(rpm=2, tpm=1_000, rpd=100, tpd=1_000_000)
 def used(*tokens: int) -> Ledger:
     ledger = Ledger()
     for count in tokens:
-        ledger.sent("acme", "large", count, NOW)
+        ledger.add_request("acme", "large", count, NOW)
     return ledger
 
 
 def test_what_the_account_allows_can_go_now() -> None:
     quota = quota_of(used(100), "acme", "large", 200, NOW, FACTS)
     assert (quota.line, quota.can_wait, quota.can_go_at) == ("", False, NOW)
-    assert quota.used == Limits(1, 100, 1, 100)
-    assert quota.limits == Limits(2, 1_000, 100, 1_000_000)
+    assert quota.used == RateLimits(1, 100, 1, 100)
+    assert quota.limits == RateLimits(2, 1_000, 100, 1_000_000)
 
 
 def test_a_used_up_minute_says_when_it_can_go_and_offers_to_wait() -> None:
@@ -38,7 +38,7 @@ def test_a_used_up_day_says_so_too() -> None:
 @pytest.mark.parametrize(("seconds", "line"), [(30, "can go in 30 s"), (600, "can go in 10 min")])
 def test_a_pause_that_the_provider_asked_for_is_kept(seconds: int, line: str) -> None:
     ledger = Ledger()
-    ledger.observed("acme", "large", {"retry-after": str(seconds)}, NOW)
+    ledger.observe_headers("acme", "large", {"retry-after": str(seconds)}, NOW)
     assert quota_of(ledger, "acme", "large", 1, NOW).line == f"{line}: the pause that the provider asked for"
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.core.repair import MOST_REPAIRS, Repair, repaired, unwrapped, without_nulls
-from sightline.agent.core.schema import judged
+from sightline.agent.core.repair import MOST_REPAIRS, Repair, repair_value, unwrap, without_nulls
+from sightline.agent.core.schema import validate
 from sightline.model.json import Json, JsonObject
 
 FIELD: JsonObject = {"type": "object", "properties": {}, "$defs": {"P": {"type": "object", "required": ["x"]}}}
@@ -39,7 +39,7 @@ def of(rule: JsonObject) -> JsonObject:
 )
 def test_what_was_meant_is_found_and_each_change_is_recorded(rule: JsonObject, written: Json, meant: Json) -> None:
     before: Json = {"a": written}
-    value, verdict, repairs = repaired(before, of(rule))
+    value, verdict, repairs = repair_value(before, of(rule))
     assert (value, verdict.count) == ({"a": meant}, 0)
     assert before == {"a": written}, "what the model wrote stays as it is"
     assert repairs
@@ -63,31 +63,31 @@ def test_what_was_meant_is_found_and_each_change_is_recorded(rule: JsonObject, w
     ],
 )
 def test_what_would_be_a_guess_stays_as_it_was_written(rule: JsonObject, written: Json) -> None:
-    value, verdict, repairs = repaired({"a": written}, of(rule))
+    value, verdict, repairs = repair_value({"a": written}, of(rule))
     assert (value, repairs) == ({"a": written}, ())
     assert verdict.count
 
 
 def test_text_is_never_taken_for_something_else_where_text_is_right() -> None:
     rule: JsonObject = {"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "integer"}]}
-    assert repaired({"a": '{"x": 1}'}, of(rule))[0] == {"a": '{"x": 1}'}
+    assert repair_value({"a": '{"x": 1}'}, of(rule))[0] == {"a": '{"x": 1}'}
 
 
 def test_what_came_out_of_a_string_may_still_be_wrong_and_that_is_told() -> None:
-    value, verdict, repairs = repaired({"a": "{}"}, of({"$ref": "#/$defs/P"}))
+    value, verdict, repairs = repair_value({"a": "{}"}, of({"$ref": "#/$defs/P"}))
     assert (value, [each.what for each in repairs]) == ({"a": {}}, ["JSON in a string was read as object"])
     assert [each.pointer for each in verdict.mismatches] == ["/a"]
 
 
 def test_repairing_has_an_end() -> None:
     schema = of({"type": "array", "items": {"type": "integer"}})
-    value, verdict, repairs = repaired({"a": ["1"] * (MOST_REPAIRS + 5)}, schema)
+    value, verdict, repairs = repair_value({"a": ["1"] * (MOST_REPAIRS + 5)}, schema)
     assert (len(repairs), verdict.count) == (MOST_REPAIRS, 5)
     assert isinstance(value, dict)
 
 
 def test_places_in_lists_are_repaired_too() -> None:
-    value, _, repairs = repaired({"a": [{"b": "1"}]}, of({"items": {"properties": {"b": {"type": "integer"}}}}))
+    value, _, repairs = repair_value({"a": [{"b": "1"}]}, of({"items": {"properties": {"b": {"type": "integer"}}}}))
     assert value == {"a": [{"b": 1}]}
     assert repairs == (Repair("/a/0/b", "a string was read as integer"),)
 
@@ -105,12 +105,12 @@ def test_places_in_lists_are_repaired_too() -> None:
     ],
 )
 def test_arguments_that_were_encoded_twice_are_taken_out(written: Json, meant: Json, count: int) -> None:
-    value, repairs = unwrapped(written)
+    value, repairs = unwrap(written)
     assert (value, len(repairs)) == (meant, count)
 
 
 def test_a_string_that_is_the_whole_value_is_read_where_an_object_is_wanted() -> None:
-    assert repaired('{"x": 1}', {"type": "object"})[0] == {"x": 1}
+    assert repair_value('{"x": 1}', {"type": "object"})[0] == {"x": 1}
 
 
 json_values = st.recursive(
@@ -123,8 +123,8 @@ json_values = st.recursive(
 @given(json_values)
 def test_what_is_right_is_never_touched_and_what_is_wrong_never_gets_worse(value: Json) -> None:
     schema = of({"type": "integer"})
-    before = judged(schema, value).count
-    after, verdict, repairs = repaired(value, schema)
+    before = validate(schema, value).count
+    after, verdict, repairs = repair_value(value, schema)
     assert verdict.count <= before
     assert repairs or after == value
 

@@ -1,4 +1,4 @@
-from sightline.agent.core.rounds import Ended, Round
+from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.model.parts import Opaque, Text, Thinking
 from tests.loop_stage import question, reply
 
@@ -12,5 +12,5 @@ def test_a_round_shows_what_its_reply_holds() -> None:
 
 def test_the_last_reply_is_that_of_the_run() -> None:
     first, second = Round(number=1, reply=reply()), Round(number=2, reply=reply(Text("x")))
-    assert Ended(why="answered", request=question()).reply is None
-    assert Ended(why="answered", request=question(), rounds=(first, second)).reply == second.reply
+    assert FinishedRun(why="answered", request=question()).reply is None
+    assert FinishedRun(why="answered", request=question(), rounds=(first, second)).reply == second.reply

@@ -2,23 +2,23 @@
 
 import pytest
 
-from sightline.agent.core.approval import Allowed, AnsweredByHand, Denied, Policy, Rule
-from sightline.agent.core.limits import Limits
-from sightline.agent.core.output import Cap, Outcome, said
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
 from sightline.agent.core.pending import CANCELLED
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.rounds import Ended
-from sightline.agent.core.run import Run, run
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.run import ToolLoop, run
 from sightline.agent.core.steps import (
     Approve,
-    Ask,
+    AskModel,
+    CallsDecided,
     Confirm,
     Confirmed,
-    Decided,
     Replied,
     Rest,
     Rested,
-    Stopped,
+    RunStopped,
     Use,
     Used,
 )
@@ -61,8 +61,8 @@ def test_results_follow_in_the_order_of_the_calls_however_they_were_completed() 
     next(loop)
     used = loop.send(Replied(driver.replies[0]))
     assert isinstance(used, Use)
-    asked = loop.send(Used({call.key: said(call.key) for call in reversed(used.calls)}))
-    assert isinstance(asked, Ask)
+    asked = loop.send(Used({call.key: text_outcome(call.key) for call in reversed(used.calls)}))
+    assert isinstance(asked, AskModel)
     assert results(asked.request) == [("a", "1.1"), ("b", "1.2"), ("c", "1.3")]
 
 
@@ -97,11 +97,11 @@ def test_a_pause_with_nothing_in_it_is_an_end() -> None:
 def test_a_request_that_was_edited_goes_into_the_later_rounds() -> None:
     loop = run(question(), plan())
     asked = next(loop)
-    assert isinstance(asked, Ask)
+    assert isinstance(asked, AskModel)
     edited = question(text="Do something else.")
     loop.send(Replied(calls(count(1)), sent=edited))
-    later = loop.send(Used({"1.1": said("1")}))
-    assert isinstance(later, Ask)
+    later = loop.send(Used({"1.1": text_outcome("1")}))
+    assert isinstance(later, AskModel)
     assert later.request.messages[0] == edited.messages[0]
 
 
@@ -109,8 +109,8 @@ def test_words_beside_the_results_are_told_to_the_model() -> None:
     loop = run(question(), plan())
     next(loop)
     loop.send(Replied(calls(count(1))))
-    asked = loop.send(Used({"1.1": said("1")}, context="Hurry."))
-    assert isinstance(asked, Ask)
+    asked = loop.send(Used({"1.1": text_outcome("1")}, context="Hurry."))
+    assert isinstance(asked, AskModel)
     assert asked.request.messages[-1] == Message("user", (Text("Hurry."),))
 
 
@@ -264,7 +264,7 @@ def test_tokens_stop_the_run_before_anything_else_is_done() -> None:
 def test_cost_stops_the_run() -> None:
     prices = Prices(input=1.0, output=2.0)
     driver = Driver([calls(count(1, "a")), calls(count(2, "b"))])
-    ended = driver.play(question(), plan(limits=Limits(cost=0.00003), prices=prices))
+    ended = driver.play(question(), plan(limits=RunLimits(cost=0.00003), prices=prices))
     assert (ended.why, len(driver.asked), ended.rounds[0].cost) == ("limit", 2, pytest.approx(0.00002))
 
 
@@ -281,12 +281,12 @@ def test_time_stops_the_run() -> None:
 
 
 def test_what_is_cut_off_once_the_time_is_up_is_cut_off_by_the_limit() -> None:
-    def stopped(plan: Plan, seconds: float) -> Ended:
+    def stopped(plan: RunPlan, seconds: float) -> FinishedRun:
         loop = run(question(), plan)
         next(loop)
         with pytest.raises(StopIteration) as stop:
-            loop.send(Stopped(seconds))
-        ended: Ended = stop.value.value
+            loop.send(RunStopped(seconds))
+        ended: FinishedRun = stop.value.value
         return ended
 
     late = stopped(limited(seconds=4.0), 4.0)
@@ -294,7 +294,7 @@ def test_what_is_cut_off_once_the_time_is_up_is_cut_off_by_the_limit() -> None:
     assert late.reached is not None
     assert late.reached.words == "the limit of 4 seconds is reached"
     assert stopped(limited(seconds=4.0), 3.9).why == "cancelled"
-    assert stopped(plan(limits=Limits(seconds=4.0, behaviour="confirm")), 4.0).why == "cancelled"
+    assert stopped(plan(limits=RunLimits(seconds=4.0, behaviour="confirm")), 4.0).why == "cancelled"
 
 
 def test_calls_that_the_end_of_the_time_cuts_off_say_so() -> None:
@@ -302,23 +302,23 @@ def test_calls_that_the_end_of_the_time_cuts_off_say_so() -> None:
     next(loop)
     loop.send(Replied(calls(count(1, "a"), count(2, "b")), elapsed=1.0))
     with pytest.raises(StopIteration) as stop:
-        loop.send(Stopped(4.0, {"1.1": said("in time")}))
+        loop.send(RunStopped(4.0, {"1.1": text_outcome("in time")}))
     done, cut_off = stop.value.value.rounds[0].calls
     assert (stop.value.value.why, done.fate, cut_off.fate) == ("limit", "ran", "limit")
-    assert cut_off.outcome == said(
+    assert cut_off.outcome == text_outcome(
         "This call was not run to its end: the limit of 4 seconds is reached.", is_error=True
     )
 
 
 def test_time_that_a_person_took_counts_before_the_tool_runs() -> None:
     driver = Driver([calls(count(1, "a"))], decisions=[{"1.1": Allowed()}], seconds_a_step=2.0)
-    ended = driver.play(question(), plan(policy=Policy(), limits=Limits(seconds=4.0)))
+    ended = driver.play(question(), plan(policy=Policy(), limits=RunLimits(seconds=4.0)))
     assert (ended.why, driver.used) == ("limit", [])
 
 
 def test_a_limit_that_cannot_be_held_ends_the_run() -> None:
     driver = Driver([reply(count(1), usage=None)])
-    ended = driver.play(question(), plan(limits=Limits(tokens=1000, behaviour="confirm")))
+    ended = driver.play(question(), plan(limits=RunLimits(tokens=1000, behaviour="confirm")))
     assert (ended.why, driver.used) == ("limit", [])
     assert ended.reached is not None
     assert ended.reached.is_unmeasured
@@ -348,7 +348,7 @@ def test_confirming_makes_room_for_all_calls_of_a_reply() -> None:
 
 
 def test_the_same_call_with_the_same_result_ends_the_run() -> None:
-    driver = Driver([calls(count(1, f"c{n}")) for n in range(9)], tool=lambda _: said("pending"))
+    driver = Driver([calls(count(1, f"c{n}")) for n in range(9)], tool=lambda _: text_outcome("pending"))
     ended = driver.play(question(), limited(repeats=3))
     assert (len(driver.used), ended.why) == (3, "limit")
     assert ended.reached is not None
@@ -377,7 +377,7 @@ def test_without_a_limit_of_mistakes_no_attempts_are_counted() -> None:
 
 # --- approval ---------------------------------------------------------------------------------------
 
-ASKING = Policy((Rule("edit_file", "deny", reason="Read only."),))
+ASKING = Policy((ApprovalRule("edit_file", "deny", reason="Read only."),))
 
 
 def test_people_are_asked_and_their_decisions_are_followed() -> None:
@@ -435,7 +435,7 @@ def test_edited_arguments_that_the_tool_does_not_take_are_asked_about_again() ->
 
 def test_a_decision_can_hold_from_then_on() -> None:
     driver = Driver([calls(count(1, "a")), calls(count(2, "b"))])
-    driver.decisions = [{"1.1": Allowed(rule=Rule("count", "allow"))}]
+    driver.decisions = [{"1.1": Allowed(rule=ApprovalRule("count", "allow"))}]
     assert driver.play(question(), plan(policy=ASKING)).spent.tool_calls == 2
 
 
@@ -446,7 +446,7 @@ def test_a_run_that_is_stopped_while_it_asks_ends_with_what_it_had() -> None:
     loop = run(question(), plan())
     next(loop)
     with pytest.raises(StopIteration) as stop:
-        loop.send(Stopped(1.5))
+        loop.send(RunStopped(1.5))
     assert (stop.value.value.why, stop.value.value.spent.seconds) == ("cancelled", 1.5)
     assert stop.value.value.reply is None
 
@@ -456,7 +456,7 @@ def test_a_run_that_is_stopped_while_tools_run_keeps_what_was_complete() -> None
     next(loop)
     loop.send(Replied(calls(count(1, "a"), count(2, "b"))))
     with pytest.raises(StopIteration) as stop:
-        loop.send(Stopped(outcomes={"1.1": said("one")}))
+        loop.send(RunStopped(outcomes={"1.1": text_outcome("one")}))
     ended = stop.value.value
     assert (ended.why, results(ended.request)) == ("cancelled", [("a", "one"), ("b", CANCELLED)])
     assert [call.fate for call in ended.rounds[0].calls] == ["ran", "cancelled"]
@@ -467,18 +467,20 @@ def test_a_run_that_is_stopped_at_an_approval_runs_nothing() -> None:
     next(loop)
     assert isinstance(loop.send(Replied(calls(count(1, "a")))), Approve)
     with pytest.raises(StopIteration) as stop:
-        loop.send(Stopped(outcomes={"1.1": said("never ran")}))
+        loop.send(RunStopped(outcomes={"1.1": text_outcome("never ran")}))
     assert results(stop.value.value.request) == [("a", CANCELLED)]
 
 
 def test_one_call_can_be_cancelled_and_the_run_goes_on() -> None:
-    driver = Driver([calls(count(1, "a"), count(2, "b"))], tool=lambda call: said("ok") if call.id == "b" else None)
+    driver = Driver(
+        [calls(count(1, "a"), count(2, "b"))], tool=lambda call: text_outcome("ok") if call.id == "b" else None
+    )
     ended = driver.play(question(), plan())
     assert (ended.why, results(ended.request)) == ("answered", [("a", CANCELLED), ("b", "ok")])
 
 
 def test_what_a_tool_says_too_much_is_cut() -> None:
-    driver = Driver([calls(count(1, "a"))], tool=lambda _: Outcome((Text("x" * 1000),)))
+    driver = Driver([calls(count(1, "a"))], tool=lambda _: ToolOutcome((Text("x" * 1000),)))
     ended = driver.play(question(), plan(cap=Cap(characters=100)))
     ((_, text),) = results(ended.request)
     assert len(text) <= 100
@@ -498,13 +500,13 @@ def test_an_answer_to_another_question_is_refused() -> None:
 @pytest.mark.parametrize(
     ("policy", "limits", "answer", "words"),
     [
-        (Policy(otherwise="allow"), Limits(), Decided(), "Use was answered by Decided"),
-        (Policy(), Limits(), Used(), "Approve was answered by Used"),
-        (Policy(), Limits(requests=1, behaviour="confirm"), Used(), "Confirm was answered by Used"),
+        (Policy(otherwise="allow"), RunLimits(), CallsDecided(), "Use was answered by Decided"),
+        (Policy(), RunLimits(), Used(), "Approve was answered by Used"),
+        (Policy(), RunLimits(requests=1, behaviour="confirm"), Used(), "Confirm was answered by Used"),
     ],
 )
 def test_an_answer_to_another_question_is_refused_in_a_round(
-    policy: Policy, limits: Limits, answer: Used | Decided | Confirmed, words: str
+    policy: Policy, limits: RunLimits, answer: Used | CallsDecided | Confirmed, words: str
 ) -> None:
     loop = run(question(), plan(policy=policy, limits=limits))
     next(loop)
@@ -517,17 +519,17 @@ def test_an_answer_to_another_question_is_refused_in_a_round(
 
 
 def test_where_hooks_look_at_every_call_those_that_a_rule_allows_are_marked() -> None:
-    policy = Policy((Rule("count", "allow"), Rule("edit*", "deny")))
+    policy = Policy((ApprovalRule("count", "allow"), ApprovalRule("edit*", "deny")))
     loop = run(question(), plan(policy=policy, is_hooked=True))
     next(loop)
     edit, shell = ToolCall("e", "edit_file", '{"filePath": "x"}'), ToolCall("s", "shell", "ls")
     step = loop.send(Replied(calls(count(1, "a"), edit, shell)))
     assert isinstance(step, Approve)
     assert ([call.key for call in step.calls], step.allowed) == (["1.1", "1.3"], ("1.1",))
-    again = loop.send(Decided({"1.1": Allowed({"n": "x"}), "1.3": Allowed()}))
+    again = loop.send(CallsDecided({"1.1": Allowed({"n": "x"}), "1.3": Allowed()}))
     assert isinstance(again, Approve)
     assert (list(again.objections), again.allowed) == (["1.1"], ("1.1",))
-    used = loop.send(Decided({"1.1": Allowed({"n": 2})}))
+    used = loop.send(CallsDecided({"1.1": Allowed({"n": 2})}))
     assert isinstance(used, Use)
     assert [call.arguments for call in used.calls] == [{"n": 2}, "ls"]
 
@@ -536,8 +538,8 @@ def test_a_rule_for_the_rest_of_the_run_keeps_no_hook_from_looking() -> None:
     loop = run(question(), plan(policy=Policy(), is_hooked=True))
     next(loop)
     loop.send(Replied(calls(count(1))))
-    loop.send(Decided({"1.1": Allowed(rule=Rule("count", "allow"))}))
-    loop.send(Used({"1.1": said("1")}))
+    loop.send(CallsDecided({"1.1": Allowed(rule=ApprovalRule("count", "allow"))}))
+    loop.send(Used({"1.1": text_outcome("1")}))
     step = loop.send(Replied(calls(count(2))))
     assert isinstance(step, Approve)
     assert step.allowed == ("2.1",)
@@ -548,7 +550,7 @@ def test_a_hook_can_keep_the_run_from_ending() -> None:
     next(loop)
     assert loop.send(Replied(says())) == Rest(1)
     asked = loop.send(Rested("Run the tests first."))
-    assert isinstance(asked, Ask)
+    assert isinstance(asked, AskModel)
     assert asked.request.messages[-1] == Message("user", (Text("Run the tests first."),))
     loop.send(Replied(says("All green.")))
     with pytest.raises(StopIteration) as stop:
@@ -583,7 +585,7 @@ def test_no_hook_is_asked_about_an_end_that_is_none_of_the_models_choice() -> No
 
 
 def test_a_run_can_be_looked_at_while_it_is_driven() -> None:
-    looked = Run(question(), plan(limits=Limits(tool_calls=1, behaviour="confirm")))
+    looked = ToolLoop(question(), plan(limits=RunLimits(tool_calls=1, behaviour="confirm")))
     loop = looked.steps()
     next(loop)
     loop.send(Replied(calls(count(1), count(2), ToolCall("u", "unknown", "{}"))))

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.core.schema import Mismatch, judged, schema_problems
+from sightline.agent.core.schema import Mismatch, schema_problems, validate
 from sightline.model.json import Json, JsonObject
 
 LINKED: JsonObject = {
@@ -50,7 +50,7 @@ def test_schemas_that_can_be_used(schema: JsonObject) -> None:
 
 
 def test_a_value_that_is_right_has_nothing_said_about_it() -> None:
-    verdict = judged(LINKED, {"n": {"t": [1, 2]}})
+    verdict = validate(LINKED, {"n": {"t": [1, 2]}})
     assert (verdict.mismatches, verdict.types, verdict.count) == ((), (), 0)
 
 
@@ -68,7 +68,7 @@ def test_a_value_that_is_right_has_nothing_said_about_it() -> None:
 )
 def test_a_wrong_type_is_told_with_what_was_there(value: Json, got: str) -> None:
     schema: JsonObject = {"properties": {"a/b": {"type": "integer"}}}
-    (mismatch,) = judged(schema, {"a/b": value}).mismatches
+    (mismatch,) = validate(schema, {"a/b": value}).mismatches
     assert mismatch == Mismatch("/a~1b", f"expected integer, got {got}", ("integer",))
 
 
@@ -78,27 +78,27 @@ def test_other_rules_are_told_in_their_own_words() -> None:
         "required": ["c"],
         "additionalProperties": False,
     }
-    told = {each.pointer: each.message for each in judged(schema, {"a": "z", "b": "q"}).mismatches}
+    told = {each.pointer: each.message for each in validate(schema, {"a": "z", "b": "q"}).mismatches}
     assert told["/a"] == 'expected one of ["x","y"], got "z"'
     assert told["/b"] == 'expected integer or null, got string "q"'
     assert told[""] == "'c' is a required property"
 
 
 def test_of_several_branches_the_one_that_comes_nearest_tells_why() -> None:
-    verdict = judged(LINKED, {"n": {"t": ["x"]}})
+    verdict = validate(LINKED, {"n": {"t": ["x"]}})
     assert [each.pointer for each in verdict.mismatches] == ["/n/t/0"]
     assert {each.pointer for each in verdict.types} == {"/n", "/n/t/0"}
 
 
 def test_where_none_comes_nearest_all_of_them_do() -> None:
     schema: JsonObject = {"properties": {"a": {"oneOf": [{"type": "integer"}, {"type": "boolean"}]}}}
-    (mismatch,) = judged(schema, {"a": "x"}).mismatches
+    (mismatch,) = validate(schema, {"a": "x"}).mismatches
     assert mismatch.message == '"x" fits none: expected integer, got string "x"; or expected boolean, got string "x"'
 
 
 def test_a_value_that_fits_several_branches_of_which_one_is_wanted() -> None:
     schema: JsonObject = {"properties": {"a": {"oneOf": [{"type": "integer"}, {"minimum": 1}]}}}
-    (mismatch,) = judged(schema, {"a": 2}).mismatches
+    (mismatch,) = validate(schema, {"a": 2}).mismatches
     assert "valid under each of" in mismatch.message
 
 
@@ -107,7 +107,7 @@ def test_a_value_that_fits_several_branches_of_which_one_is_wanted() -> None:
     [{"allOf": [{"$ref": "#"}]}, {"$ref": "http://example.com/s.json"}],
 )
 def test_a_schema_that_leads_nowhere_is_right_for_nothing(schema: JsonObject) -> None:
-    verdict = judged(schema, {})
+    verdict = validate(schema, {})
     assert (verdict.count, verdict.types) == (1, ())
     assert "cannot be followed" in verdict.mismatches[0].message
 
@@ -117,5 +117,5 @@ def test_nothing_is_fetched_whatever_a_schema_refers_to(monkeypatch: pytest.Monk
     monkeypatch.setattr("urllib.request.urlopen", lambda *asked, **_: fetched.append(asked))
     schema: JsonObject = {"properties": {"a": {"$ref": "http://127.0.0.1:9/s.json"}}}
     assert schema_problems(schema)
-    assert judged(schema, {"a": 1}).count == 1
+    assert validate(schema, {"a": 1}).count == 1
     assert not fetched

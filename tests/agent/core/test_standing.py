@@ -10,9 +10,9 @@ from sightline.agent.core.facts import (
     ToolFinished,
     ToolStarted,
 )
-from sightline.agent.core.output import said
+from sightline.agent.core.output import text_outcome
 from sightline.agent.core.standing import stand
-from sightline.agent.core.steps import Ask, Replied, Use, Used
+from sightline.agent.core.steps import AskModel, Replied, Use, Used
 from sightline.errors import Fault
 from tests.loop_stage import Driver, calls, count, limited, plan, question, says
 
@@ -22,7 +22,7 @@ CALLED = Replied(calls(count(1, "a"), count(2, "b"), count(3, "c")))
 
 def test_a_run_that_has_only_begun_waits_for_its_first_reply() -> None:
     standing = stand([BEGAN])
-    assert isinstance(standing.step, Ask)
+    assert isinstance(standing.step, AskModel)
     assert (standing.ended, standing.mid_flight, standing.untouched) == (None, (), ())
 
 
@@ -37,15 +37,17 @@ def test_who_drives_a_run_and_what_was_remarked_change_nothing_of_it() -> None:
 
 
 def test_a_tool_that_was_mid_flight_is_told_apart_from_those_that_are_done_and_those_to_come() -> None:
-    standing = stand([BEGAN, CALLED, ToolStarted("1.1"), ToolFinished("1.1", said("one"), "Psst."), ToolStarted("1.2")])
+    standing = stand(
+        [BEGAN, CALLED, ToolStarted("1.1"), ToolFinished("1.1", text_outcome("one"), "Psst."), ToolStarted("1.2")]
+    )
     assert isinstance(standing.step, Use)
-    assert (standing.finished, standing.contexts) == ({"1.1": said("one")}, {"1.1": "Psst."})
+    assert (standing.finished, standing.contexts) == ({"1.1": text_outcome("one")}, {"1.1": "Psst."})
     assert [call.key for call in standing.mid_flight] == ["1.2"]
     assert [call.key for call in standing.untouched] == ["1.3"]
 
 
 def test_a_tool_whose_end_is_known_had_a_beginning() -> None:
-    standing = stand([BEGAN, CALLED, ToolFinished("1.1", said("one"))])
+    standing = stand([BEGAN, CALLED, ToolFinished("1.1", text_outcome("one"))])
     assert [call.key for call in standing.untouched] == ["1.2", "1.3"]
 
 

@@ -1,10 +1,10 @@
-from sightline.agent.core.steps import Ask, Call, Used, batches, unfit
+from sightline.agent.core.steps import AskModel, RunnableCall, Used, batches, unfit
 from sightline.errors import Code
 from tests.loop_stage import question
 
 
-def call(key: str, *, is_parallel: bool = False) -> Call:
-    return Call(key=key, id=key, name="f", arguments={}, is_parallel=is_parallel)
+def call(key: str, *, is_parallel: bool = False) -> RunnableCall:
+    return RunnableCall(key=key, id=key, name="f", arguments={}, is_parallel=is_parallel)
 
 
 def test_calls_that_may_run_beside_each_other_are_batched_and_the_order_stays() -> None:
@@ -14,6 +14,6 @@ def test_calls_that_may_run_beside_each_other_are_batched_and_the_order_stays() 
 
 
 def test_a_wrong_answer_names_both() -> None:
-    fault = unfit(Ask(1, question()), Used())
+    fault = unfit(AskModel(1, question()), Used())
     assert (fault.code, fault.message) == (Code.USAGE, "Ask was answered by Used")
     assert fault.hint

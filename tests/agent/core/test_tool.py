@@ -15,7 +15,7 @@ def test_tools_are_offered_without_those_that_are_disabled() -> None:
             *TOOLBOX.definitions,
         )
     )
-    first, second, *others = toolbox.offered()
+    first, second, *others = toolbox.tools_for()
     assert first == FunctionTool("a", "A.", {"type": "object", "properties": {}})
     assert second == CustomTool("b", None, grammar)
     assert "format_disk" not in [tool.name for tool in others if not isinstance(tool, OpaqueTool)]
@@ -23,7 +23,7 @@ def test_tools_are_offered_without_those_that_are_disabled() -> None:
 
 def test_a_tool_that_the_request_has_already_stays_as_it_is_written_there() -> None:
     own, server = FunctionTool("count", "Mine."), OpaqueTool("anthropic", {"type": "web_search"})
-    offered = TOOLBOX.offered((server, own))
+    offered = TOOLBOX.tools_for((server, own))
     assert offered[:2] == (server, own)
     assert [tool.name for tool in offered[2:] if not isinstance(tool, OpaqueTool)] == ["edit_file", "shell"]
 
@@ -56,10 +56,10 @@ def test_a_tool_without_a_schema_takes_any_object() -> None:
 
 def test_a_tool_that_the_api_has_by_itself_is_offered_once_in_whatever_dialect() -> None:
     toolbox = Toolbox((Definition(name="web_search", hosted="web_search"), Definition(name="f", strict=True)))
-    search, function = toolbox.offered()
+    search, function = toolbox.tools_for()
     assert search == OpaqueTool("openai-responses", {"type": "web_search"})
     assert isinstance(function, FunctionTool)
     assert function.strict is True
     there = OpaqueTool("gemini", {"googleSearch": {}})
-    assert toolbox.offered((there,)) == (there, function)
+    assert toolbox.tools_for((there,)) == (there, function)
     assert [each.is_remote for each in toolbox.definitions] == [True, False]

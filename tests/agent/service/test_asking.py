@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sightline.agent.core.facts import Replied
-from sightline.agent.core.rounds import Ended
-from sightline.agent.service.asking import Gate, Opening
+from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.service.asking import Opening, RunGate
 from sightline.editing.operations import operation
 from sightline.errors import Code, Fault
 from sightline.exchange.preparing import Prepared
@@ -33,13 +33,13 @@ async def held(stage: RunStage, number: int) -> str:
 
 def edit(stage: RunStage, exchange: str, old: str, new: str) -> None:
     """Change the words of a message, as a person would."""
-    sections = stage.relay.holds.held(exchange).draft.sections
+    sections = stage.relay.holds.hold_of(exchange).draft.sections
     (found,) = [each.id for each in sections if any(part.text == old for part in each.parts)]
     stage.relay.holds.edit(exchange, operation({"op": "set_text", "section": found, "text": new}))
 
 
 def release(stage: RunStage, exchange: str) -> None:
-    stage.relay.holds.release(exchange, stage.relay.holds.held(exchange).draft.sha256)
+    stage.relay.holds.release(exchange, stage.relay.holds.hold_of(exchange).draft.sha256)
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
@@ -49,7 +49,7 @@ def test_stepping_holds_each_request_and_an_edit_goes_on_through_later_rounds(tm
         async with asyncio.TaskGroup() as group:
             task = group.create_task(stage.run(plan(spoken), is_stepping=True, prompt=stage.prompt("Do it.")))
             first = await held(stage, 1)
-            shown = await stage.runner.shown("r_1")
+            shown = await stage.runner.show("r_1")
             assert (shown.state, shown.is_stepping, getattr(shown.pending, "exchange", "")) == ("waiting", True, first)
             assert upstream.seen == []
             edit(stage, first, "Do it.", "Do it well.")
@@ -131,7 +131,7 @@ def test_only_the_first_request_is_opened_otherwise(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spoken", DIALECTS)
 @pytest.mark.parametrize("stream", [True, False])
 def test_runs_go_through_in_every_dialect_streamed_and_whole(tmp_path: Path, spoken: str, *, stream: bool) -> None:
-    ends: list[Ended] = []
+    ends: list[FinishedRun] = []
 
     async def story(stage: RunStage, upstream: Upstream) -> None:
         asked = reply(Text("Let me see."), count(1, "c1"), ToolCall("c2", "edit_file", '{"filePath": "x"}'))
@@ -154,7 +154,7 @@ def test_a_gate_lets_each_request_go_and_hears_when_it_has(tmp_path: Path) -> No
             heard.append(f"{len(prepared.request.messages)} at {len(upstream.seen)}")
             return lambda: heard.append("sent")
 
-        ended = await stage.run(gate=Gate(admitted))
+        ended = await stage.run(gate=RunGate(admitted))
         assert ended.why == "answered"
         assert heard == ["1 at 0", "sent", "sent", "3 at 1", "sent", "sent"]
 
@@ -166,7 +166,7 @@ def test_what_a_gate_refuses_is_not_sent(tmp_path: Path) -> None:
         async def admitted(_prepared: Prepared) -> Callable[[], None]:
             raise Fault(Code.RATE_LIMITED, "not today", hint="Come back.")
 
-        ended = await stage.run(gate=Gate(admitted))
+        ended = await stage.run(gate=RunGate(admitted))
         assert (ended.why, upstream.seen) == ("failed", [])
         assert ended.reply is not None
         assert ended.reply.fault is not None

@@ -8,10 +8,10 @@ import pytest
 
 from sightline.agent.core.approval import Allowed, Denied, Policy
 from sightline.agent.core.facts import Replied, RunEnded, ToolFinished, ToolStarted
-from sightline.agent.core.limits import Limits
-from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.pending import CANCELLED
-from sightline.agent.core.steps import Call
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.events import TextReceived
@@ -51,10 +51,10 @@ def test_a_tool_begins_when_that_is_written_down(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         known: list[bool] = []
 
-        async def act(call: Call) -> Outcome:
+        async def act(call: RunnableCall) -> ToolOutcome:
             facts = await stage.facts()
             known.append(facts[-1] == ToolStarted(call.key))
-            return said("ok")
+            return text_outcome("ok")
 
         upstream.script = [plays(calls(ToolCall("s", "shell", "ls"))), plays(says())]
         await stage.run(tools=FakeTools(act))
@@ -68,20 +68,20 @@ def test_calls_that_may_run_beside_each_other_do_and_others_wait_for_their_turn(
         both = asyncio.Barrier(2)
         running: set[str] = set()
 
-        async def act(call: Call) -> Outcome:
+        async def act(call: RunnableCall) -> ToolOutcome:
             running.add(call.key)
             if call.name == "count":
                 await both.wait()  # it never ends unless the other one runs too
             else:
                 assert running == {call.key}
             running.discard(call.key)
-            return said(call.key)
+            return text_outcome(call.key)
 
         shell = ToolCall("s", "shell", "ls")
         upstream.script = [plays(calls(count(1, "a"), count(2, "b"), shell, count(3, "c"))), plays(says())]
 
-        async def lonely(call: Call) -> Outcome:
-            return said("alone") if call.key == "1.4" else await act(call)
+        async def lonely(call: RunnableCall) -> ToolOutcome:
+            return text_outcome("alone") if call.key == "1.4" else await act(call)
 
         ended = await stage.run(tools=FakeTools(lonely))
         assert [call.fate for call in ended.rounds[0].calls] == ["ran"] * 4
@@ -124,9 +124,9 @@ def test_time_stops_a_tool_under_way_and_none_begins_after_it(tmp_path: Path) ->
     async def story(stage: RunStage, upstream: Upstream) -> None:
         begun = asyncio.Event()
 
-        async def act(call: Call) -> Outcome:
+        async def act(call: RunnableCall) -> ToolOutcome:
             if call.key == "1.1":
-                return said("in time")
+                return text_outcome("in time")
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError("nobody wakes it")
@@ -134,7 +134,7 @@ def test_time_stops_a_tool_under_way_and_none_begins_after_it(tmp_path: Path) ->
         shells = [ToolCall(each, "shell", "ls") for each in "abc"]
         upstream.script = [plays(calls(*shells))]
         tools = FakeTools(act)
-        running = asyncio.get_running_loop().create_task(stage.run(plan(limits=Limits(seconds=5)), tools=tools))
+        running = asyncio.get_running_loop().create_task(stage.run(plan(limits=RunLimits(seconds=5)), tools=tools))
         await begun.wait()
         await clock.forward(5)
         ended = await running
@@ -142,7 +142,9 @@ def test_time_stops_a_tool_under_way_and_none_begins_after_it(tmp_path: Path) ->
         assert (len(tools.used), tools.cut_off) == (2, ["1.2"])
         assert [call.fate for call in ended.rounds[0].calls] == ["ran", "limit", "limit"]
         cut_off = ended.rounds[0].calls[1].outcome
-        assert cut_off == said("This call was not run to its end: the limit of 5 seconds is reached.", is_error=True)
+        assert cut_off == text_outcome(
+            "This call was not run to its end: the limit of 5 seconds is reached.", is_error=True
+        )
 
     play(story, tmp_path, clock=clock)
 
@@ -153,7 +155,7 @@ def test_time_stops_a_model_that_does_not_come_to_an_end(tmp_path: Path) -> None
     async def story(stage: RunStage, upstream: Upstream) -> None:
         gate = asyncio.Event()
         upstream.script = [begins(reply(Text("Four and more.")), gate)]
-        running = asyncio.get_running_loop().create_task(stage.run(plan(limits=Limits(seconds=5))))
+        running = asyncio.get_running_loop().create_task(stage.run(plan(limits=RunLimits(seconds=5))))
         await gate.wait()
         await clock.forward(5)
         ended = await running
@@ -205,8 +207,8 @@ def test_a_stream_that_breaks_off_runs_nothing_and_keeps_what_came(tmp_path: Pat
 
 def test_keys_are_in_no_log(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
-        async def act(_call: Call) -> Outcome:
-            return said(f"the key is {KEY}!")
+        async def act(_call: RunnableCall) -> ToolOutcome:
+            return text_outcome(f"the key is {KEY}!")
 
         upstream.script = [plays(calls(count(1))), plays(says(f"It was {KEY}."))]
         await stage.run(tools=FakeTools(act), prompt=stage.prompt(f"Use {KEY}."), origin={"why": KEY})
@@ -219,13 +221,13 @@ def test_keys_are_in_no_log(tmp_path: Path) -> None:
 
 def test_a_key_that_a_tool_tells_reaches_neither_the_model_nor_the_record(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
-        async def act(_call: Call) -> Outcome:
-            return Outcome((Text(f"the key is {KEY}!"),), structured={"key": KEY})
+        async def act(_call: RunnableCall) -> ToolOutcome:
+            return ToolOutcome((Text(f"the key is {KEY}!"),), structured={"key": KEY})
 
         upstream.script = [plays(calls(count(1))), plays(says())]
         ended = await stage.run(tools=FakeTools(act))
         outcome = ended.rounds[0].calls[0].outcome
-        assert outcome == Outcome((Text("the key is ***!"),), structured={"key": "***"})
+        assert outcome == ToolOutcome((Text("the key is ***!"),), structured={"key": "***"})
         assert KEY not in upstream.seen[1].body.decode()
 
     play(story, tmp_path)
@@ -251,7 +253,7 @@ def test_to_stop_at_once_while_the_model_speaks_keeps_what_it_said(tmp_path: Pat
         assert replied.reply.fault is not None
         assert (replied.reply.fault.reason, ended.reason) == ("user", "user")
         assert (await stage.facts())[-1] == RunEnded("cancelled", "user")
-        assert (await stage.runner.shown("r_1")).reason == "user"
+        assert (await stage.runner.show("r_1")).reason == "user"
         await stage.store.settle()
         assert (await stage.store.facts("x_001"))[-1].fact == ExchangeCancelled("user")
 
@@ -300,11 +302,11 @@ def test_to_stop_while_tools_run(tmp_path: Path, *, now: bool) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         begun, gate = asyncio.Event(), asyncio.Event()
 
-        async def act(call: Call) -> Outcome:
+        async def act(call: RunnableCall) -> ToolOutcome:
             if call.key == "1.2":
                 begun.set()
                 await gate.wait()
-            return said(call.key)
+            return text_outcome(call.key)
 
         tools = FakeTools(act)
         upstream.script = [plays(calls(*(ToolCall(f"s{n}", "shell", "ls") for n in range(3))))]
@@ -343,7 +345,7 @@ def test_a_run_that_is_cancelled_from_outside_ends_what_runs_and_can_be_taken_up
     async def story(stage: RunStage, upstream: Upstream) -> None:
         begun = asyncio.Event()
 
-        async def act(_call: Call) -> Outcome:
+        async def act(_call: RunnableCall) -> ToolOutcome:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError
@@ -355,7 +357,7 @@ def test_a_run_that_is_cancelled_from_outside_ends_what_runs_and_can_be_taken_up
         task.cancel()
         await asyncio.wait({task})
         assert (task.cancelled(), tools.cut_off) == (True, ["1.1"])
-        assert (await stage.runner.shown("r_1")).state == "interrupted"
+        assert (await stage.runner.show("r_1")).state == "interrupted"
         ended = await stage.runner.resume("r_1", stage.tools, Person(interrupted="again"))
         assert (ended.why, [call.key for call in stage.tools.used]) == ("answered", ["1.1"])
 
@@ -364,9 +366,9 @@ def test_a_run_that_is_cancelled_from_outside_ends_what_runs_and_can_be_taken_up
 
 def test_a_log_that_cannot_be_written_keeps_the_tool_from_running(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
-        async def act(_call: Call) -> Outcome:
+        async def act(_call: RunnableCall) -> ToolOutcome:
             await stage.store.logbook.append("run:r_1", 5, [b"{}"], 0.0)
-            return said("one")
+            return text_outcome("one")
 
         tools = FakeTools(act)
         shell = [ToolCall(f"s{n}", "shell", "ls") for n in range(2)]
@@ -381,11 +383,11 @@ def test_a_log_that_cannot_be_written_keeps_the_tool_from_running(tmp_path: Path
 def test_a_tool_that_tells_too_much_of_itself_does_not_drown_who_watches(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         class Chatty(FakeTools):
-            async def use(self, call: Call, progress: Progress) -> Outcome:
+            async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
                 for number in range(20_000):
                     progress(f"{number} of many")
-                shown = await stage.runner.shown("r_1")
-                return said(shown.rounds[0].calls[0].progress)
+                shown = await stage.runner.show("r_1")
+                return text_outcome(shown.rounds[0].calls[0].progress)
 
         upstream.script = [plays(calls(count(1))), plays(says())]
         watch = stage.hub.watch()
@@ -401,7 +403,7 @@ def test_to_stop_while_somebody_is_asked_about_interrupted_calls(tmp_path: Path)
     async def story(stage: RunStage, upstream: Upstream) -> None:
         begun = asyncio.Event()
 
-        async def act(_call: Call) -> Outcome:
+        async def act(_call: RunnableCall) -> ToolOutcome:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError
@@ -429,10 +431,10 @@ def test_a_run_that_is_left_while_tools_run_goes_on_with_those_that_did_not(tmp_
     async def story(stage: RunStage, upstream: Upstream) -> None:
         begun, gate = asyncio.Event(), asyncio.Event()
 
-        async def act(call: Call) -> Outcome:
+        async def act(call: RunnableCall) -> ToolOutcome:
             begun.set()
             await gate.wait()
-            return said(call.key)
+            return text_outcome(call.key)
 
         tools = FakeTools(act)
         upstream.script = [plays(calls(*(ToolCall(f"s{n}", "shell", "ls") for n in range(2)))), plays(says())]
@@ -469,7 +471,7 @@ def test_a_run_that_is_left_while_the_model_speaks_keeps_its_reply(tmp_path: Pat
             await task
         assert ((await stage.kinds())[-2], stage.tools.used) == ("replied", [])
         other = stage.another("elsewhere", "here")
-        assert (await other.shown("r_1")).state == "interrupted", "although its process lives"
+        assert (await other.show("r_1")).state == "interrupted", "although its process lives"
         ended = await stage.runner.resume("r_1", stage.tools, Person())
         assert (ended.why, len(upstream.seen)) == ("answered", 2)
 

@@ -4,11 +4,11 @@ import pytest
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.steps import Approve, Call, Confirm
-from sightline.agent.service.judging import Approval, Judging, Said, nobody
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
+from sightline.agent.service.judging import Approval, Judging, Said, deny_unattended
 from sightline.model.parts import Text
 
-CALL = Call(key="1.1", id="a", name="count", arguments={"n": 1})
+CALL = RunnableCall(key="1.1", id="a", name="count", arguments={"n": 1})
 BY_HAND = AnsweredByHand((Text("7"),))
 
 
@@ -29,7 +29,7 @@ def decided(approve: Approval, objection: str = "") -> Decision:
     ],
 )
 def test_what_a_function_says_is_what_is_decided(said: Said, decision: Decision) -> None:
-    async def later(_call: Call) -> Said:
+    async def later(_call: RunnableCall) -> Said:
         return said
 
     assert decided(lambda _call: said) == decision
@@ -38,7 +38,7 @@ def test_what_a_function_says_is_what_is_decided(said: Said, decision: Decision)
 
 def test_yes_is_yes_and_nobody_is_no() -> None:
     assert decided("yes") == Allowed()
-    assert decided(nobody) == Denied(by="nobody")
+    assert decided(deny_unattended) == Denied(by="nobody")
 
 
 def test_arguments_that_cannot_be_used_are_not_asked_for_twice() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.approval import Rule
+from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.service.kept_rules import KeptRule, KeptRules
 from sightline.errors import Code, Fault
 
@@ -34,7 +34,7 @@ def test_a_tool_of_the_same_name_from_elsewhere_is_another_tool(tmp_path: Path) 
 
 
 def test_a_rule_says_what_it_allows() -> None:
-    assert EDIT.rule == Rule("edit_file", "allow", {"/path": "src/**"})
+    assert EDIT.rule == ApprovalRule("edit_file", "allow", {"/path": "src/**"})
     assert EDIT.words == "edit_file (/path like src/**)"
     assert KeptRule("ls", "folder /").words == "ls (any arguments)"
 

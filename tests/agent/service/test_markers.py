@@ -12,7 +12,7 @@ from sightline.agent.service.markers import behind_marker, is_forgotten
 from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.dialect import Client
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.answering import said
+from sightline.exchange.interception.answering import write_reply
 from sightline.model.message import Message
 from sightline.model.options import Options
 from sightline.model.parts import Image, Link, Text
@@ -75,7 +75,7 @@ def test_a_marker_that_is_not_known_any_more_is_recognised() -> None:
 def stored(reply: Reply, name: str) -> Play:
     """A streamed reply that the provider keeps under this name."""
     reply = msgspec.structs.replace(reply, id=name)
-    data = said(reply, SPOKEN, Client(id=name, model="m", created=1), is_stream=True)
+    data = write_reply(reply, SPOKEN, Client(id=name, model="m", created=1), is_stream=True)
     assert b'"object":"response"' in data
     return streams(data.replace(b'"object":"response"', b'"object":"response","store":true'))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.rounds import Ended
+from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.service.judging import Judging
 from sightline.agent.tools.hook import Event, Hook
 from sightline.agent.tools.hooks import Hooks
@@ -29,7 +29,9 @@ def hooks(folder: Path, event: Event, *answers: Any, tools: str = "*") -> tuple[
     return Hooks([Hook(event, hook, tools=tools)], folder=folder, environment={}), told
 
 
-def run(folder: Path, event: Event, *answers: Any, wanted: Any = None) -> tuple[Ended, list[Any], list[Any], RunStage]:
+def run(
+    folder: Path, event: Event, *answers: Any, wanted: Any = None
+) -> tuple[FinishedRun, list[Any], list[Any], RunStage]:
     """A run of two rounds, what its hooks were told, and what was sent."""
     kept: list[Any] = []
 
@@ -37,7 +39,7 @@ def run(folder: Path, event: Event, *answers: Any, wanted: Any = None) -> tuple[
         upstream.script = [plays(calls(count(1))), plays(says("Done."))]
         asked, told = hooks(folder, event, *answers)
         ended = await stage.run(wanted or plan(), hooks=asked)
-        shown = await stage.runner.shown("r_1")
+        shown = await stage.runner.show("r_1")
         kept.extend([ended, told, [seen.json()["messages"] for seen in upstream.seen], stage, shown])
 
     play(story, folder)
@@ -142,7 +144,7 @@ def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> None:
 
 def _broken(
     folder: Path, event: Event, command: str, *, timeout: float = 30.0
-) -> tuple[Ended, list[Any], RunStage, Any]:
+) -> tuple[FinishedRun, list[Any], RunStage, Any]:
     """A run of two rounds that allows every call, with a hook that fails; what was sent, and how it is shown."""
     kept: list[Any] = []
 
@@ -151,7 +153,7 @@ def _broken(
         asked = Hooks([Hook(event, command, timeout=timeout)], folder=folder, environment={})
         ended = await stage.run(plan(policy=Policy(otherwise="allow")), approver=Judging("yes"), hooks=asked)
         sent = [seen.json()["messages"] for seen in upstream.seen]
-        kept.extend([ended, sent, stage, await stage.runner.shown("r_1")])
+        kept.extend([ended, sent, stage, await stage.runner.show("r_1")])
 
     play(story, folder)
     return kept[0], kept[1], kept[2], kept[3]

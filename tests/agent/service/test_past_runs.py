@@ -6,7 +6,7 @@ import pytest
 from sightline.agent.core.facts import Remarked, RunBegan, RunEnded, RunTaken, write
 from sightline.agent.core.steps import Replied
 from sightline.agent.service.past_runs import PastRuns, beginning
-from sightline.agent.service.run_log import Told
+from sightline.agent.service.run_log import TimedFact
 from sightline.errors import Fault
 from sightline.store.sqlite import SqliteStore, open_store
 from tests.loop_stage import plan, question, says
@@ -25,7 +25,7 @@ def test_a_run_that_is_not_there_is_a_clear_fault(tmp_path: Path, name: str) -> 
     async def story() -> None:
         store, past = await opened(tmp_path)
         with pytest.raises(Fault, match="there is no run") as caught:
-            await past.shown(name)
+            await past.show(name)
         assert caught.value.status == 404
         await store.close()
 
@@ -36,7 +36,7 @@ def test_whether_a_run_goes_on_depends_on_the_process_that_has_it() -> None:
     past = PastRuns(None, lambda name: name == "alive")  # type: ignore[arg-type]
 
     def state(*facts: RunTaken | RunEnded) -> str:
-        return past.state([Told(NOON, fact) for fact in (BEGAN, *facts)])
+        return past.state([TimedFact(NOON, fact) for fact in (BEGAN, *facts)])
 
     assert state() == "interrupted"
     assert state(RunTaken("alive")) == "running"
@@ -52,13 +52,13 @@ def test_a_run_that_nobody_can_read_keeps_nobody_from_the_others(tmp_path: Path)
         await store.logbook.append("run:r_2", 0, [b'{"kind":"of_tomorrow"}'], NOON + 1)
         await store.logbook.append("run:r_3", 0, [write(Remarked("no beginning"))], NOON + 2)
         for _ in range(2):
-            third, second, first = await past.listed(9, lambda _run: None)
+            third, second, first = await past.list_runs(9, lambda _run: None)
             assert (first.id, first.title, first.state, first.rounds) == ("r_1", "Hi.", "ended", 1)
             assert "of_tomorrow" in second.title
             assert "no beginning" in third.title
-        assert len(await past.listed(1, lambda _run: None)) == 1
+        assert len(await past.list_runs(1, lambda _run: None)) == 1
         with pytest.raises(Fault, match="no beginning"):
-            beginning(await past.told("r_3"))
+            beginning(await past.facts("r_3"))
         await store.close()
 
     asyncio.run(story())
@@ -70,9 +70,9 @@ def test_lines_of_runs_that_ended_are_remembered_to_some_number(tmp_path: Path) 
         ended = [write(fact) for fact in (BEGAN, Replied(says()), RunEnded("answered"))]
         for number in range(260):
             await store.logbook.append(f"run:r_{number:03}", 0, ended, NOON + number)
-        listed = await past.listed(500, lambda _run: None)
+        listed = await past.list_runs(500, lambda _run: None)
         assert ([run.id for run in listed][:2], len(listed)) == (["r_259", "r_258"], 260)
-        assert await past.listed(500, lambda _run: None) == listed
+        assert await past.list_runs(500, lambda _run: None) == listed
         await store.close()
 
     asyncio.run(story())

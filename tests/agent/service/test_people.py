@@ -2,8 +2,8 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.people import Approver
 from sightline.agent.service.questions import Questions
 from sightline.agent.service.runner import Runner
@@ -26,7 +26,7 @@ class Watching:
     def paused(self, wait: Wait) -> None:
         self.waits.append(wait)
 
-    def progressed(self, key: str, words: str) -> None:
+    def on_progress(self, key: str, words: str) -> None:
         self.progress.append((key, words))
 
 
@@ -41,7 +41,7 @@ class LookingClock(FakeClock):
 
     async def sleep(self, seconds: float) -> None:
         assert self.runner is not None
-        self.seen.append((await self.runner.shown("r_1")).paused)
+        self.seen.append((await self.runner.show("r_1")).paused)
         await super().sleep(seconds)
 
 
@@ -58,9 +58,9 @@ def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Pat
         clock.runner, watching = stage.runner, Watching()
         stage.catalog.models["m"] = msgspec.structs.replace(stage.catalog.models["m"], rpm=1)
 
-        async def act(_call: Call) -> Outcome:
+        async def act(_call: RunnableCall) -> ToolOutcome:
             clock.time += 55
-            return said("done")
+            return text_outcome("done")
 
         upstream.script = [plays(calls(count(1))), plays(says())]
         ended = await stage.run(tools=FakeTools(act), watcher=watching)
@@ -68,7 +68,7 @@ def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Pat
         (paused,) = clock.seen
         assert paused is not None
         assert (paused.line.partition(": ")[2], paused.can_go_at) == ("requests per minute (1)", clock.time)
-        assert (await stage.runner.shown("r_1")).paused is None
+        assert (await stage.runner.show("r_1")).paused is None
 
     play(story, tmp_path, clock=clock)
 
@@ -76,11 +76,11 @@ def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Pat
 def test_who_watches_hears_how_far_a_tool_is_once_a_second(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         class Slow(FakeTools):
-            async def use(self, call: Call, progress: Progress) -> Outcome:
+            async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
                 for number in range(30):
                     progress(f"{number} of 30")
                     await stage.clock.sleep(0.1)
-                return said("done")
+                return text_outcome("done")
 
         upstream.script = [plays(calls(count(1))), plays(says())]
         watching = Watching()
@@ -94,13 +94,13 @@ def test_who_watches_hears_how_far_a_tool_is_once_a_second(tmp_path: Path) -> No
 def test_a_person_is_told_that_the_tools_have_changed(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         class Changing(FakeTools):
-            async def use(self, call: Call, progress: Progress) -> Outcome:
+            async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
                 self.definitions = (msgspec.structs.replace(COUNT, schema={"type": "object"}),)
-                return said("done")
+                return text_outcome("done")
 
         upstream.script = [plays(calls(count(1))), plays(calls(count(2))), plays(says())]
         await stage.run(tools=Changing())
-        shown = await stage.runner.shown("r_1")
+        shown = await stage.runner.show("r_1")
         assert shown.notes == ("the tools are not as they were: edit_file, shell gone; count changed",)
 
     play(story, tmp_path)

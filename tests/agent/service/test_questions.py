@@ -5,11 +5,11 @@ import pytest
 
 from sightline.agent.core.approval import Allowed, Denied
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.service.questions import Questions
 from sightline.errors import Fault
 
-CALLS = tuple(Call(key=f"1.{n}", id=str(n), name="f", arguments={}) for n in (1, 2))
+CALLS = tuple(RunnableCall(key=f"1.{n}", id=str(n), name="f", arguments={}) for n in (1, 2))
 ASKED = Approve(1, CALLS)
 
 
@@ -24,13 +24,13 @@ def test_calls_are_decided_one_by_one_and_the_run_goes_on_with_the_last() -> Non
         changes: list[str] = []
         questions = Questions(changes.append)
         task = await begun(questions.approve("r_1", ASKED))
-        assert questions.undecided("r_1") == {"1.1", "1.2"}
+        assert questions.open_keys("r_1") == {"1.1", "1.2"}
         questions.decide("r_1", {"1.1": Allowed()})
         questions.decide("r_1", {"1.1": Denied("On second thoughts.")})
-        assert (questions.undecided("r_1"), task.done()) == ({"1.2"}, False)
+        assert (questions.open_keys("r_1"), task.done()) == ({"1.2"}, False)
         questions.decide("r_1", {"1.2": Allowed()})
         assert await task == {"1.1": Denied("On second thoughts."), "1.2": Allowed()}
-        assert (changes, questions.undecided("r_1")) == (["r_1"] * 3, frozenset())
+        assert (changes, questions.open_keys("r_1")) == (["r_1"] * 3, frozenset())
 
     asyncio.run(story())
 
@@ -46,7 +46,7 @@ def test_what_nobody_asks_cannot_be_answered() -> None:
         task = await begun(questions.approve("r_1", ASKED))
         with pytest.raises(Fault, match=r"no call 1\.9 waits") as unknown:
             questions.decide("r_1", {"1.1": Allowed(), "1.9": Allowed()})
-        assert (unknown.value.status, questions.undecided("r_1")) == (409, {"1.1", "1.2"})
+        assert (unknown.value.status, questions.open_keys("r_1")) == (409, {"1.1", "1.2"})
         task.cancel()
         await asyncio.wait({task})
         with pytest.raises(Fault, match="no call of this run"):
@@ -72,7 +72,7 @@ def test_interrupted_calls_can_be_told_of_before_and_after_they_are_asked_about(
         questions = Questions(lambda _run: None)
         questions.tell("r_1", {"1.1": "again", "9.9": "skip"})
         task = await begun(questions.mid_flight("r_1", CALLS))
-        assert questions.undecided("r_1") == {"1.2"}
+        assert questions.open_keys("r_1") == {"1.2"}
         questions.tell("r_1", {"1.2": "skip"})
         assert await task == {"1.1": "again", "1.2": "skip"}
         questions.tell("r_1", {"1.1": "again", "1.2": "again"})
@@ -80,7 +80,7 @@ def test_interrupted_calls_can_be_told_of_before_and_after_they_are_asked_about(
         questions.tell("r_1", {"1.1": "again", "1.2": "again"})
         questions.tell("r_1", {})
         third = await begun(questions.mid_flight("r_1", CALLS))
-        assert questions.undecided("r_1") == {"1.1", "1.2"}
+        assert questions.open_keys("r_1") == {"1.1", "1.2"}
         third.cancel()
         await asyncio.wait({third})
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.facts import Remarked, ToolFinished, ToolStarted
-from sightline.agent.core.output import said
-from sightline.agent.service.run_log import RunLog, told_in
+from sightline.agent.core.output import text_outcome
+from sightline.agent.service.run_log import RunLog, read_facts
 from sightline.errors import Code, Fault
 from sightline.store.sqlite import open_store
 from tests.store.traffic import NOON, prices
@@ -20,10 +20,10 @@ def test_facts_are_written_in_their_order_whoever_brings_them_and_without_keys(t
             store.logbook, "r_1", now=lambda: NOON, secrets=("sk-secret",), changed=lambda: heard.append(len(log.told))
         )
         await asyncio.gather(*(log.note(ToolStarted(f"1.{n}"), Remarked(f"{n}")) for n in range(20)))
-        await log.note(ToolFinished("1.1", said("the key is sk-secret")))
+        await log.note(ToolFinished("1.1", text_outcome("the key is sk-secret")))
         lines = await store.logbook.lines("run:r_1")
         assert len(lines) == 41
-        assert log.facts[:-1] == [told.fact for told in told_in(lines)[:-1]]
+        assert log.facts[:-1] == [told.fact for told in read_facts(lines)[:-1]]
         assert b"sk-secret" not in lines[-1].data
         assert (b"***" in lines[-1].data, heard[-1]) == (True, 41)
         told: list[object] = []

@@ -6,12 +6,12 @@ import pytest
 
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.facts import RunBegan
-from sightline.agent.core.limits import Limits
-from sightline.agent.core.plan import Plan
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.plan import RunPlan
 from sightline.catalog.compose import Prompt
 from sightline.catalog.route import Route
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.preparing import composed
+from sightline.exchange.preparing import compose_request
 from sightline.model.exchange import ExchangeCancelled
 from sightline.model.message import Message
 from sightline.model.parts import Text
@@ -24,7 +24,7 @@ from tests.upstream import Upstream, stall
 def test_a_plan_that_says_nothing_gets_what_the_choice_and_the_tools_say(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         upstream.script = [plays(says(), "anthropic")]
-        await stage.run(Plan(dialect="", limits=Limits(cost=1.0)), origin={"cli": True})
+        await stage.run(RunPlan(dialect="", limits=RunLimits(cost=1.0)), origin={"cli": True})
         (began,) = [fact for fact in await stage.facts() if isinstance(fact, RunBegan)]
         assert (began.plan.dialect, began.provider, began.session, began.origin) == (
             "anthropic", "acme", "s", {"cli": True},
@@ -39,7 +39,7 @@ def test_a_plan_that_says_nothing_gets_what_the_choice_and_the_tools_say(tmp_pat
 def test_a_request_that_was_composed_before_is_sent_as_it_is(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         upstream.script = [plays(says())]
-        request = composed(stage.prompt("As it is."), stage.choice)
+        request = compose_request(stage.prompt("As it is."), stage.choice)
         await stage.run(prompt=request)
         sent = upstream.seen[0].json()
         assert sent["messages"] == [{"role": "user", "content": "As it is."}]
@@ -53,7 +53,7 @@ def test_what_cannot_be_asked_for_is_a_fault_and_no_run(tmp_path: Path) -> None:
         with pytest.raises(Fault, match="the input is empty"):
             await stage.run(prompt=Prompt(messages=()))
         with pytest.raises(Fault, match="the limit of tool calls is -1"):
-            await stage.run(plan(limits=Limits(tool_calls=-1)))
+            await stage.run(plan(limits=RunLimits(tool_calls=-1)))
         twice = FunctionTool("count", None, {"type": "object"})
         with pytest.raises(Fault) as caught:
             await stage.run(prompt=Prompt((Message("user", (Text("x"),)),), tools=(twice,), verbosity="high"))
@@ -91,7 +91,7 @@ def test_a_hundred_runs_at_once(tmp_path: Path) -> None:
         ends = await asyncio.gather(*(stage.run(run=f"r_{n}", tools=each) for n, each in enumerate(tools)))
         assert {ended.why for ended in ends} == {"answered"}
         assert all(len(each.used) <= 2 for each in tools)
-        assert len(await stage.runner.listed(500)) == 100
+        assert len(await stage.runner.list_runs(500)) == 100
 
     play(story, tmp_path)
 
@@ -127,7 +127,7 @@ def test_a_process_that_ends_leaves_its_runs_to_the_next(tmp_path: Path) -> None
         await stage.person.is_asked.wait()
         await stage.runner.leave_all()
         assert task.cancelled()
-        assert (await stage.runner.shown("r_1")).state == "interrupted"
+        assert (await stage.runner.show("r_1")).state == "interrupted"
         await stage.runner.leave_all()
 
     play(story, tmp_path)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.core.approval import Allowed, Policy, Rule
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.steps import Call
+from sightline.agent.core.approval import Allowed, ApprovalRule, Policy
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.shapes import ApprovePending, ConfirmPending, MidFlightPending, RunShown
 from sightline.catalog.facts import Model
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall
@@ -18,11 +18,11 @@ from tests.upstream import Upstream
 
 def test_a_run_that_ended_is_shown_with_all_that_happened(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
-        async def act(call: Call) -> Outcome:
+        async def act(call: RunnableCall) -> ToolOutcome:
             await stage.clock.sleep(2)
             if call.name == "shell":
-                return Outcome((Image(Inline("image/png", "aGk=")),), structured={"ok": True})
-            return said("three", is_error=True)
+                return ToolOutcome((Image(Inline("image/png", "aGk=")),), structured={"ok": True})
+            return text_outcome("three", is_error=True)
 
         thought = Thinking("Hm.")
         upstream.script = [
@@ -32,7 +32,7 @@ def test_a_run_that_ended_is_shown_with_all_that_happened(tmp_path: Path) -> Non
         await stage.run(
             tools=FakeTools(act), prompt=stage.prompt("Count  to\nthree. " + "x" * 90), origin={"chat": "p"}
         )
-        shown = await stage.runner.shown("r_1")
+        shown = await stage.runner.show("r_1")
         assert (shown.state, shown.why, shown.provider, shown.model, shown.pending) == (
             "ended", "answered", "acme", "m", None,
         )  # fmt: skip
@@ -52,7 +52,7 @@ def test_a_run_that_ended_is_shown_with_all_that_happened(tmp_path: Path) -> Non
         assert shown.limits.requests == 50
         assert shown.version == len(await stage.facts())
         assert msgspec.json.decode(msgspec.json.encode(shown), type=RunShown) == shown
-        (line,) = await stage.runner.listed(10)
+        (line,) = await stage.runner.list_runs(10)
         assert (line.id, line.title, line.state, line.why, line.rounds, line.spent) == (
             "r_1", shown.title, "ended", "answered", 2, shown.spent,
         )  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_round_that_failed_says_why(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         upstream.script = [begins(reply(Text("I"), count(1)))]
         await stage.run()
-        shown = await stage.runner.shown("r_1")
+        shown = await stage.runner.show("r_1")
         assert (shown.why, shown.rounds[0].text, [call.fate for call in shown.rounds[0].calls]) == (
             "failed", "I", ["cut"],
         )  # fmt: skip
@@ -82,22 +82,22 @@ def test_a_call_that_waits_for_a_person_is_shown_as_pending(tmp_path: Path) -> N
             stage.runner.run(stage.prompt(), stage.choice, plan(policy=Policy()), stage.tools, session="s", run="r_1")
         )
         assert (await news(watch, "waiting"))[-1][1] == "waiting"
-        shown = await stage.runner.shown("r_1")
+        shown = await stage.runner.show("r_1")
         assert isinstance(shown.pending, ApprovePending)
         assert [(call.key, call.arguments) for call in shown.pending.calls] == [("1.1", {"n": 1})]
         assert [(call.key, call.fate, call.is_running) for call in shown.rounds[0].calls] == [
             ("1.1", None, False),
             ("1.2", "refused", False),
         ]
-        (line,) = await stage.runner.listed(1)
+        (line,) = await stage.runner.list_runs(1)
         assert (line.state, line.rounds) == ("waiting", 1)
         stage.runner.questions.decide("r_1", {"1.1": Allowed({"n": "x"})})
         await news(watch, "running")
         await news(watch, "waiting")
-        again = (await stage.runner.shown("r_1")).pending
+        again = (await stage.runner.show("r_1")).pending
         assert isinstance(again, ApprovePending)
         assert list(again.objections) == ["1.1"]
-        stage.runner.questions.decide("r_1", {"1.1": Allowed({"n": 2}, Rule("count", "allow"))})
+        stage.runner.questions.decide("r_1", {"1.1": Allowed({"n": 2}, ApprovalRule("count", "allow"))})
         assert (await news(watch, "ended"))[-1] == (len(await stage.facts()), "ended")
         assert (await task).why == "answered"
         watch.close()
@@ -109,17 +109,17 @@ def test_a_tool_that_runs_is_shown_running_with_its_progress(tmp_path: Path) -> 
     async def story(stage: RunStage, upstream: Upstream) -> None:
         begun, gate = asyncio.Event(), asyncio.Event()
 
-        async def act(call: Call) -> Outcome:
+        async def act(call: RunnableCall) -> ToolOutcome:
             if call.key == "1.1":
-                return said("one")
+                return text_outcome("one")
             begun.set()
             await gate.wait()
-            return said("two")
+            return text_outcome("two")
 
         upstream.script = [plays(calls(ToolCall("a", "shell", "ls"), ToolCall("b", "shell", "pwd"))), plays(says())]
         task = asyncio.ensure_future(stage.run(tools=FakeTools(act)))
         await begun.wait()
-        shown = await stage.runner.shown("r_1")
+        shown = await stage.runner.show("r_1")
         one, two = shown.rounds[0].calls
         assert (shown.state, one.fate, one.is_running, two.fate, two.is_running) == (
             "running", "ran", False, None, True,
@@ -127,7 +127,7 @@ def test_a_tool_that_runs_is_shown_running_with_its_progress(tmp_path: Path) -> 
         assert (two.ran, two.progress) == ("pwd", "shell began")
         task.cancel()
         await asyncio.wait({task})
-        left = await stage.runner.shown("r_1")
+        left = await stage.runner.show("r_1")
         assert (left.state, left.rounds[0].calls[1].is_running) == ("interrupted", False)
         assert isinstance(left.pending, MidFlightPending)
         assert [call.key for call in left.pending.calls] == ["1.2"]
@@ -141,12 +141,12 @@ def test_a_limit_that_waits_to_be_raised_is_told_in_words(tmp_path: Path) -> Non
         stage.person.waits = asyncio.Event()
         task = asyncio.ensure_future(stage.run(limited(requests=1, behaviour="confirm")))
         await stage.person.is_asked.wait()
-        shown = await stage.runner.shown("r_1")
+        shown = await stage.runner.show("r_1")
         assert isinstance(shown.pending, ConfirmPending)
         assert shown.pending.words == "the limit of 1 model requests is reached"
         stage.person.waits.set()
         await task
-        ended = await stage.runner.shown("r_1")
+        ended = await stage.runner.show("r_1")
         assert (ended.why, ended.reached is not None) == ("limit", True)
 
     play(story, tmp_path)
@@ -157,9 +157,9 @@ def test_a_cost_that_is_not_known_is_null_and_not_nothing(tmp_path: Path) -> Non
         stage.catalog.models["m"] = Model(providers=("acme",), tools=True)
         upstream.script = [plays(says("Done."))]
         await stage.run()
-        shown = await stage.runner.shown("r_1")
+        shown = await stage.runner.show("r_1")
         assert (shown.spent.cost, shown.spent.unmeasured, shown.spent.tokens) == (None, ("cost",), 15)
-        (line,) = await stage.runner.listed(10)
+        (line,) = await stage.runner.list_runs(10)
         assert line.spent.cost is None
 
     play(story, tmp_path)
@@ -169,7 +169,7 @@ def test_what_was_estimated_is_shown_as_not_known(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         upstream.script = [plays(reply(Text("Done."), usage=None))]
         await stage.run()
-        shown = await stage.runner.shown("r_1")
+        shown = await stage.runner.show("r_1")
         assert (shown.spent.cost, set(shown.spent.unmeasured)) == (None, {"tokens", "cost"})
         assert shown.spent.tokens > 0
         assert shown.rounds[0].cost is None

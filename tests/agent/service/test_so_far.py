@@ -5,9 +5,9 @@ from pathlib import Path
 
 from sightline.agent.core.approval import Allowed, Denied, Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
-from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.rounds import Round
-from sightline.agent.core.steps import Call
+from sightline.agent.core.steps import RunnableCall
 from sightline.model.parts import Text
 from tests.loop_stage import calls, count, plan, says
 from tests.running_stage import FakeTools, RunStage, play, plays
@@ -18,10 +18,10 @@ def test_the_open_round_has_what_is_known_of_its_calls(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         gate, seen = asyncio.Event(), list[tuple[Round, ...]]()
 
-        async def act(call: Call) -> Outcome:
+        async def act(call: RunnableCall) -> ToolOutcome:
             if call.key == "1.3":
                 await gate.wait()
-            return said(f"{call.key} done")
+            return text_outcome(f"{call.key} done")
 
         def told(fact: RunFact) -> None:
             if isinstance(fact, ToolStarted | ToolFinished):
@@ -43,7 +43,7 @@ def test_the_open_round_has_what_is_known_of_its_calls(tmp_path: Path) -> None:
         assert (then[0].fate, then[2].outcome) == ("ran", None)
         assert then[0].outcome is not None
         assert then[0].outcome.parts == (Text("1.1 done"),)
-        assert await stage.runner.left("r_1") == (ended.rounds, ended)
+        assert await stage.runner.result_of("r_1") == (ended.rounds, ended)
 
     play(story, tmp_path)
 
@@ -52,7 +52,7 @@ def test_a_run_that_was_left_has_what_it_came_to(tmp_path: Path) -> None:
     async def story(stage: RunStage, upstream: Upstream) -> None:
         begun = asyncio.Event()
 
-        async def act(_call: Call) -> Outcome:
+        async def act(_call: RunnableCall) -> ToolOutcome:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError
@@ -63,7 +63,7 @@ def test_a_run_that_was_left_has_what_it_came_to(tmp_path: Path) -> None:
         assert len(stage.runner.so_far("r_1")) == 1
         task.cancel()
         await asyncio.wait({task})
-        (open_round,), ended = await stage.runner.left("r_1")
+        (open_round,), ended = await stage.runner.result_of("r_1")
         assert (open_round.number, open_round.calls[0].outcome, ended) == (1, None, None)
 
     play(story, tmp_path)

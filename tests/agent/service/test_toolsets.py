@@ -30,8 +30,10 @@ def test_tools_are_opened_once_and_closed_at_the_end() -> None:
     async def story() -> None:
         shop = Workshop()
         toolsets = Toolsets(("files", "web"), shop.open)
-        first, again = await asyncio.gather(toolsets.opened(["web", "files"]), toolsets.opened(("files", "web")))
-        other = await toolsets.opened(["web"])
+        first, again = await asyncio.gather(
+            toolsets.open_toolsets(["web", "files"]), toolsets.open_toolsets(("files", "web"))
+        )
+        other = await toolsets.open_toolsets(["web"])
         assert (first is again, first is other, shop.opened) == (True, False, [("files", "web"), ("web",)])
         await toolsets.close()
         assert [tools.is_closed for tools in shop.tools] == [True, True]
@@ -43,10 +45,10 @@ def test_tools_are_opened_once_and_closed_at_the_end() -> None:
 def test_only_configured_tools_can_be_named() -> None:
     async def story() -> None:
         with pytest.raises(Fault, match=r"no tools named /etc/passwd, x") as caught:
-            await Toolsets(("files",), Workshop().open).opened(["x", "files", "/etc/passwd"])
+            await Toolsets(("files",), Workshop().open).open_toolsets(["x", "files", "/etc/passwd"])
         assert (caught.value.code, caught.value.hint) == (Code.CONFIG, "Configured are: files.")
         with pytest.raises(Fault) as none:
-            await Toolsets((), Workshop().open).opened(["x"])
+            await Toolsets((), Workshop().open).open_toolsets(["x"])
         assert "[tools.NAME]" in none.value.hint
 
     asyncio.run(story())
@@ -58,9 +60,9 @@ def test_what_cannot_be_opened_is_tried_again_the_next_time() -> None:
         toolsets = Toolsets(("files",), shop.open)
         shop.trouble = Fault(Code.CONFIG, "no such file", hint="Check it.")
         with pytest.raises(Fault, match="no such file"):
-            await toolsets.opened(["files"])
+            await toolsets.open_toolsets(["files"])
         shop.trouble = None
-        assert (await toolsets.opened(["files"])).definitions
+        assert (await toolsets.open_toolsets(["files"])).definitions
         await toolsets.close()
 
     asyncio.run(story())

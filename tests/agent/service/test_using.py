@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.facts import RunFact, ToolFinished, ToolStarted
-from sightline.agent.core.output import Cap, Outcome, said
-from sightline.agent.core.steps import Call, Use
+from sightline.agent.core.output import Cap, ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall, Use
 from sightline.agent.service.brake import Brake
 from sightline.agent.service.run_log import RunLog
 from sightline.agent.service.using import INTERRUPTED, Using
-from sightline.agent.tools.hooks import Verdict
+from sightline.agent.tools.hooks import HookVerdict
 from sightline.catalog.facts import Facts, Modality
 from sightline.errors import Fault
 from sightline.model.parts import Image, Inline, Text
@@ -19,8 +19,8 @@ from tests.running_stage import FakeTools
 from tests.store.traffic import NOON, prices
 
 
-def call(key: str, *, parallel: bool = False) -> Call:
-    return Call(key=key, id=key, name="count", arguments={}, is_parallel=parallel)
+def call(key: str, *, parallel: bool = False) -> RunnableCall:
+    return RunnableCall(key=key, id=key, name="count", arguments={}, is_parallel=parallel)
 
 
 async def opened(folder: Path) -> tuple[SqliteStore, RunLog]:
@@ -28,7 +28,7 @@ async def opened(folder: Path) -> tuple[SqliteStore, RunLog]:
     return store, RunLog(store.logbook, "r_1", now=lambda: NOON)
 
 
-async def no_hook(_number: int, _call: Call, _outcome: Outcome) -> Verdict | None:
+async def no_hook(_number: int, _call: RunnableCall, _outcome: ToolOutcome) -> HookVerdict | None:
     return None
 
 
@@ -47,9 +47,13 @@ def test_what_has_an_outcome_does_not_run_again(tmp_path: Path) -> None:
         store, log = await opened(tmp_path)
         tools = FakeTools()
         at = using(log, tools)
-        at.begin({"1.1": said("before")}, {"1.1": "Psst."})
+        at.begin({"1.1": text_outcome("before")}, {"1.1": "Psst."})
         await at.use(Use(1, (call("1.1"), call("1.2"))))
-        assert ([each.key for each in tools.used], at.outcomes["1.1"], at.context) == (["1.2"], said("before"), "Psst.")
+        assert ([each.key for each in tools.used], at.outcomes["1.1"], at.context) == (
+            ["1.2"],
+            text_outcome("before"),
+            "Psst.",
+        )
         assert noted(log) == [(ToolStarted, "1.2"), (ToolFinished, "1.2")]
         await store.close()
 
@@ -60,8 +64,8 @@ def test_what_is_too_long_is_cut_before_it_is_written_down(tmp_path: Path) -> No
     async def story() -> None:
         store, log = await opened(tmp_path)
 
-        async def floods(_call: Call) -> Outcome:
-            return said("x" * 5_000_000)
+        async def floods(_call: RunnableCall) -> ToolOutcome:
+            return text_outcome("x" * 5_000_000)
 
         at = using(log, FakeTools(floods), cap=Cap(characters=1000))
         await at.use(Use(1, (call("1.1"),)))
@@ -81,8 +85,8 @@ def test_a_picture_goes_only_to_a_model_that_may_see(
         store, log = await opened(tmp_path)
         picture = Image(Inline("image/png", "aGk="))
 
-        async def shoots(_call: Call) -> Outcome:
-            return Outcome((Text("Here:"), picture))
+        async def shoots(_call: RunnableCall) -> ToolOutcome:
+            return ToolOutcome((Text("Here:"), picture))
 
         at = using(log, FakeTools(shoots), facts=Facts(input=modalities))
         await at.use(Use(1, (call("1.1"),)))
@@ -100,7 +104,7 @@ def test_a_call_that_is_skipped_says_so(tmp_path: Path) -> None:
         store, log = await opened(tmp_path)
         at = using(log, FakeTools())
         await at.skip((call("1.1"),))
-        assert at.outcomes == {"1.1": said(INTERRUPTED, is_error=True)}
+        assert at.outcomes == {"1.1": text_outcome(INTERRUPTED, is_error=True)}
         assert noted(log) == [(ToolFinished, "1.1")]
         await store.close()
 
@@ -112,11 +116,11 @@ def test_a_fault_of_the_log_ends_those_that_run_beside_it(tmp_path: Path) -> Non
         store, log = await opened(tmp_path)
         both = asyncio.Barrier(2)
 
-        async def act(each: Call) -> Outcome:
+        async def act(each: RunnableCall) -> ToolOutcome:
             await both.wait()
             if each.key == "1.1":
                 await store.logbook.append("run:r_1", 2, [b"{}"], NOON)
-                return said("one")
+                return text_outcome("one")
             await asyncio.Event().wait()
             raise AssertionError
 
@@ -134,9 +138,9 @@ def test_nothing_is_begun_once_somebody_wants_to_stop(tmp_path: Path) -> None:
         store, log = await opened(tmp_path)
         brake = Brake()
 
-        async def act(_call: Call) -> Outcome:
+        async def act(_call: RunnableCall) -> ToolOutcome:
             brake.pull(now=False)
-            return said("ok")
+            return text_outcome("ok")
 
         tools = FakeTools(act)
         await using(log, tools, brake).use(Use(1, (call("1.1"), call("1.2"))))

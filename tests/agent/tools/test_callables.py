@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.callables import Callables
 from sightline.errors import Fault
 from sightline.model.parts import Text
@@ -33,12 +33,12 @@ def broken() -> None:
     raise LookupError("not there")
 
 
-def use(name: str, function: object, timeout: float = 60.0, **arguments: object) -> Outcome:
+def use(name: str, function: object, timeout: float = 60.0, **arguments: object) -> ToolOutcome:
     tools = Callables([function], timeout=timeout)  # type: ignore[list-item]
-    return asyncio.run(tools.use(Call(key="1.1", id="a", name=name, arguments=arguments), print))  # type: ignore[arg-type]
+    return asyncio.run(tools.use(RunnableCall(key="1.1", id="a", name=name, arguments=arguments), print))  # type: ignore[arg-type]
 
 
-def text(outcome: Outcome) -> str:
+def text(outcome: ToolOutcome) -> str:
     return "".join(part.text for part in outcome.parts if isinstance(part, Text))
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from sightline.agent.tools.calling import typed
+from sightline.agent.tools.calling import convert_arguments
 
 
 def plan(
@@ -18,7 +18,7 @@ def plan(
 
 def test_what_json_spells_becomes_what_the_hints_say() -> None:
     given = {"day": "2026-02-03", "tags": ["x", "x"], "how": "b", "loose": {"any": 1}, "extra": 7}
-    assert typed(plan, given) == {
+    assert convert_arguments(plan, given) == {
         "day": datetime.date(2026, 2, 3),
         "tags": {"x"},
         "how": "b",
@@ -29,10 +29,10 @@ def test_what_json_spells_becomes_what_the_hints_say() -> None:
 
 def test_what_does_not_fit_is_an_error() -> None:
     with pytest.raises(msgspec.ValidationError):
-        typed(plan, {"day": "tomorrow"})
+        convert_arguments(plan, {"day": "tomorrow"})
 
 
 def test_a_text_is_the_only_argument() -> None:
     def query(text: str) -> None: ...
 
-    assert typed(query, "select 1") == {"text": "select 1"}
+    assert convert_arguments(query, "select 1") == {"text": "select 1"}

@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from sightline.agent.tools import child as module
-from sightline.agent.tools.child import Child, started
+from sightline.agent.tools.child import Child, start_child
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in, wait_for_end
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -36,7 +36,7 @@ class Heard(asyncio.Event):
 
 async def begin(script: str, heard: Heard, **how: bool) -> Child:
     command = (sys.executable, "-c", script)
-    return await started(command, heard.take, folder=Path("/"), environment=environment(), **how)
+    return await start_child(command, heard.take, folder=Path("/"), environment=environment(), **how)
 
 
 def test_what_it_writes_is_heard_and_its_exit_code_is_known(run: Run) -> None:
@@ -46,7 +46,7 @@ def test_what_it_writes_is_heard_and_its_exit_code_is_known(run: Run) -> None:
             "import sys; print(input()); sys.stdout.flush(); print('e', file=sys.stderr); exit(3)", heard
         )
         child.write(b"hello\n")
-        await child.finished()
+        await child.wait_until_finished()
         assert sorted(heard.pieces) == [(1, b"hello\n"), (2, b"e\n")]
         assert child.exit_code == 3
         assert not child.is_alive
@@ -58,7 +58,7 @@ def test_it_can_open_its_pipes_by_their_names(run: Run) -> None:
     async def story() -> None:
         heard = Heard()
         child = await begin("open('/dev/stdout', 'w').write('o'); open('/dev/stderr', 'w').write('e')", heard)
-        await child.finished()
+        await child.wait_until_finished()
         assert sorted(heard.pieces) == [(1, b"o"), (2, b"e")]
 
     run(story())
@@ -70,7 +70,7 @@ def test_one_pipe_keeps_the_order(run: Run) -> None:
         script = "import os\nfor n in range(6): os.write(1 + n % 2, b'%d' % n)"
         child = await begin(script, heard, has_one_pipe=True)
         child.close_input()
-        await child.finished()
+        await child.wait_until_finished()
         assert b"".join(data for _, data in heard.pieces) == b"012345"
 
     run(story())
@@ -103,7 +103,7 @@ def test_what_a_child_leaves_behind_ends_with_it(run: Run, tmp_path: Path, monke
 
     async def story() -> Child:
         child = await begin(STUBBORN.format(file=str(file), detached=True), Heard())
-        await child.finished()
+        await child.wait_until_finished()
         return child
 
     assert run(story()).exit_code == 0
@@ -132,12 +132,12 @@ def test_a_second_cancellation_does_not_save_it(run: Run, tmp_path: Path) -> Non
 
 def test_a_command_that_is_not_there_is_an_error_of_the_system(run: Run) -> None:
     with pytest.raises(FileNotFoundError):
-        run(started(("/nowhere/at/all",), lambda *_: None, folder=Path("/"), environment={}))
+        run(start_child(("/nowhere/at/all",), lambda *_: None, folder=Path("/"), environment={}))
 
 
 def test_a_word_that_would_be_cut_is_refused(run: Run) -> None:
     with pytest.raises(ValueError, match="null byte"):
-        run(started(("/bin/sh", "-c", "true\0; false"), lambda *_: None, folder=Path("/"), environment={}))
+        run(start_child(("/bin/sh", "-c", "true\0; false"), lambda *_: None, folder=Path("/"), environment={}))
 
 
 def test_what_is_said_to_one_that_does_not_listen_any_more_is_lost(run: Run) -> None:
@@ -145,7 +145,7 @@ def test_what_is_said_to_one_that_does_not_listen_any_more_is_lost(run: Run) -> 
         child = await begin("", Heard())
         await child.exited.wait()
         child.write(b"hello")
-        await child.finished()
+        await child.wait_until_finished()
         child.write(b"hello")
         child.kill()
 

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.tools.commands import Commands, Finished
+from sightline.agent.tools.commands import CommandResult, Commands
 from tests.agent.tools.processes import environment
 
 
-def ran(script: str, timeout: float = 60.0, **how: object) -> Finished:
-    async def story() -> Finished:
+def ran(script: str, timeout: float = 60.0, **how: object) -> CommandResult:
+    async def story() -> CommandResult:
         commands = Commands(environment())
         return await commands.run(("/bin/sh", "-c", script), folder=Path("/"), timeout=timeout, **how)  # type: ignore[arg-type]
 
@@ -16,29 +16,29 @@ def ran(script: str, timeout: float = 60.0, **how: object) -> Finished:
 
 
 def test_a_command_gets_its_input_and_is_run_to_its_end() -> None:
-    assert ran("cat; echo no >&2; exit 4", given=b"yes") == Finished(4, "yes", "no\n")
-    assert ran("cat; echo no >&2", given=b"yes\n", has_one_pipe=True) == Finished(0, "yes\nno\n")
+    assert ran("cat; echo no >&2; exit 4", given=b"yes") == CommandResult(4, "yes", "no\n")
+    assert ran("cat; echo no >&2", given=b"yes\n", has_one_pipe=True) == CommandResult(0, "yes\nno\n")
 
 
 def test_one_that_does_not_read_what_it_is_given() -> None:
-    assert ran("exec <&-; echo done", given=b"x" * 1_000_000) == Finished(0, "done\n")
+    assert ran("exec <&-; echo done", given=b"x" * 1_000_000) == CommandResult(0, "done\n")
 
 
 def test_one_that_takes_too_long_leaves_what_it_said() -> None:
     # A machine that is too busy to begin within the first of these times has more.
     tried = (ran("echo begun; exec sleep 600", timeout=each) for each in (0.3, 3.0, 30.0))
-    finished = next(each for each in tried if each != Finished(None, ""))
-    assert finished == Finished(None, "begun\n")
+    finished = next(each for each in tried if each != CommandResult(None, ""))
+    assert finished == CommandResult(None, "begun\n")
     assert finished.in_words == "stopped: it took too long"
 
 
 @pytest.mark.parametrize(("code", "words"), [(0, "exit code 0"), (3, "exit code 3"), (-9, "ended by signal 9")])
 def test_how_it_ended(code: int, words: str) -> None:
-    assert Finished(code, "").in_words == words
+    assert CommandResult(code, "").in_words == words
 
 
 def test_all_that_runs_ends_when_it_is_closed() -> None:
-    async def story() -> list[Finished]:
+    async def story() -> list[CommandResult]:
         commands = Commands(environment())
         begun = asyncio.Semaphore(0)
         running = [
@@ -61,7 +61,7 @@ def test_all_that_runs_ends_when_it_is_closed() -> None:
 
 
 def test_one_that_is_being_started_when_it_is_closed_ends_too() -> None:
-    async def story() -> Finished:
+    async def story() -> CommandResult:
         commands = Commands(environment())
         running = asyncio.ensure_future(commands.run(("/bin/sleep", "600"), folder=Path("/"), timeout=60))
         await asyncio.sleep(0)

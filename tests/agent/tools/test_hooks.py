@@ -6,11 +6,11 @@ from threading import Event as Flag
 
 import pytest
 
-from sightline.agent.core.output import said
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools import child
 from sightline.agent.tools.hook import Event, Hook
-from sightline.agent.tools.hooks import UNJUDGED, Hooks, Verdict
+from sightline.agent.tools.hooks import UNJUDGED, Hooks, HookVerdict
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Text
@@ -18,7 +18,7 @@ from sightline.model.reply import Choice, Reply
 from sightline.model.request import Request
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in
 
-CALL = Call(key="1.1", id="a", name="run_command", arguments={"command": "ls"})
+CALL = RunnableCall(key="1.1", id="a", name="run_command", arguments={"command": "ls"})
 REPLY = Reply(choices=(Choice(parts=(Text("Done."),)),))
 REQUEST = Request("m", (Message("user", (Text("Hi"),)),))
 
@@ -27,7 +27,7 @@ def hooks(*each: Hook, folder: Path = Path("/")) -> Hooks:
     return Hooks(each, folder=folder, environment=environment())
 
 
-def before_tool(*does: object, timeout: float = 30.0) -> Verdict:
+def before_tool(*does: object, timeout: float = 30.0) -> HookVerdict:
     """What these hooks say of a call."""
     return asyncio.run(hooks(*(Hook("before_tool", each, timeout=timeout) for each in does)).before_tool("r", 1, CALL))  # type: ignore[arg-type]
 
@@ -38,18 +38,18 @@ def before_tool(*does: object, timeout: float = 30.0) -> Verdict:
 @pytest.mark.parametrize(
     ("command", "verdict"),
     [
-        ("exit 0", Verdict()),
-        ("echo be careful", Verdict(context="be careful")),
-        ("""echo '{"decision":"allow"}'""", Verdict("allow")),
-        ("""echo '{"decision":"deny","reason":"no"}'""", Verdict("deny", "no")),
-        ("""echo '{"decision":"block","reason":"no"}'""", Verdict("deny", "no")),
-        ("""echo '{"arguments":{"command":"ls -l"},"context":"c"}'""", Verdict("", "", {"command": "ls -l"}, "c")),
-        ("""echo '{"stop":""}'""", Verdict(stop="")),
-        ("echo not there >&2; exit 2", Verdict("deny", "not there")),
-        ("echo also so; exit 2", Verdict("deny", "also so")),
+        ("exit 0", HookVerdict()),
+        ("echo be careful", HookVerdict(context="be careful")),
+        ("""echo '{"decision":"allow"}'""", HookVerdict("allow")),
+        ("""echo '{"decision":"deny","reason":"no"}'""", HookVerdict("deny", "no")),
+        ("""echo '{"decision":"block","reason":"no"}'""", HookVerdict("deny", "no")),
+        ("""echo '{"arguments":{"command":"ls -l"},"context":"c"}'""", HookVerdict("", "", {"command": "ls -l"}, "c")),
+        ("""echo '{"stop":""}'""", HookVerdict(stop="")),
+        ("echo not there >&2; exit 2", HookVerdict("deny", "not there")),
+        ("echo also so; exit 2", HookVerdict("deny", "also so")),
     ],
 )
-def test_what_an_exit_code_means(command: str, verdict: Verdict) -> None:
+def test_what_an_exit_code_means(command: str, verdict: HookVerdict) -> None:
     assert before_tool(command) == verdict
 
 
@@ -82,14 +82,14 @@ def test_a_hook_that_takes_too_long_is_stopped_and_denies() -> None:
 
 @pytest.mark.parametrize("event", ["before_request", "after_reply"])
 def test_a_failing_hook_refuses_a_request_and_a_reply_too(tmp_path: Path, event: Event) -> None:
-    async def story() -> Verdict:
+    async def story() -> HookVerdict:
         asked = hooks(Hook(event, "true"), folder=tmp_path / "gone")
         if event == "after_reply":
             return await asked.after_reply("r", 1, REPLY)
         return await asked.before_request("r", 1, REQUEST)
 
     warnings = (f"the {event} hook `true`: No such file or directory",)
-    assert asyncio.run(story()) == Verdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
+    assert asyncio.run(story()) == HookVerdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
 
 
 def test_a_failing_hook_at_the_end_neither_consents_nor_makes_the_model_go_on() -> None:
@@ -98,7 +98,7 @@ def test_a_failing_hook_at_the_end_neither_consents_nor_makes_the_model_go_on() 
 
 
 def test_a_failing_hook_after_a_tool_is_reported() -> None:
-    verdict = asyncio.run(hooks(Hook("after_tool", "exit 1")).after_tool("r", 1, CALL, said("x")))
+    verdict = asyncio.run(hooks(Hook("after_tool", "exit 1")).after_tool("r", 1, CALL, text_outcome("x")))
     assert (verdict.decision, len(verdict.warnings)) == ("", 1)
 
 
@@ -143,7 +143,7 @@ def test_every_moment_is_told_in_json() -> None:
         await asked.before_request("r1", 1, REQUEST)
         await asked.after_reply("r1", 1, REPLY)
         await asked.before_tool("r1", 1, CALL)
-        await asked.after_tool("r1", 1, CALL, said("listed"))
+        await asked.after_tool("r1", 1, CALL, text_outcome("listed"))
         await asked.stop("r1", 1, REPLY, is_active=True)
         return heard
 
@@ -166,15 +166,15 @@ def test_a_command_reads_the_same(tmp_path: Path) -> None:
 
 
 def test_the_end_is_refused_with_a_reason_or_without() -> None:
-    async def story(command: str) -> Verdict:
+    async def story(command: str) -> HookVerdict:
         return await hooks(Hook("stop", command)).stop("r", 1, REPLY, is_active=False)
 
-    assert asyncio.run(story("echo run the tests first >&2; exit 2")) == Verdict("deny", "run the tests first")
-    assert asyncio.run(story("exit 2")) == Verdict("deny")
+    assert asyncio.run(story("echo run the tests first >&2; exit 2")) == HookVerdict("deny", "run the tests first")
+    assert asyncio.run(story("exit 2")) == HookVerdict("deny")
 
 
 def test_to_refuse_after_a_tool_takes_a_reason() -> None:
-    without = asyncio.run(hooks(Hook("after_tool", "exit 2")).after_tool("r", 1, CALL, said("x")))
+    without = asyncio.run(hooks(Hook("after_tool", "exit 2")).after_tool("r", 1, CALL, text_outcome("x")))
     assert without.decision == ""
     assert "gives no reason" in without.warnings[0]
 
@@ -196,7 +196,7 @@ def test_functions_of_both_kinds_answer_like_commands() -> None:
     def note(given: JsonObject) -> str:
         return str(given["event"])
 
-    assert before_tool(deny, note) == Verdict("deny", "not today", context="before_tool")
+    assert before_tool(deny, note) == HookVerdict("deny", "not today", context="before_tool")
 
 
 def test_a_function_that_raises_hangs_or_answers_nonsense_is_reported() -> None:
@@ -212,7 +212,7 @@ def test_a_function_that_raises_hangs_or_answers_nonsense_is_reported() -> None:
         return 7
 
     warnings = ("the before_tool hook `broken`: KeyError: 'x'",)
-    assert before_tool(broken) == Verdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
+    assert before_tool(broken) == HookVerdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
     assert before_tool(stuck, timeout=0.01).warnings == ("the before_tool hook `stuck`: it took too long",)
     released.set()
     assert "not understood" in before_tool(odd).warnings[0]

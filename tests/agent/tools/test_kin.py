@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.tools import kin
-from sightline.agent.tools.kin import Kin
+from sightline.agent.tools.kin import ProcessTree
 from tests.agent.tools.processes import environment
 
 NOBODY = 2**22 + 1
@@ -25,26 +25,26 @@ def begun(mark: str = "") -> "subprocess.Popen[bytes]":
 
 
 def test_nobody_is_left_of_a_process_that_never_was() -> None:
-    nobody = Kin.of(NOBODY, "no such mark")
+    nobody = ProcessTree.of(NOBODY, "no such mark")
     assert nobody.alive() == []
     assert not nobody.send(signal.SIGKILL)
-    assert os.getpid() not in Kin.of(os.getpid() + 1, "x").alive()
+    assert os.getpid() not in ProcessTree.of(os.getpid() + 1, "x").alive()
 
 
 def test_a_process_is_known_by_its_session_and_by_its_mark() -> None:
     with begun(HERE) as child:
-        assert Kin.of(child.pid, "none").alive() == [child.pid]
-        assert Kin.of(NOBODY, HERE).alive() == [child.pid]
-        assert Kin.of(NOBODY, f"{HERE}1").alive() == []
-        assert Kin.of(NOBODY, HERE).send(signal.SIGKILL)
+        assert ProcessTree.of(child.pid, "none").alive() == [child.pid]
+        assert ProcessTree.of(NOBODY, HERE).alive() == [child.pid]
+        assert ProcessTree.of(NOBODY, f"{HERE}1").alive() == []
+        assert ProcessTree.of(NOBODY, HERE).send(signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
-        assert not Kin.of(child.pid, HERE).is_left()
+        assert not ProcessTree.of(child.pid, HERE).is_left()
 
 
 def test_a_number_that_has_become_another_s_is_not_the_child_s() -> None:
     with begun() as child:
-        mine = Kin.of(child.pid, "none")
-        earlier = Kin(child.pid, "none", mine.born - 1)
+        mine = ProcessTree.of(child.pid, "none")
+        earlier = ProcessTree(child.pid, "none", mine.born - 1)
         assert mine.is_left()
         assert earlier.alive() == []
         assert not earlier.send(signal.SIGKILL)
@@ -55,7 +55,7 @@ def test_a_number_that_has_become_another_s_is_not_the_child_s() -> None:
 def test_where_there_is_no_proc_the_group_is_what_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kin, "_PROC", tmp_path / "none")
     with begun() as child:
-        mine = Kin.of(child.pid, "")
+        mine = ProcessTree.of(child.pid, "")
         assert mine.is_left()
         assert mine.send(signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL

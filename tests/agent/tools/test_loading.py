@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.tools.loading import load
-from sightline.agent.tools.messages import Broken
+from sightline.agent.tools.messages import FileBroken
 
 
 @pytest.fixture(autouse=True)
@@ -53,16 +53,16 @@ def test_a_file_that_is_named_like_a_module_replaces_none(tmp_path: Path, name: 
 
 def test_a_broken_one_says_where(tmp_path: Path) -> None:
     broken = load(tmp_path / "kit.py", "\n\n1 / 0")
-    assert broken == Broken(
+    assert broken == FileBroken(
         "ZeroDivisionError: division by zero", 3, "Run the file with Python by itself to see all of it."
     )
     missing = load(tmp_path / "kit.py", "import not_here_at_all")
-    assert isinstance(missing, Broken)
+    assert isinstance(missing, FileBroken)
     assert "Install it" in missing.hint
 
 
 def test_hints_that_no_schema_can_say_are_refused_with_their_line(tmp_path: Path) -> None:
     broken = load(tmp_path / "kit.py", "import re\n\ndef f(x: re.Pattern): ...")
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, FileBroken)
     assert broken.line == 3
     assert "Use types that JSON has" in broken.hint

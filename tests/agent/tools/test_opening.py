@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.approval import Rule
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
-from sightline.agent.tools.opening import Opened, Surroundings, named, opened
+from sightline.agent.core.approval import ApprovalRule
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
+from sightline.agent.tools.opening import Opened, ToolContext, open_toolsets, toolsets_for_files
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text
 from sightline.settings import Toolset
@@ -26,18 +26,18 @@ def pid() -> int:
 '''
 
 
-def where(folder: Path) -> Surroundings:
+def where(folder: Path) -> ToolContext:
     secrets = {"ACME_API_KEY": "sk-acme", "WEATHER_KEY": "w"}
     (folder / "project").mkdir(exist_ok=True)
-    return Surroundings(folder, folder / "project", environment() | {"HOME": str(folder)} | secrets, {"ACME_API_KEY"})
+    return ToolContext(folder, folder / "project", environment() | {"HOME": str(folder)} | secrets, {"ACME_API_KEY"})
 
 
-async def use(tools: Opened, tool: str, **arguments: object) -> Outcome:
-    call = Call(key="1.1", id="a", name=tool, arguments=arguments)  # type: ignore[arg-type]
+async def use(tools: Opened, tool: str, **arguments: object) -> ToolOutcome:
+    call = RunnableCall(key="1.1", id="a", name=tool, arguments=arguments)  # type: ignore[arg-type]
     return await tools.use(call, lambda words: None)
 
 
-def text(outcome: Outcome) -> str:
+def text(outcome: ToolOutcome) -> str:
     return "".join(part.text for part in outcome.parts if isinstance(part, Text))
 
 
@@ -49,11 +49,11 @@ def test_toolsets_are_opened_together(tmp_path: Path) -> None:
     }
 
     async def story() -> None:
-        tools = await opened(toolsets, where(tmp_path))
+        tools = await open_toolsets(toolsets, where(tmp_path))
         try:
             shown = {each.name: each.is_parallel for each in tools.definitions}
             assert shown == {"environment": False, "pid": True, "read_file": True, "write_file": False}
-            assert tools.rules == (Rule("pid", "allow"), Rule("read_file", "allow"))
+            assert tools.rules == (ApprovalRule("pid", "allow"), ApprovalRule("read_file", "allow"))
             assert tools.notes == ()
             assert tools.hooks is None
             assert not (await use(tools, "write_file", path="a.txt", content="x")).is_error
@@ -68,7 +68,7 @@ def test_a_file_s_functions_run_in_the_folder_and_without_the_providers_keys(tmp
     (tmp_path / "kit.py").write_text(KIT)
 
     async def story() -> None:
-        tools = await opened(named(["kit.py"]), where(tmp_path))
+        tools = await open_toolsets(toolsets_for_files(["kit.py"]), where(tmp_path))
         try:
             assert text(await use(tools, "environment", name="ACME_API_KEY")) == f"None {tmp_path / 'project'}"
             assert text(await use(tools, "environment", name="WEATHER_KEY")) == f"w {tmp_path / 'project'}"
@@ -88,10 +88,12 @@ def test_hooks_of_several_toolsets_are_asked_once(tmp_path: Path) -> None:
     async def story() -> None:
         for name in toolsets:
             (tmp_path / name).mkdir()
-        tools = await opened(toolsets, where(tmp_path))
+        tools = await open_toolsets(toolsets, where(tmp_path))
         try:
             assert tools.hooks is not None
-            verdict = await tools.hooks.before_tool("r", 1, Call(key="1.1", id="a", name="read_file", arguments={}))
+            verdict = await tools.hooks.before_tool(
+                "r", 1, RunnableCall(key="1.1", id="a", name="read_file", arguments={})
+            )
             assert verdict.context == "here"
         finally:
             await tools.close()
@@ -115,10 +117,10 @@ def test_servers_are_opened_beside_the_others(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text(json.dumps(config))
 
     async def story() -> None:
-        tools = await opened({"calc": Toolset(mcp="mcp.json", allow=("calc__*",))}, where(tmp_path))
+        tools = await open_toolsets({"calc": Toolset(mcp="mcp.json", allow=("calc__*",))}, where(tmp_path))
         try:
             assert tools.notes == ()
-            assert tools.rules == (Rule("calc__add", "allow"),)
+            assert tools.rules == (ApprovalRule("calc__add", "allow"),)
             outcome = await use(tools, "calc__add", a=1, b=2)
             assert "3" in text(outcome) or outcome.structured == {"result": 3}
         finally:
@@ -129,7 +131,7 @@ def test_servers_are_opened_beside_the_others(tmp_path: Path) -> None:
 
 def fault_of(toolsets: dict[str, Toolset], folder: Path) -> Fault:
     with pytest.raises(Fault) as caught:
-        asyncio.run(opened(toolsets, where(folder)))
+        asyncio.run(open_toolsets(toolsets, where(folder)))
     assert caught.value.code is Code.CONFIG
     assert caught.value.hint
     return caught.value
@@ -170,4 +172,4 @@ def test_paths_are_taken_as_they_are_written(tmp_path: Path) -> None:
     assert place.path("~/b") == tmp_path / "b"
     assert place.path("~") == tmp_path
     assert place.path("/abs") == Path("/abs")
-    assert named(["a.py"], ["m.json"]) == {"a.py": Toolset(python="a.py"), "m.json": Toolset(mcp="m.json")}
+    assert toolsets_for_files(["a.py"], ["m.json"]) == {"a.py": Toolset(python="a.py"), "m.json": Toolset(mcp="m.json")}

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.tools.outcomes import failure_of, last_line, outcome_of, part_of
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 
@@ -32,23 +32,23 @@ class Figure:
 @pytest.mark.parametrize(
     ("value", "outcome"),
     [
-        ("words", said("words")),
-        (None, Outcome()),
-        (True, said("true")),
-        ([1, "é"], said('[1,"é"]')),
-        ({"a": {1: None}}, Outcome(structured={"a": {"1": None}})),
-        (Size(1, 2), Outcome(structured={"width": 1, "height": 2})),
+        ("words", text_outcome("words")),
+        (None, ToolOutcome()),
+        (True, text_outcome("true")),
+        ([1, "é"], text_outcome('[1,"é"]')),
+        ({"a": {1: None}}, ToolOutcome(structured={"a": {"1": None}})),
+        (Size(1, 2), ToolOutcome(structured={"width": 1, "height": 2})),
         (
             Box(Size(1, 2), datetime.date(2026, 1, 2)),
-            Outcome(structured={"size": {"width": 1, "height": 2}, "made": "2026-01-02"}),
+            ToolOutcome(structured={"size": {"width": 1, "height": 2}, "made": "2026-01-02"}),
         ),
-        ({"path": Path("a/b")}, Outcome(structured={"path": "a/b"})),
-        (b"plain", said("plain")),
-        (bytearray(b"<svg/>"), said("<svg/>")),
-        (said("as it is", is_error=True), said("as it is", is_error=True)),
+        ({"path": Path("a/b")}, ToolOutcome(structured={"path": "a/b"})),
+        (b"plain", text_outcome("plain")),
+        (bytearray(b"<svg/>"), text_outcome("<svg/>")),
+        (text_outcome("as it is", is_error=True), text_outcome("as it is", is_error=True)),
     ],
 )
-def test_what_a_function_returns(value: object, outcome: Outcome) -> None:
+def test_what_a_function_returns(value: object, outcome: ToolOutcome) -> None:
     assert outcome_of(value) == outcome
 
 

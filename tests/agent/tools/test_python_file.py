@@ -9,8 +9,8 @@ from textwrap import dedent
 
 import pytest
 
-from sightline.agent.core.output import NOTHING, Cap, Outcome, capped
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import NOTHING, Cap, ToolOutcome, cap_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools import child, python_file
 from sightline.agent.tools.python_file import PythonFile
 from sightline.errors import Code, Fault
@@ -18,8 +18,8 @@ from sightline.model.parts import Image, Text
 from tests.agent.tools.processes import STUBBORN, environment, is_gone, pids_in
 
 
-def call(name: str, **arguments: object) -> Call:
-    return Call(key="1.1", id="a", name=name, arguments=arguments)  # type: ignore[arg-type]
+def call(name: str, **arguments: object) -> RunnableCall:
+    return RunnableCall(key="1.1", id="a", name=name, arguments=arguments)  # type: ignore[arg-type]
 
 
 def ignored(words: str) -> None:
@@ -38,17 +38,17 @@ async def loaded(folder: Path, source: str, **how: object) -> AsyncIterator[Pyth
         await tools.close()
 
 
-def used(folder: Path, source: str, *calls: Call, **how: object) -> list[Outcome]:
+def used(folder: Path, source: str, *calls: RunnableCall, **how: object) -> list[ToolOutcome]:
     """What comes of these calls, one after the other."""
 
-    async def story() -> list[Outcome]:
+    async def story() -> list[ToolOutcome]:
         async with loaded(folder, source, **how) as tools:
             return [await tools.use(each, ignored) for each in calls]
 
     return asyncio.run(story())
 
 
-def text(outcome: Outcome) -> str:
+def text(outcome: ToolOutcome) -> str:
     return "".join(part.text for part in outcome.parts if isinstance(part, Text))
 
 
@@ -183,7 +183,7 @@ def test_prints_cannot_be_taken_for_answers_and_are_told_as_progress(tmp_path: P
     """
     told: list[str] = []
 
-    async def story() -> Outcome:
+    async def story() -> ToolOutcome:
         async with loaded(tmp_path, source) as tools:
             return await tools.use(call("noisy"), told.append)
 
@@ -253,7 +253,7 @@ def test_a_copy_of_the_process_has_nothing_to_say(tmp_path: Path) -> None:
 def test_an_enormous_result_is_cut_before_it_is_sent(tmp_path: Path) -> None:
     (outcome,) = used(tmp_path, "def big() -> str: return 'x' * 50_000_000", call("big"))
     assert len(text(outcome)) <= Cap().characters
-    assert "of 50000000 characters are left out here" in text(capped(outcome, Cap()))
+    assert "of 50000000 characters are left out here" in text(cap_outcome(outcome, Cap()))
 
 
 def test_what_was_printed_reaches_no_model_when_the_process_dies(tmp_path: Path) -> None:
@@ -378,7 +378,7 @@ def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> 
     os.mkfifo(here)
     os.mkfifo(there)
 
-    async def story() -> list[Outcome]:
+    async def story() -> list[ToolOutcome]:
         async with loaded(tmp_path, source) as tools:
             return await asyncio.gather(
                 tools.use(call("meet", mine=here, other=there), ignored),
@@ -433,5 +433,5 @@ def test_a_function_for_free_text_is_given_the_text(tmp_path: Path) -> None:
 
         query.freeform = {"syntax": "regex", "definition": "[a-z]+"}
     """
-    (outcome,) = used(tmp_path, source, Call(key="1", id="a", name="query", arguments="select"))
+    (outcome,) = used(tmp_path, source, RunnableCall(key="1", id="a", name="query", arguments="select"))
     assert outcome.parts == (Text("SELECT"),)

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.callables import Callables
 from sightline.agent.tools.tools import Tools, together, unknown
 from sightline.errors import Code, Fault
@@ -18,8 +18,8 @@ def goodbye() -> str:
     return "Goodbye."
 
 
-def use(tools: Tools, tool: str, **arguments: str) -> Outcome:
-    return asyncio.run(tools.use(Call(key="1.1", id="a", name=tool, arguments=dict(arguments)), print))
+def use(tools: Tools, tool: str, **arguments: str) -> ToolOutcome:
+    return asyncio.run(tools.use(RunnableCall(key="1.1", id="a", name=tool, arguments=dict(arguments)), print))
 
 
 def test_several_sources_are_one() -> None:

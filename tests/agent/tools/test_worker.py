@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sightline.agent.core.output import said
-from sightline.agent.tools.messages import Broken, Load, Loaded, Ran, Run
+from sightline.agent.core.output import text_outcome
+from sightline.agent.tools.messages import FileBroken, FileLoaded, Load, Ran, RunFunction
 from sightline.agent.tools.worker import Bench
 from tests.agent.tools.processes import wait_for_end
 
@@ -16,13 +16,13 @@ def test_a_bench_loads_and_calls(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     with asyncio.Runner() as runner:
         bench = Bench(tmp_path / "kit_of_the_bench.py", runner)
-        assert isinstance(bench.answer(Load("nonsense(")), Broken)
+        assert isinstance(bench.answer(Load("nonsense(")), FileBroken)
         loaded = bench.answer(Load(SOURCE))
-        assert isinstance(loaded, Loaded)
+        assert isinstance(loaded, FileLoaded)
         assert [each.name for each in loaded.definitions] == ["add", "fail"]
-        assert bench.answer(Run("add", {"a": 1, "b": 2})) == Ran(said("3"))
+        assert bench.answer(RunFunction("add", {"a": 1, "b": 2})) == Ran(text_outcome("3"))
         place = "(kit_of_the_bench.py, line 2, in fail)"
-        assert bench.answer(Run("fail", {})) == Ran(said(f"OSError: full {place}", is_error=True))
+        assert bench.answer(RunFunction("fail", {})) == Ran(text_outcome(f"OSError: full {place}", is_error=True))
 
 
 def test_the_program_speaks_json_lines_and_ends_with_its_input_even_in_the_middle_of_a_call(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import base64
 
 import pytest
 
-from sightline.chat.api.attaching import attached
+from sightline.chat.api.attaching import parts_from_uploads
 from sightline.chat.api.wanted import AttachmentWanted
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, Image, Inline, Text
@@ -15,7 +15,7 @@ def coded(data: bytes) -> str:
 
 
 def test_files_become_parts_in_their_order() -> None:
-    parts = attached(
+    parts = parts_from_uploads(
         (
             AttachmentWanted(coded(PNG), "a.png", "image/png"),
             AttachmentWanted(coded(b"words\n"), "a.txt", "text/plain; charset=utf-8"),
@@ -32,18 +32,18 @@ def test_files_become_parts_in_their_order() -> None:
 
 
 def test_one_picture_under_the_name_of_another_is_taken_for_what_it_is() -> None:
-    assert attached((AttachmentWanted(coded(JPEG), "a.png", "image/png"),)) == (
+    assert parts_from_uploads((AttachmentWanted(coded(JPEG), "a.png", "image/png"),)) == (
         Image(Inline("image/jpeg", coded(JPEG))),
     )
 
 
 def test_a_drawing_is_a_text() -> None:
-    [part] = attached((AttachmentWanted(coded(b"<svg/>"), "a.svg", "image/svg+xml"),))
+    [part] = parts_from_uploads((AttachmentWanted(coded(b"<svg/>"), "a.svg", "image/svg+xml"),))
     assert isinstance(part, Text)
 
 
 def test_what_would_break_the_line_of_a_name_is_taken_out_of_it() -> None:
-    [part] = attached((AttachmentWanted(coded(b"x"), "a\nb" + "c" * 300, ""),))
+    [part] = parts_from_uploads((AttachmentWanted(coded(b"x"), "a\nb" + "c" * 300, ""),))
     assert isinstance(part, Text)
     assert part.text.startswith("File: a?bccc")
     assert len(part.text.partition("\n")[0]) == len("File: ") + 200
@@ -77,6 +77,6 @@ def test_what_would_break_the_line_of_a_name_is_taken_out_of_it() -> None:
 )
 def test_what_is_not_what_it_says_is_refused(wanted: AttachmentWanted, message: str) -> None:
     with pytest.raises(Fault) as caught:
-        attached((wanted,))
+        parts_from_uploads((wanted,))
     assert (caught.value.status, caught.value.message) == (422, message)
     assert caught.value.hint

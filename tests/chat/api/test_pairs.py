@@ -6,8 +6,8 @@ from urllib.parse import quote
 import pytest
 
 from sightline.chat.core.exports import to_json
-from sightline.chat.core.history import History
-from sightline.chat.core.pair import Answer, MessagePair
+from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text
 from tests.chat.api.http_stage import ChatDesk, chat_desk
@@ -104,12 +104,12 @@ def test_files_are_found_by_their_number(desk: ChatDesk) -> None:
 
 
 def test_each_answer_has_its_own_pictures(desk: ChatDesk) -> None:
-    def drawn(picture: bytes) -> Answer:
+    def drawn(picture: bytes) -> ChatAnswer:
         image = Image(Inline("image/gif", base64.b64encode(picture).decode()))
-        return Answer(messages=(Message("assistant", (Text("Look:"), image)),), finish="stop")
+        return ChatAnswer(messages=(Message("assistant", (Text("Look:"), image)),), finish="stop")
 
     pair = MessagePair(id="drawn", user_text="draw", answer=drawn(GIF), earlier=(drawn(GIF + b"1"),), state="complete")
-    assert desk.raw("POST", "import?name=a.json", to_json(History(), [pair], now=1.0)).json()["pairs"] == 1
+    assert desk.raw("POST", "import?name=a.json", to_json(ChatHistory(), [pair], now=1.0)).json()["pairs"] == 1
     path = "pairs/drawn/media/0?of=answer"
     assert desk.raw("GET", path).body == GIF
     assert desk.raw("GET", f"{path}&earlier=0").body == GIF + b"1"

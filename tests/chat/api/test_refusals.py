@@ -7,8 +7,8 @@ import pytest
 from sightline.chat.api.refusals import OWN_CODES, not_there, refusal, refusing, wrong_text
 from sightline.errors import Code, Fault
 from sightline.filters.parsing import parse
-from sightline.web.asgi import Answer, Heard
-from sightline.web.routes import Call
+from sightline.web.asgi import Heard, WebResponse
+from sightline.web.routes import ApiCall
 
 
 def told(fault: Fault) -> tuple[int, Any]:
@@ -54,16 +54,16 @@ def test_a_place_is_told_as_a_browser_counts() -> None:
 
 
 def test_a_handlers_fault_is_its_answer() -> None:
-    async def handler(_call: Call) -> object:
+    async def handler(_call: ApiCall) -> object:
         raise not_there("pair", "p")
 
     async def receive() -> Heard:
         return {"type": "http.disconnect"}
 
     async def asked() -> object:
-        return await refusing(handler)(Call((), "", receive))
+        return await refusing(handler)(ApiCall((), "", receive))
 
     answer = asyncio.run(asked())
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, WebResponse)
     assert answer.status == 404
     assert json.loads(answer.body)["error"]["message"] == "there is no pair 'p'"

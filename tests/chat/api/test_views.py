@@ -173,7 +173,11 @@ def test_the_preview_for_the_embedded_model_names_no_address_that_is_none(desk: 
 
 def test_a_preview_has_the_files_too(desk: ChatDesk) -> None:
     png = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 30).decode()
-    wanted = {"view": "v", "text": "Look.", "attachments": [{"name": "a.png", "media_type": "image/png", "data": png}]}
+    wanted = {
+        "view": "v",
+        "text": "Look.",
+        "attachments": [{"name": "a.png", "media_type": "image/png", "data": png}],
+    }
     assert png in desk.done("POST", "preview", wanted)["body"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from sightline.chat.api.wanted import MarkWanted, SendWanted, TopicChangeWanted
 from sightline.errors import Code, Fault
 from sightline.web.asgi import Heard, Receive
-from sightline.web.bodies import Nothing, wanted
+from sightline.web.bodies import Nothing, read_body
 
 
 def saying(data: bytes) -> Receive:
@@ -18,7 +18,7 @@ def saying(data: bytes) -> Receive:
 
 
 def read(data: bytes, kind: type[msgspec.Struct]) -> Any:
-    return asyncio.run(wanted(saying(data), kind))
+    return asyncio.run(read_body(saying(data), kind))
 
 
 def test_a_body_becomes_what_it_should_be() -> None:

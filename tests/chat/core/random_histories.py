@@ -8,10 +8,10 @@ from random import Random
 
 from sightline.catalog.facts import Facts
 from sightline.chat.core.facts import ChatFact, ChatImported, PairsCompacted, PairsDeleted, PairsHandled
-from sightline.chat.core.history import History
-from sightline.chat.core.pair import Answer, MessagePair
+from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.chat.core.plan import plan_of
-from sightline.chat.core.sending import Delivered, Refused, sending
+from sightline.chat.core.sending import AttemptRefused, Delivered, sending
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.view import View
@@ -69,7 +69,7 @@ def random_pair(random: Random, number: int) -> MessagePair:
         model=random.choice(("acme", "other")),
         user_text=random.choice(WORDS),
         attachments=(PICTURE,) * (random.random() < 0.1),
-        answer=Answer(messages=messages, finish=random.choice(("stop", "cancelled"))) if messages else None,
+        answer=ChatAnswer(messages=messages, finish=random.choice(("stop", "cancelled"))) if messages else None,
         star=random.randrange(4),
         flag=random.choice(("blue", "grey")),
         state=random.choice(("complete", "error", "idle")),
@@ -124,7 +124,7 @@ def problems_of(seed: int) -> list[str]:
         max_trim_attempts=random.choice((1, 10)),
     )
     sizer = Sizer(Facts(), dialect=name, settings=settings, tools=tools)
-    view = View(History(random_facts(random)), sizer, random.choice((400, 700, 2000)), settings)
+    view = View(ChatHistory(random_facts(random)), sizer, random.choice((400, 700, 2000)), settings)
     view.execute(parse(random.choice(FILTERS)), 100.0)
     run = sending(plan_of(view, random.choice(("and now?", "w" * 120))))
     found: list[str] = []
@@ -134,7 +134,7 @@ def problems_of(seed: int) -> list[str]:
             found += structural_errors(name, step.prompt.messages, tools)
             asked = [message for message in step.prompt.messages if message.role == "user"]
             found += [] if asked and asked[-1] is step.prompt.messages[-1] else ["the prompt is not last"]
-            step = run.send(Refused(random_fault(random)) if random.random() < 0.8 else Delivered())
+            step = run.send(AttemptRefused(random_fault(random)) if random.random() < 0.8 else Delivered())
     except StopIteration:
         return [f"seed {seed}, {name}: {each}" for each in found]
 

@@ -4,15 +4,15 @@ from collections.abc import Iterable
 
 from sightline.catalog.facts import Facts
 from sightline.chat.core.facts import ChatFact, PairAnswered, PairAsked, TopicAdded
-from sightline.chat.core.history import History
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, text_answer
-from sightline.chat.core.plan import Plan, plan_of
-from sightline.chat.core.sending import Attempt, Ending, Outcome, Step, sending
+from sightline.chat.core.plan import SendPlan, plan_of
+from sightline.chat.core.sending import Attempt, Outcome, SendEnding, Step, sending
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import Topic
 from sightline.chat.core.view import View
-from sightline.filters.fields import Scope
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import Tool
 
@@ -41,13 +41,13 @@ def told(pairs: Iterable[MessagePair]) -> list[ChatFact]:
     return facts
 
 
-def history_of(*pairs: MessagePair, topics: Iterable[Topic] = ()) -> History:
+def history_of(*pairs: MessagePair, topics: Iterable[Topic] = ()) -> ChatHistory:
     """A history of these pairs."""
-    return History([*map(TopicAdded, topics), *told(pairs)])
+    return ChatHistory([*map(TopicAdded, topics), *told(pairs)])
 
 
 def view_of(
-    history: History,
+    history: ChatHistory,
     *,
     settings: ChatSettings = BY_LETTER,
     limit: int = 100,
@@ -63,7 +63,7 @@ def view_of(
 
 def filtered(view: View, text: str) -> View:
     """The view after this filter was executed."""
-    view.execute(parse(text, scope=Scope.CHAT), NOW)
+    view.execute(parse(text, scope=FilterScope.CHAT), NOW)
     return view
 
 
@@ -72,7 +72,7 @@ def ids(pairs: Iterable[MessagePair]) -> str:
     return "".join(pair.id for pair in pairs)
 
 
-def driven(plan: Plan, outcomes: Iterable[Outcome], **more: object) -> tuple[list[Step], Ending]:
+def driven(plan: SendPlan, outcomes: Iterable[Outcome], **more: object) -> tuple[list[Step], SendEnding]:
     """All steps of a send to which these are the outcomes, and how it ended."""
     run, steps, answers = sending(plan, **more), [], iter(outcomes)  # type: ignore[arg-type]
     try:
@@ -83,7 +83,7 @@ def driven(plan: Plan, outcomes: Iterable[Outcome], **more: object) -> tuple[lis
         return steps, end.value
 
 
-def planned(view: View, text: str = "hello") -> Plan:
+def planned(view: View, text: str = "hello") -> SendPlan:
     """The plan of a question."""
     return plan_of(view, text)
 

@@ -1,5 +1,5 @@
-from sightline.chat.core.assembly import has_rounds, messages_of, question, serialized, takes_rounds
-from sightline.chat.core.pair import Answer, MessagePair, Trouble, text_answer
+from sightline.chat.core.assembly import concatenate, has_rounds, messages_of, question, takes_rounds
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
@@ -20,7 +20,7 @@ CALL, RESULT = ToolCall("c1", "look_up", "{}"), ToolResult("c1", (Text("found"),
 
 
 def said(*messages: Message) -> MessagePair:
-    return MessagePair(id="a", user_text="why?", answer=Answer(messages=messages))
+    return MessagePair(id="a", user_text="why?", answer=ChatAnswer(messages=messages))
 
 
 def assistant(*parts: Part) -> Message:
@@ -95,7 +95,7 @@ def test_of_two_calls_with_one_id_the_first_is_meant_and_without_an_id_none() ->
 
 
 def test_calls_that_no_question_led_to_are_left_out() -> None:
-    pair = MessagePair(id="a", answer=Answer(messages=(assistant(CALL), tool(RESULT), assistant(Text("so")))))
+    pair = MessagePair(id="a", answer=ChatAnswer(messages=(assistant(CALL), tool(RESULT), assistant(Text("so")))))
     assert spoken(pair) == [("assistant", (Text("so"),))]
 
 
@@ -145,11 +145,11 @@ def test_a_refusal_is_sent_as_it_was_said() -> None:
 
 def test_ids_that_come_again_are_told_apart() -> None:
     one = messages_of(said(assistant(CALL), tool(RESULT), assistant(CALL), tool(RESULT)), "openai-chat")
-    found = [part.id for message in serialized((one, one)) for part in message.parts if isinstance(part, ToolCall)]
-    answers = [part.id for message in serialized((one, one)) for part in message.parts if isinstance(part, ToolResult)]
+    found = [part.id for message in concatenate((one, one)) for part in message.parts if isinstance(part, ToolCall)]
+    answers = [part.id for message in concatenate((one, one)) for part in message.parts if isinstance(part, ToolResult)]
     assert found == answers == ["c1", "c1_2", "c1_3", "c1_4"]
 
 
 def test_words_around_calls_are_as_they_were() -> None:
     one = messages_of(said(assistant(Text("I look."), CALL), tool(RESULT)), "openai-chat")
-    assert serialized((one,)) == one
+    assert concatenate((one,)) == one

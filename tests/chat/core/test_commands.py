@@ -6,7 +6,7 @@ from sightline.chat.core.commands import (
     COMMANDS,
     Action,
     Compact,
-    Delete,
+    DeletePairs,
     Export,
     Hud,
     Tchange,
@@ -17,7 +17,7 @@ from sightline.chat.core.commands import (
     topic_path,
 )
 from sightline.errors import Code, Fault
-from sightline.filters.fields import Scope
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 
 
@@ -67,8 +67,8 @@ def test_the_first_colon_outside_of_quotes_and_parentheses_begins_the_command(
         (':tchange "AI > Agents"', Tchange(("AI", "Agents"))),
         (":tchange /AI/Agents --create", Tchange(("AI", "Agents"), True)),
         (":tchange /", Tchange(())),
-        (":delete", Delete()),
-        (":delete --force", Delete(True)),
+        (":delete", DeletePairs()),
+        (":delete --force", DeletePairs(True)),
         (":hud", Hud(True)),
         (":hud on", Hud(True)),
         (":HUD OFF", Hud(False)),
@@ -131,19 +131,19 @@ def test_a_quote_of_the_filter_that_is_not_closed_is_a_mistake_of_the_filter() -
 @pytest.mark.parametrize("text", ["r20", "b & o", "!(t | s3)", "t5", "o3 | r1"])
 def test_nothing_is_deleted_by_a_filter_that_changes_by_itself(text: str) -> None:
     with pytest.raises(Fault, match="would take other pairs a moment later") as caught:
-        check_deletable(text, parse(text, scope=Scope.CHAT))
+        check_deletable(text, parse(text, scope=FilterScope.CHAT))
     assert caught.value.details == {"column": 1, "length": len(text)}
 
 
 @pytest.mark.parametrize("text", ["", "e & d<24h", "t'AI...' & m", "s0"])
 def test_by_any_other_filter_pairs_can_be_deleted(text: str) -> None:
-    check_deletable(text, parse(text, scope=Scope.CHAT))
+    check_deletable(text, parse(text, scope=FilterScope.CHAT))
 
 
 def test_more_than_fifty_need_force() -> None:
-    assert not Delete().needs_force(50)
-    assert Delete().needs_force(51)
-    assert not Delete(force=True).needs_force(5000)
+    assert not DeletePairs().needs_force(50)
+    assert DeletePairs().needs_force(51)
+    assert not DeletePairs(force=True).needs_force(5000)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,16 @@
 from sightline.chat.core.counter import counter_of, trim_summary
 from sightline.chat.core.facts import PairsDeleted, PairsHandled
-from sightline.chat.core.sending import Delivered, Refused
+from sightline.chat.core.sending import AttemptRefused, Delivered
 from sightline.errors import Code, Fault
 from tests.chat.core.stage import answered, driven, history_of, planned, view_of
 
-OVERFLOW = Refused(Fault(Code.CONTEXT_OVERFLOW, "too long"))
+OVERFLOW = AttemptRefused(Fault(Code.CONTEXT_OVERFLOW, "too long"))
 
 
 def test_the_counter_is_what_goes_along_of_what_is_visible() -> None:
     view = view_of(history_of(*map(answered, "abcde")))
     assert counter_of(view).text == "4 / 5"
-    view.heard(view.history.apply(PairsHandled(("e",), "out")))
+    view.on_change(view.history.apply(PairsHandled(("e",), "out")))
     rows = dict(counter_of(view, prompt=12).breakdown)
     assert counter_of(view).text == "4 / 4"
     assert (rows["Left out by hand"], rows["AUT"], rows["ML"], rows["URA"]) == (1, 12, 100, 10)
@@ -29,7 +29,7 @@ def test_the_counter_never_has_more_chosen_than_visible_after_deletions() -> Non
     view = view_of(history_of(*map(answered, "abcdefghi")), limit=200)
     _, trimmed = driven(planned(view), [OVERFLOW, OVERFLOW, OVERFLOW, Delivered()])
     assert counter_of(view, trimmed).text == "[9-3]/9"
-    view.heard(view.history.apply(PairsDeleted(tuple("fghi"))))
+    view.on_change(view.history.apply(PairsDeleted(tuple("fghi"))))
     assert counter_of(view, trimmed).text == "5 / 5"
     assert dict(counter_of(view, trimmed).breakdown)["Trimmed"] == 0
 
@@ -37,7 +37,7 @@ def test_the_counter_never_has_more_chosen_than_visible_after_deletions() -> Non
 def test_what_is_left_out_by_hand_or_shown_anew_is_another_choice() -> None:
     view = view_of(history_of(*map(answered, "abcde")))
     _, trimmed = driven(planned(view), [OVERFLOW, Delivered()])
-    view.heard(view.history.apply(PairsHandled(("e",), "out")))
+    view.on_change(view.history.apply(PairsHandled(("e",), "out")))
     assert counter_of(view, trimmed).text == "4 / 4"
 
 

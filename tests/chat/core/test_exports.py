@@ -4,9 +4,9 @@ import msgspec
 
 from sightline.chat.core.exports import to_json, to_jsonl, to_markdown
 from sightline.chat.core.facts import PairAsked, PairCancelled, PairsHandled, TopicChanged
-from sightline.chat.core.history import History
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.reading import read_chat
-from sightline.chat.core.pair import Answer, MessagePair, text_answer
+from sightline.chat.core.pair import ChatAnswer, MessagePair, text_answer
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.model.message import Message
@@ -14,7 +14,7 @@ from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolR
 from tests.chat.core.stage import NOW, answered, history_of
 
 TOPICS = [Topic(id="ai", name="AI", system_prompt="Be exact."), Topic(id="re", name="Research", parent="ai")]
-ROUNDS = Answer(
+ROUNDS = ChatAnswer(
     messages=(
         Message("assistant", (Thinking("hm"), ToolCall("c1", "look_up", '{"q":1}'))),
         Message("tool", (ToolResult("c1", (Text("found"),)),)),
@@ -25,7 +25,7 @@ ROUNDS = Answer(
 )
 
 
-def history() -> History:
+def history() -> ChatHistory:
     made = history_of(
         MessagePair(
             id="a",
@@ -57,7 +57,7 @@ def test_json_keeps_everything_under_the_names_of_the_workflow() -> None:
         "id", "topicId", "model", "userText", "assistantText", "star", "colorFlag", "lifecycleState", "timestamp"
     }  # fmt: skip
     gathered = read_chat(to_json(kept, [*kept], now=NOW))
-    again = History([gathered.fact])
+    again = ChatHistory([gathered.fact])
     assert gathered.notes == ()
     assert [*again] == [*kept]
     assert {topic.id: topic for topic in again.topics} == {topic.id: topic for topic in kept.topics}
@@ -68,7 +68,7 @@ def test_topics_above_come_first_however_they_were_moved() -> None:
     kept.apply(TopicChanged(Topic(id="ai", name="AI", parent="")))
     moved = history_of(topics=[Topic(id="x", name="X"), Topic(id="y", name="Y")])
     moved.apply(TopicChanged(Topic(id="x", name="X", parent="y")))
-    assert History([read_chat(to_json(moved, [], now=NOW)).fact]).topics.path("x") == ("Y", "X")
+    assert ChatHistory([read_chat(to_json(moved, [], now=NOW)).fact]).topics.path("x") == ("Y", "X")
 
 
 def test_markdown_is_read_again_with_every_word() -> None:
@@ -76,7 +76,7 @@ def test_markdown_is_read_again_with_every_word() -> None:
     text = to_markdown(kept, kept, "My chat")
     assert "## AI > Research — acme — " in text.decode()
     assert "> [error: cancelled]" in text.decode()
-    again = [*History([read_chat(text).fact])]
+    again = [*ChatHistory([read_chat(text).fact])]
     assert [pair.user_text for pair in again] == [pair.user_text for pair in kept]
     assert [pair.assistant_text for pair in again][:3] == [pair.assistant_text for pair in kept][:3]
     assert [pair.model for pair in again] == ["acme", "acme", "acme", ""]

@@ -19,14 +19,14 @@ from sightline.chat.core.facts import (
     TopicChanged,
     TopicRemoved,
 )
-from sightline.chat.core.history import Change, History
+from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.pair import MessagePair, text_answer
 from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.errors import Code, Fault
 from tests.chat.core.stage import NOW, answered, history_of, ids
 
 
-def refused(history: History, fact: ChatFact) -> str:
+def refused(history: ChatHistory, fact: ChatFact) -> str:
     """Why a fact cannot be; it must have changed nothing."""
     before = [*history], history.sending, [*history.topics]
     with pytest.raises(Fault) as caught:
@@ -80,9 +80,9 @@ def test_a_run_that_is_taken_up_is_the_one_answer_on_its_way() -> None:
 
 def test_what_was_on_its_way_when_the_program_ended_has_failed() -> None:
     history = history_of(answered("a"))
-    assert history.interrupted() is None
+    assert history.interruption() is None
     history.apply(PairAsked(answered("b")))
-    fact = history.interrupted()
+    fact = history.interruption()
     assert fact is not None
     history.apply(fact)
     assert (history.get("b").state, history.sending) == ("error", "")
@@ -90,12 +90,12 @@ def test_what_was_on_its_way_when_the_program_ended_has_failed() -> None:
 
 def test_a_question_asked_instead_of_another_stands_at_the_end_and_the_other_is_gone() -> None:
     history = history_of(answered("a"), answered("b"))
-    assert history.apply(PairAsked(answered("c"), replaces="a")) == Change(("a", "c"))
+    assert history.apply(PairAsked(answered("c"), replaces="a")) == HistoryChange(("a", "c"))
     assert ids(history) == "bc"
     assert "not there any more" in refused(history_of_deleted(), PairAsked(answered("c"), replaces="a"))
 
 
-def history_of_deleted() -> History:
+def history_of_deleted() -> ChatHistory:
     history = history_of(answered("a"))
     history.apply(PairsDeleted(("a",)))
     return history
@@ -103,16 +103,16 @@ def history_of_deleted() -> History:
 
 def test_a_pair_comes_once_and_into_a_topic_that_is_there() -> None:
     assert "already" in refused(history_of(answered("a")), PairAsked(answered("a")))
-    assert "no topic" in refused(History(), PairAsked(answered("a", topic="nowhere")))
+    assert "no topic" in refused(ChatHistory(), PairAsked(answered("a", topic="nowhere")))
 
 
 def test_what_was_deleted_comes_back_to_its_place() -> None:
     history = history_of(answered("a"), answered("b"), answered("c"))
-    assert history.apply(PairsDeleted(("b", "b"))) == Change(("b",))
+    assert history.apply(PairsDeleted(("b", "b"))) == HistoryChange(("b",))
     assert ids(history) == "ac"
     assert not history.is_live("b")
     assert "b" in history
-    assert history.apply(PairsRestored(("b", "b", "a"))) == Change(("b",))
+    assert history.apply(PairsRestored(("b", "b", "a"))) == HistoryChange(("b",))
     assert ids(history) == "abc"
 
 
@@ -136,8 +136,8 @@ def test_a_summary_stands_where_the_newest_of_its_pairs_stood() -> None:
     history = history_of(*map(answered, "abcd"))
     history.apply(PairsCompacted(summary_of("a", "c")))
     assert ids(history) == "bSd"
-    assert history.replaced_by("a") == "S"
-    assert history.replaced_by("b") == ""
+    assert history.summary_of("a") == "S"
+    assert history.summary_of("b") == ""
     assert history.get("a").user_text, "the originals stay"
 
 
@@ -190,7 +190,7 @@ def test_what_is_imported_goes_to_its_place_in_time() -> None:
     history = history_of(answered("b"))
     topic = Topic(id="i", name="Imported")
     pairs = (answered("c", at=NOW + 5), answered("a", at=NOW - 5, topic="i"))
-    assert history.apply(ChatImported((topic,), pairs)) == Change(is_wide=True)
+    assert history.apply(ChatImported((topic,), pairs)) == HistoryChange(is_wide=True)
     assert ids(history) == "abc"
     assert history.get("a").topic == "i"
     history.apply(PairAsked(answered("d", at=NOW)))
@@ -199,7 +199,7 @@ def test_what_is_imported_goes_to_its_place_in_time() -> None:
 
 def test_what_is_imported_twice_is_there_once() -> None:
     fact = ChatImported((Topic(id="i", name="Imported"),), (answered("a", topic="i"),))
-    history = History([fact])
+    history = ChatHistory([fact])
     history.apply(PairsStarred(("a",), 3))
     history.apply(TopicChanged(Topic(id="i", name="Mine")))
     history.apply(fact)
@@ -217,26 +217,26 @@ def test_imported_topics_join_those_of_the_same_name() -> None:
 
 
 def test_imported_pairs_wait_for_nothing_and_stand_for_nothing() -> None:
-    history = History([ChatImported((), (answered("a", state="sending", summary_of=("x",)),))])
+    history = ChatHistory([ChatImported((), (answered("a", state="sending", summary_of=("x",)),))])
     assert (history.get("a").state, history.get("a").summary_of, history.sending) == ("idle", (), "")
 
 
 def test_an_import_that_cannot_be_changes_nothing() -> None:
     topics = (Topic(id="a", name="A"), Topic(id="b", name="B", parent="nowhere"))
-    assert "no topic" in refused(History(), ChatImported(topics, ()))
+    assert "no topic" in refused(ChatHistory(), ChatImported(topics, ()))
 
 
 def test_a_topic_that_has_pairs_stays() -> None:
     history = history_of(answered("a", topic="t"), topics=[Topic(id="t", name="T")])
     assert "has pairs" in refused(history, TopicRemoved("t"))
     history.apply(PairsDeleted(("a",)))
-    assert history.apply(TopicRemoved("t")) == Change()
+    assert history.apply(TopicRemoved("t")) == HistoryChange()
     history.apply(PairsRestored(("a",)))
     assert history.get("a").topic == ROOT, "its topic is gone"
 
 
 def test_a_topic_elsewhere_or_by_another_name_changes_what_filters_see() -> None:
-    history = History()
+    history = ChatHistory()
     assert history.apply(TopicAdded(Topic(id="t", name="T"))).is_wide, "a filter may have named it before"
     assert not history.apply(TopicChanged(Topic(id="t", name="T", parameters=Parameters(temperature=1)))).is_wide
     assert history.apply(TopicChanged(Topic(id="t", name="U"))).is_wide
@@ -252,7 +252,7 @@ def test_a_history_is_what_its_kept_facts_say() -> None:
         PairsStarred(("a",), 2),
     ]
     kept = [msgspec.json.decode(msgspec.json.encode(fact), type=ChatFact) for fact in facts]
-    assert [*History(kept)] == [*History(facts)]
+    assert [*ChatHistory(kept)] == [*ChatHistory(facts)]
 
 
 def test_the_latest_few_are_at_hand() -> None:
@@ -264,7 +264,7 @@ def test_the_latest_few_are_at_hand() -> None:
 
 def test_a_fact_is_checked_before_it_changes_anything() -> None:
     history = history_of(answered("a"), topics=[Topic(id="t", name="T")])
-    apply = [history.checked(fact) for fact in (PairsStarred(("a",), 2), TopicAdded(Topic(id="u", name="U")))]
+    apply = [history.check(fact) for fact in (PairsStarred(("a",), 2), TopicAdded(Topic(id="u", name="U")))]
     assert (history.get("a").star, "u" in history.topics) == (0, False)
     for each in apply:
         each()
@@ -276,19 +276,19 @@ def test_the_newest_is_the_last_of_those_that_are_there() -> None:
     assert history.newest is history.get("b")
     history.apply(PairsDeleted(("b",)))
     assert history.newest is history.get("a")
-    assert History().newest is None
+    assert ChatHistory().newest is None
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_many_go_and_come_back_as_a_few_do(step: int) -> None:
     pairs = tuple(MessagePair(id=f"p{n}", at=float(n % 250)) for n in range(500))
     some = tuple(f"p{n}" for n in range(0, 500, step))
-    by_one, at_once = History([ChatImported((), pairs)]), History([ChatImported((), pairs)])
+    by_one, at_once = ChatHistory([ChatImported((), pairs)]), ChatHistory([ChatImported((), pairs)])
     assert ids(at_once) == ids(sorted(pairs, key=lambda pair: pair.at))
     for kind in (PairsDeleted, PairsRestored):
         for each in some:
             by_one.apply(kind((each,)))
-        assert at_once.apply(kind(some)) == Change(some)
+        assert at_once.apply(kind(some)) == HistoryChange(some)
         assert ids(at_once) == ids(by_one)
     at_once.apply(PairsCompacted(summary_of(*some)))
     assert len(at_once) == 500 - len(some) + 1
@@ -299,5 +299,5 @@ def test_many_go_and_come_back_as_a_few_do(step: int) -> None:
 def test_many_that_are_imported_stand_among_those_that_were_there() -> None:
     there = tuple(MessagePair(id=f"a{n}", at=float(n)) for n in range(0, 400, 2))
     fresh = tuple(MessagePair(id=f"b{n}", at=float(n)) for n in range(301, 100, -2))
-    history = History([ChatImported((), there), ChatImported((), fresh), ChatImported((), fresh)])
+    history = ChatHistory([ChatImported((), there), ChatImported((), fresh), ChatImported((), fresh)])
     assert ids(history) == ids(sorted((*there, *fresh), key=lambda pair: pair.at))

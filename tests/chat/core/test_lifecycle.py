@@ -14,13 +14,13 @@ from sightline.chat.core.facts import (
     PairsStarred,
     RunJoined,
 )
-from sightline.chat.core.lifecycle import after, asked, marked
-from sightline.chat.core.pair import Answer, MessagePair, Trouble, text_answer
+from sightline.chat.core.lifecycle import after, apply_mark, new_pair
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
 from sightline.errors import Fault
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
 
-WAITING = asked(PairAsked(MessagePair(id="a", user_text="why?", model="acme")))
+WAITING = new_pair(PairAsked(MessagePair(id="a", user_text="why?", model="acme")))
 DONE = after(WAITING, PairAnswered("a", text_answer("so")))
 FAILED = after(WAITING, PairFailed("a", Trouble("network", "no connection"), exchange="x_1"))
 AGAIN = after(DONE, PairReasked("a", "other"))
@@ -33,12 +33,12 @@ def refused(pair: MessagePair, fact) -> str:
 
 
 def test_a_question_is_sending_and_has_no_part_of_an_answer() -> None:
-    pair = asked(PairAsked(MessagePair(id="a", answer=text_answer("left over"), trouble=Trouble("x", "y"))))
+    pair = new_pair(PairAsked(MessagePair(id="a", answer=text_answer("left over"), trouble=Trouble("x", "y"))))
     assert (pair.state, pair.answer, pair.trouble) == ("sending", None, None)
 
 
 def test_an_answer_completes_it() -> None:
-    pair = after(WAITING, PairAnswered("a", Answer(exchange="x_9")))
+    pair = after(WAITING, PairAnswered("a", ChatAnswer(exchange="x_9")))
     assert (pair.state, pair.exchange) == ("complete", "x_9")
     assert DONE.assistant_text == "so"
 
@@ -58,8 +58,8 @@ def test_what_had_come_of_a_cancelled_answer_stays_and_is_marked() -> None:
     assert pair.answer.is_partial
 
 
-@pytest.mark.parametrize("partial", [None, Answer()])
-def test_cancelled_before_anything_came_it_can_be_asked_again(partial: Answer | None) -> None:
+@pytest.mark.parametrize("partial", [None, ChatAnswer()])
+def test_cancelled_before_anything_came_it_can_be_asked_again(partial: ChatAnswer | None) -> None:
     pair = after(WAITING, PairCancelled("a", partial))
     assert pair.state == "error"
     assert pair.trouble is not None
@@ -95,8 +95,8 @@ def test_a_kept_piece_can_take_the_place_of_an_error() -> None:
     assert (back.state, back.assistant_text, back.earlier, back.trouble) == ("complete", "piece", (), None)
 
 
-def partial(text: str, run: str = "r_1") -> Answer:
-    return Answer(messages=(Message("assistant", (Text(text),)),), finish="error", run=run)
+def partial(text: str, run: str = "r_1") -> ChatAnswer:
+    return ChatAnswer(messages=(Message("assistant", (Text(text),)),), finish="error", run=run)
 
 
 RUNNING = after(WAITING, RunJoined("a", "r_1"))
@@ -108,7 +108,7 @@ def test_a_run_that_is_taken_up_is_waited_for_and_becomes_the_answer() -> None:
     assert (LEFT.state, LEFT.run, LEFT.assistant_text) == ("error", "r_1", "so")
     again = after(LEFT, RunJoined("a", "r_1"))
     assert (again.state, again.trouble, again.assistant_text) == ("sending", None, "so")
-    whole = Answer(messages=text_answer("so it is").messages, finish="stop", run="r_1")
+    whole = ChatAnswer(messages=text_answer("so it is").messages, finish="stop", run="r_1")
     done = after(again, PairAnswered("a", whole))
     assert (done.state, done.assistant_text, done.earlier, done.run) == ("complete", "so it is", (), "r_1")
 
@@ -162,9 +162,9 @@ def test_an_edit_of_an_answer_with_tools_changes_its_last_words_only() -> None:
         Message("assistant", (Text("I look."), ToolCall("c1", "look_up", "{}"))),
         Message("tool", (ToolResult("c1", (Text("found"),)),)),
     )
-    whole = after(WAITING, PairAnswered("a", Answer(messages=(*rounds, Message("assistant", (Text("old"),))))))
+    whole = after(WAITING, PairAnswered("a", ChatAnswer(messages=(*rounds, Message("assistant", (Text("old"),))))))
     assert after(whole, PairEdited("a", assistant_text="new")).assistant_text == "I look.\n\nnew"
-    cut = after(WAITING, PairAnswered("a", Answer(messages=rounds)))
+    cut = after(WAITING, PairAnswered("a", ChatAnswer(messages=rounds)))
     edited = after(cut, PairEdited("a", assistant_text="new"))
     assert edited.answer is not None
     assert edited.answer.messages == (*rounds, Message("assistant", (Text("new"),)))
@@ -172,7 +172,7 @@ def test_an_edit_of_an_answer_with_tools_changes_its_last_words_only() -> None:
 
 def test_an_answer_can_be_emptied() -> None:
     assert after(DONE, PairEdited("a", assistant_text="")).assistant_text == ""
-    empty = after(WAITING, PairAnswered("a", Answer()))
+    empty = after(WAITING, PairAnswered("a", ChatAnswer()))
     assert after(empty, PairEdited("a", assistant_text="x")).assistant_text == "x"
 
 
@@ -184,6 +184,6 @@ def test_marks_touch_nothing_that_is_said() -> None:
         PairsMoved(("a",), "t"),
         PairsHandled(("a",), "out"),
     ):
-        pair = marked(pair, fact)
+        pair = apply_mark(pair, fact)
     assert (pair.star, pair.flag, pair.topic, pair.hand) == (2, "grey", "t", "out")
     assert (pair.user_text, pair.answer, pair.state) == (DONE.user_text, DONE.answer, DONE.state)

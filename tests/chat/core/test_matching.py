@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.chat.core.matching import Matching, latest, of_model, of_topic
-from sightline.chat.core.pair import Answer, MessagePair, Trouble, text_answer
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
 from sightline.chat.core.subject import PairSubject
 from sightline.chat.core.topics import Topic, Topics
 from sightline.filters.expression import Expression, set_terms
@@ -21,7 +21,7 @@ PAIRS = [
     MessagePair(id="0", topic="ai", model="gpt-5", user_text="A bug\nhere", star=3, state="complete", at=NOW - 5),
     MessagePair(id="1", topic="re", model="claude-5", answer=text_answer("Fixed the BUG"), star=1, at=NOW - 86400 * 9),
     MessagePair(id="2", topic="ho", flag="grey", state="error", trouble=Trouble("auth", "no"), at=NOW - 3600),
-    MessagePair(id="3", model="", answer=Answer(finish="stop", usage=Usage(input_tokens=50, output_tokens=9))),
+    MessagePair(id="3", model="", answer=ChatAnswer(finish="stop", usage=Usage(input_tokens=50, output_tokens=9))),
     MessagePair(id="4", topic="ai", model="GPT-5", user_text="straße", answer=text_answer("ü"), state="sending"),
 ]
 

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from sightline.chat.core.lifecycle import CANCELLED, INTERRUPTED
-from sightline.chat.core.pair import Answer, MessagePair, Trouble, answer_of, text_answer
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, answer_of, text_answer
 from sightline.chat.core.trouble import trouble_of
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
@@ -11,7 +11,7 @@ from sightline.model.reply import Choice, Reply
 from sightline.model.usage import Usage
 
 SOURCE = Citation(url="https://example.org")
-ROUNDS = Answer(
+ROUNDS = ChatAnswer(
     messages=(
         Message("assistant", (Thinking("let me see"), Text("I look it up."), ToolCall("c1", "look_up", "{}"))),
         Message("tool", (ToolResult("c1", (Text("not words of the answer"),)),)),
@@ -36,13 +36,13 @@ def test_a_pair_has_no_words_of_an_answer_before_it_comes() -> None:
 
 
 def test_an_answer_without_words_says_nothing() -> None:
-    assert Answer(messages=(Message("assistant", (Image(Link("https://example.org/a.png")),)),)).text == ""
-    assert Answer().text == ""
+    assert ChatAnswer(messages=(Message("assistant", (Image(Link("https://example.org/a.png")),)),)).text == ""
+    assert ChatAnswer().text == ""
 
 
 def test_an_answer_that_was_broken_off_is_partial() -> None:
-    assert Answer(finish="cancelled").is_partial
-    assert Answer(finish="error").is_partial
+    assert ChatAnswer(finish="cancelled").is_partial
+    assert ChatAnswer(finish="error").is_partial
     assert not text_answer("yes").is_partial
 
 

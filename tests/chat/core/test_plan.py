@@ -4,7 +4,7 @@ from sightline.catalog.compose import compose
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider
 from sightline.chat.core.facts import PairsStarred
-from sightline.chat.core.pair import Answer
+from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.core.plan import likely_tokens, plan_of
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import Parameters, Topic
@@ -44,7 +44,7 @@ def test_what_happens_afterwards_does_not_change_a_plan() -> None:
     plan = planned(view)
     filtered(view, "s3")
     view.choose("other", view.sizer, 20)
-    view.heard(view.history.apply(PairsStarred(("a",), 3)))
+    view.on_change(view.history.apply(PairsStarred(("a",), 3)))
     assert (names(plan), plan.model, plan.room.limit) == ("bcde", "acme", 100)
 
 
@@ -52,14 +52,14 @@ def test_the_topic_says_how_to_ask() -> None:
     parameters = Parameters(temperature=0.5, top_p=0.9, max_tokens=30, effort="low", verbosity="high")
     view = view_of(history_of(topics=[Topic(id="t", name="T", system_prompt="Be exact.", parameters=parameters)]))
     view.enter("t")
-    wanted = planned(view).wanted(0)
+    wanted = planned(view).prompt_without(0)
     assert wanted.instructions == "Be exact."
     assert (wanted.temperature, wanted.top_p, wanted.max_tokens) == (0.5, 0.9, 30)
     assert (wanted.effort, wanted.verbosity, wanted.stream) == ("low", "high", True)
 
 
 def test_without_a_system_prompt_there_are_no_instructions_of_anybody() -> None:
-    assert planned(view_of(history_of())).wanted(0, stream=False).instructions == ""
+    assert planned(view_of(history_of())).prompt_without(0, stream=False).instructions == ""
 
 
 def test_a_long_prompt_takes_the_room_of_the_oldest() -> None:
@@ -81,9 +81,16 @@ def test_what_is_planned_is_what_the_very_request_is_estimated_at(dialect: str, 
     view.enter("t")
     plan = planned(view, "And what of the sea?")
     request = compose(
-        plan.wanted(1), provider=Provider(dialect=dialect), family=Family(), facts=facts, model="acme", dialect=dialect
+        plan.prompt_without(1),
+        provider=Provider(dialect=dialect),
+        family=Family(),
+        facts=facts,
+        model="acme",
+        dialect=dialect,
     )
-    whole = Estimator(Facts(chars_per_token=3.5) if facts == Facts() else facts, dialect=dialect).uncorrected(request)
+    whole = Estimator(Facts(chars_per_token=3.5) if facts == Facts() else facts, dialect=dialect).estimate_by_rules(
+        request
+    )
     tokens = sum(item.tokens for item in plan.items[1:]) + plan.aut + plan.room.system + plan.room.tools
     assert tokens == whole.high
 
@@ -102,7 +109,7 @@ def test_rounds_that_cannot_go_along_are_named() -> None:
         Message("tool", (ToolResult("c1", (Text("found"),)),)),
         Message("assistant", (Text("so"),)),
     )
-    history = history_of(answered("a", answer=Answer(messages=rounds)), answered("b"))
+    history = history_of(answered("a", answer=ChatAnswer(messages=rounds)), answered("b"))
     assert planned(view_of(history)).flattened == ()
     plan = planned(view_of(history, dialect="anthropic"))
     assert plan.flattened == ("a",)
@@ -123,10 +130,10 @@ def test_instructions_and_the_conversation_go_along() -> None:
     ]
     view = view_of(history_of(topics=topics))
     view.sizer.base_instructions = "Be careful."
-    wanted = planned(view).wanted(0)
+    wanted = planned(view).prompt_without(0)
     assert (wanted.instructions, wanted.conversation) == ("Be careful.", "chat")
     view.enter("t")
-    wanted = planned(view).wanted(0)
+    wanted = planned(view).prompt_without(0)
     assert (wanted.instructions, wanted.conversation) == ("Be careful.\n\nUse metres.", "chat_t")
     view.enter("u")
-    assert planned(view).wanted(0).instructions == "Use metres."
+    assert planned(view).prompt_without(0).instructions == "Use metres."

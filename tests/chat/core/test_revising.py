@@ -5,9 +5,9 @@ from typing import Any
 
 from sightline.chat.core.facts import PairRevised
 from sightline.chat.core.lifecycle import after
-from sightline.chat.core.pair import Answer, MessagePair, text_answer
-from sightline.chat.core.revising import revised, revision
-from sightline.editing.conversation_changes import Change, changes_between
+from sightline.chat.core.pair import ChatAnswer, MessagePair, text_answer
+from sightline.chat.core.revising import revise_pairs, revision
+from sightline.editing.conversation_changes import SectionChange, changes_between
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Edit, Insert, Remove, SetText
 from sightline.model.message import Message
@@ -35,10 +35,10 @@ def at(draft: Draft, number: int) -> str:
     return draft.sections[number].id
 
 
-def changes(draft: Draft, *edits: Edit) -> tuple[Change, ...]:
+def changes(draft: Draft, *edits: Edit) -> tuple[SectionChange, ...]:
     now = draft
     for edit in edits:
-        now = now.applied(edit)
+        now = now.with_edit(edit)
     return changes_between(draft, now)
 
 
@@ -56,7 +56,7 @@ def test_words_go_to_the_pairs_that_said_them() -> None:
         SetText(section=at(draft, 0), text="Be terse."),
     )
     pairs = [pair("a", "one", "yes"), pair("b", "one", "yes"), pair("c", "now")]
-    now = revised(pairs, "c", found)
+    now = revise_pairs(pairs, "c", found)
     assert list(now) == ["b", "c"]
     assert (now["b"].user_text, now["b"].assistant_text, now["b"].is_edited) == ("two", "no", True)
     assert (now["c"].user_text, now["c"].answer) == ("later", None)
@@ -69,13 +69,13 @@ def test_nothing_was_changed_and_nothing_is_revised() -> None:
     draft = chat(user("one"))
     assert changes(draft) == ()
     assert changes(draft, Insert(pointer="/messages/-", value=user("more"))) == ()
-    assert revised([pair("a", "one")], "a", ()) == {}
+    assert revise_pairs([pair("a", "one")], "a", ()) == {}
 
 
 def test_what_was_left_out_of_one_request_stays_but_for_the_question() -> None:
     draft = chat(user("one"), assistant("yes"), user("now"))
     found = changes(draft, Delete(section=at(draft, 1)), Remove(pointer="/messages/2"))
-    now = revised([pair("a", "one", "yes"), pair("b", "now")], "b", found)
+    now = revise_pairs([pair("a", "one", "yes"), pair("b", "now")], "b", found)
     assert list(now) == ["b"]
     assert now["b"].user_text == ""
 
@@ -83,13 +83,13 @@ def test_what_was_left_out_of_one_request_stays_but_for_the_question() -> None:
 def test_words_that_no_pair_says_as_they_were_shown_are_nobodys() -> None:
     draft = chat(user("one, as a mask has it"), assistant("yes"), user("now"))
     found = changes(draft, SetText(section=at(draft, 1), text="two"))
-    assert revised([pair("a", "one", "yes"), pair("b", "now")], "b", found) == {}
+    assert revise_pairs([pair("a", "one", "yes"), pair("b", "now")], "b", found) == {}
 
 
 def test_the_question_is_what_was_sent_whatever_masks_made_of_it_before() -> None:
     draft = chat(user("now, masked"))
     found = changes(draft, SetText(section=at(draft, 1), text="now, masked and edited"))
-    assert revised([pair("a", "now")], "a", found)["a"].user_text == "now, masked and edited"
+    assert revise_pairs([pair("a", "now")], "a", found)["a"].user_text == "now, masked and edited"
 
 
 def test_attachments_that_were_deleted_are_gone_and_words_stay_in_their_parts() -> None:
@@ -98,22 +98,22 @@ def test_attachments_that_were_deleted_are_gone_and_words_stay_in_their_parts() 
     section = draft.sections[1]
     asked = pair("a", "What is it?", attachments=(PICTURE, Text("A file. ")))
     picture = section.parts[0].id
-    now = revised([asked], "a", changes(draft, Delete(section=section.id, part=picture)))["a"]
+    now = revise_pairs([asked], "a", changes(draft, Delete(section=section.id, part=picture)))["a"]
     assert (now.attachments, now.user_text) == ((Text("A file. "),), "What is it?")
-    now = revised([asked], "a", changes(draft, SetText(section=section.id, text="A file. What was it?")))["a"]
+    now = revise_pairs([asked], "a", changes(draft, SetText(section=section.id, text="A file. What was it?")))["a"]
     assert (now.attachments, now.user_text) == ((PICTURE, Text("A file. ")), "What was it?")
     words = section.parts[2].id
-    now = revised([asked], "a", changes(draft, Delete(section=section.id, part=words)))["a"]
+    now = revise_pairs([asked], "a", changes(draft, Delete(section=section.id, part=words)))["a"]
     assert (now.attachments, now.user_text) == ((PICTURE, Text("A file. ")), "")
     other = pair("a", "What is it?", attachments=(Text("A file. "),))
-    now = revised([other], "a", changes(draft, Delete(section=section.id, part=picture)))
+    now = revise_pairs([other], "a", changes(draft, Delete(section=section.id, part=picture)))
     assert now["a"].attachments == (Text("A file. "),), "nobody can say which part that was"
 
 
 def test_a_picture_that_got_words_has_them() -> None:
     draft = chat(user([URL]))
     found = changes(draft, SetText(section=at(draft, 1), text="What is it?"))
-    now = revised([pair("a", "", attachments=(PICTURE,))], "a", found)["a"]
+    now = revise_pairs([pair("a", "", attachments=(PICTURE,))], "a", found)["a"]
     assert (now.attachments, now.user_text) == ((PICTURE,), "What is it?")
 
 
@@ -134,13 +134,13 @@ def test_rounds_with_tools_are_kept_as_they_were_sent() -> None:
         Message("assistant", (Text("Done."), Text(" So.")), bare=False),
     )
     asked = pair("a", "go", None)
-    asked = MessagePair(id="a", user_text="go", answer=Answer(messages=rounds))
+    asked = MessagePair(id="a", user_text="go", answer=ChatAnswer(messages=rounds))
     found = changes(
         draft,
         SetText(section=at(draft, 2), text='{"a": 2}'),
         SetText(section=at(draft, 3), text="found nothing"),
     )
-    now = revised([asked], "a", found)["a"].answer
+    now = revise_pairs([asked], "a", found)["a"].answer
     assert now is not None
     assert [part.arguments for part in now.messages[0].parts] == ['{"a": 2}', '{"a": 1}']
     assert now.messages[1].parts[1].parts == (PICTURE, Text("found nothing"))
@@ -152,7 +152,7 @@ def test_an_answer_in_several_texts_keeps_them() -> None:
     draft = chat(user("go"), assistant("Done. So."), user("now"))
     found = changes(draft, SetText(section=at(draft, 2), text="Done. Well."))
     message = Message("assistant", (Text("Done."), Text(" So.")))
-    before = MessagePair(id="a", user_text="go", answer=Answer(messages=(message,)))
-    now = revised([before, pair("b", "now")], "b", found)["a"].answer
+    before = MessagePair(id="a", user_text="go", answer=ChatAnswer(messages=(message,)))
+    now = revise_pairs([before, pair("b", "now")], "b", found)["a"].answer
     assert now is not None
     assert [part.text for part in now.messages[0].parts] == ["Done.", " Well."]

@@ -3,14 +3,14 @@ import math
 import msgspec
 import pytest
 
-from sightline.chat.core.sending import Attempt, Cancelled, Delivered, Pause, Refused, Resumed
+from sightline.chat.core.sending import Attempt, AttemptRefused, Cancelled, Delivered, Pause, Resumed
 from sightline.chat.core.settings import ChatSettings
 from sightline.errors import Code, Fault, Numbers
 from sightline.model.usage import Usage
 from sightline.tokens.ledger import READY, Wait
 from tests.chat.core.stage import BY_LETTER, answered, attempts, driven, history_of, planned, view_of
 
-OVERFLOW = Refused(Fault(Code.CONTEXT_OVERFLOW, "maximum context length is 60"))
+OVERFLOW = AttemptRefused(Fault(Code.CONTEXT_OVERFLOW, "maximum context length is 60"))
 VIEW = view_of(history_of(*map(answered, "abcd")))
 DONE = Delivered(Usage(input_tokens=90))
 
@@ -23,8 +23,8 @@ def settings(**more) -> ChatSettings:
     return msgspec.structs.replace(BY_LETTER, **more)
 
 
-def refused(**numbers: int) -> Refused:
-    return Refused(Fault(Code.CONTEXT_OVERFLOW, "too long", numbers=Numbers(**numbers)))
+def refused(**numbers: int) -> AttemptRefused:
+    return AttemptRefused(Fault(Code.CONTEXT_OVERFLOW, "too long", numbers=Numbers(**numbers)))
 
 
 def test_what_fits_is_sent_once() -> None:
@@ -35,7 +35,7 @@ def test_what_fits_is_sent_once() -> None:
     assert ending.trouble is None
     step = steps[0]
     assert isinstance(step, Attempt)
-    assert (step.number, step.tokens, [told.stage for told in step.told]) == (1, 85, ["attempt"])
+    assert (step.number, step.tokens, [told.stage for told in step.telemetry]) == (1, 85, ["attempt"])
 
 
 def test_a_prompt_that_cannot_fit_is_never_sent() -> None:
@@ -64,7 +64,7 @@ def test_one_pair_less_with_each_overflow() -> None:
     assert attempts(steps) == ["abcd", "bcd", "cd"]
     assert stages(ending) == ["attempt", "overflow_initial", "overflow_retry", "overflow_retry", "success"]
     assert [told.attempts_used for told in ending.telemetry] == [0, 0, 1, 2, 2]
-    handed_out = tuple(told for step in steps for told in step.told)
+    handed_out = tuple(told for step in steps for told in step.telemetry)
     assert handed_out == ending.telemetry[:-1], "each is told as it happens, and once"
 
 
@@ -120,21 +120,21 @@ def test_it_is_made_smaller_as_often_as_is_allowed(most: int) -> None:
     "code", [Code.RATE_LIMITED, Code.QUOTA, Code.NETWORK, Code.AUTH, Code.OVERLOADED, Code.REQUEST_TOO_LARGE]
 )
 def test_no_other_failure_makes_the_history_smaller(code: Code) -> None:
-    steps, ending = driven(planned(VIEW), [Refused(Fault(code, "no"))])
+    steps, ending = driven(planned(VIEW), [AttemptRefused(Fault(code, "no"))])
     assert attempts(steps) == ["abcd"]
     assert (ending.kind, ending.trimmed, stages(ending)) == ("failed", (), ["attempt", "error"])
     assert ending.telemetry[-1].overflow_matched is False
 
 
 def test_too_large_for_the_rate_is_made_smaller() -> None:
-    too_large = Refused(Fault(Code.REQUEST_TOO_LARGE_FOR_RATE, "Limit 60, Requested 85"))
+    too_large = AttemptRefused(Fault(Code.REQUEST_TOO_LARGE_FOR_RATE, "Limit 60, Requested 85"))
     assert attempts(driven(planned(VIEW), [too_large, DONE])[0]) == ["abcd", "bcd"]
 
 
 def test_another_filter_stops_the_trimming_with_a_notice() -> None:
     plan = planned(VIEW)
-    unchanged = Refused(OVERFLOW.fault, plan.filter_version)
-    changed = Refused(OVERFLOW.fault, plan.filter_version + 1)
+    unchanged = AttemptRefused(OVERFLOW.fault, plan.filter_version)
+    changed = AttemptRefused(OVERFLOW.fault, plan.filter_version + 1)
     steps, ending = driven(plan, [unchanged, changed])
     assert attempts(steps) == ["abcd", "bcd"]
     assert stages(ending)[-1] == "filter_changed"
@@ -151,7 +151,7 @@ def test_a_used_up_limit_is_told_before_anything_is_sent() -> None:
     waits = iter([Wait(30, "used_up", "rpm", 5), READY])
     steps, ending = driven(planned(VIEW), [Resumed(), DONE], quota=lambda _tokens: next(waits))
     assert isinstance(steps[0], Pause)
-    assert (steps[0].wait.seconds, steps[0].told[-1].wait_seconds) == (30, 30)
+    assert (steps[0].wait.seconds, steps[0].telemetry[-1].wait_seconds) == (30, 30)
     assert attempts(steps) == ["abcd"]
     assert stages(ending) == ["waiting", "attempt", "success"]
 
@@ -161,7 +161,7 @@ def test_a_wait_that_is_not_over_is_told_again_and_can_be_gone_past() -> None:
         planned(VIEW), [Resumed(), Resumed(anyway=True), DONE], quota=lambda _tokens: Wait(math.inf, "too_large", "tpm")
     )
     assert [type(step) for step in steps] == [Pause, Pause, Attempt]
-    assert steps[0].told[-1].wait_seconds is None
+    assert steps[0].telemetry[-1].wait_seconds is None
 
 
 def test_who_does_not_want_to_wait_sends_nothing() -> None:

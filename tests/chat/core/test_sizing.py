@@ -1,6 +1,6 @@
 from sightline.catalog.facts import Facts
 from sightline.chat.core import sizing
-from sightline.chat.core.pair import Answer, MessagePair, text_answer
+from sightline.chat.core.pair import ChatAnswer, MessagePair, text_answer
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.sizing import Sizer
 from sightline.model.message import Message
@@ -22,7 +22,7 @@ def sizer_of(facts: Facts = EXACT, settings: ChatSettings = ChatSettings(), **mo
 
 def test_a_pair_is_as_large_as_its_messages() -> None:
     sizer, estimator = sizer_of(), Estimator(EXACT, dialect="openai-chat")
-    whole = estimator.uncorrected(Request(messages=sizer.messages(PAIR))).tokens
+    whole = estimator.estimate_by_rules(Request(messages=sizer.messages(PAIR))).tokens
     assert sizer.pair(PAIR).tokens + sizer.prelude("").tokens == whole
     assert sizer.cost(PAIR) == sizer.pair(PAIR).high
 
@@ -38,7 +38,7 @@ def test_by_characters_calls_and_results_count_and_pictures_as_ever() -> None:
         Message("assistant", (ToolCall("c", "look_up", "{}"),)),
         Message("tool", (ToolResult("c", (Text("found"),)),)),
     )
-    pair = MessagePair(id="a", user_text="x", answer=Answer(messages=messages))
+    pair = MessagePair(id="a", user_text="x", answer=ChatAnswer(messages=messages))
     assert sizer_of(settings=LETTERS).pair(pair).tokens == 1 + 3 + 2
     seen = MessagePair(id="a", attachments=(Image(Inline("image/png", "iVBORw0KGgo=")),))
     assert sizer_of(settings=LETTERS).cost(seen) > 0
@@ -70,8 +70,8 @@ def test_what_is_remembered_is_bounded(monkeypatch) -> None:
 
 
 def test_tools_are_counted() -> None:
-    assert sizer_of().declared().tokens == 0
-    assert sizer_of(tools=(FunctionTool("look_up", "looks", {"type": "object"}),)).declared().tokens > 0
+    assert sizer_of().tool_tokens().tokens == 0
+    assert sizer_of(tools=(FunctionTool("look_up", "looks", {"type": "object"}),)).tool_tokens().tokens > 0
 
 
 def test_without_lessons_the_cautious_number_is_the_upper_edge() -> None:
@@ -91,8 +91,8 @@ def test_planned_in_pieces_is_never_less_than_planned_as_a_whole() -> None:
     lesson = Ratio(factor=0.9, added=7, width=0.4, seen=3)
     sizer = sizer_of(Facts(), calibration=lesson)
     pairs = [MessagePair(id=str(n), user_text="some words " * n, answer=text_answer("more " * n)) for n in range(1, 9)]
-    whole = lesson.corrected(
-        Estimator(Facts(chars_per_token=3.5), dialect="openai-chat").uncorrected(
+    whole = lesson.correct(
+        Estimator(Facts(chars_per_token=3.5), dialect="openai-chat").estimate_by_rules(
             Request(messages=tuple(message for pair in pairs for message in sizer.messages(pair)))
         )
     )
@@ -103,6 +103,6 @@ def test_planned_in_pieces_is_never_less_than_planned_as_a_whole() -> None:
 def test_what_is_learned_later_changes_the_cautious_number_and_no_count() -> None:
     sizer = sizer_of(Facts())
     estimate = sizer.pair(PAIR)
-    wiser = sizer.recalibrated(Ratio(2.0, 0.0, 1.0, 9))
+    wiser = sizer.with_calibration(Ratio(2.0, 0.0, 1.0, 9))
     assert wiser.pair(PAIR) is estimate
     assert wiser.cost(PAIR) > sizer.cost(PAIR) == estimate.high

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.chat.core.pair import Answer, MessagePair, Trouble, text_answer
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
 from sightline.chat.core.subject import FIELDS, PairSubject
 from sightline.filters.predicate import Value
 from sightline.model.message import Message
@@ -13,7 +13,7 @@ WHOLE = PairSubject(
         model="acme",
         user_text="Why is it so?",
         attachments=(Image(Link("https://example.org/a.png")),),
-        answer=Answer(
+        answer=ChatAnswer(
             messages=(Message("assistant", (Text("Because."), ToolCall("c", "look_up", "{}"))),),
             finish="stop",
             usage=Usage(input_tokens=5, output_tokens=2, cached_tokens=1),

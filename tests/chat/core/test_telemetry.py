@@ -1,7 +1,7 @@
 import msgspec
 
-from sightline.chat.core.sending import Delivered, Refused
-from sightline.chat.core.telemetry import Shown, shown
+from sightline.chat.core.sending import AttemptRefused, Delivered
+from sightline.chat.core.telemetry import MessageSummary, summarize
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text
@@ -18,7 +18,7 @@ FIELDS = {
 def test_every_attempt_is_told_under_the_names_of_the_workflow() -> None:
     view = view_of(history_of(*map(answered, "abc")))
     _, ending = driven(
-        planned(view), [Refused(Fault(Code.CONTEXT_OVERFLOW, "too long")), Delivered(Usage(input_tokens=7))]
+        planned(view), [AttemptRefused(Fault(Code.CONTEXT_OVERFLOW, "too long")), Delivered(Usage(input_tokens=7))]
     )
     told = msgspec.json.decode(msgspec.json.encode(ending.telemetry))
     assert [each["stage"] for each in told] == ["attempt", "overflow_initial", "overflow_retry", "success"]
@@ -35,4 +35,4 @@ def test_every_attempt_is_told_under_the_names_of_the_workflow() -> None:
 
 def test_what_is_not_words_is_named() -> None:
     message = Message("user", (Image(Link("https://example.org/a.png")), Text("look")))
-    assert shown((message,)) == (Shown("user", "[Image]look"),)
+    assert summarize((message,)) == (MessageSummary("user", "[Image]look"),)

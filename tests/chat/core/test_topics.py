@@ -25,9 +25,9 @@ def refused(act) -> str:
 
 
 def test_a_topic_has_what_those_above_it_have_unless_it_says_otherwise() -> None:
-    research = tree().inherited("research")
+    research = tree().settings_for("research")
     assert (research.system_prompt, research.model, research.style_directives) == ("Be exact.", "acme", ("Short.",))
-    papers = tree().inherited("papers")
+    papers = tree().settings_for("papers")
     assert (papers.system_prompt, papers.model, papers.style_directives) == ("", "acme", ("Short.",))
     assert papers.parameters == Parameters(temperature=0.2, max_tokens=50)
 
@@ -35,9 +35,9 @@ def test_a_topic_has_what_those_above_it_have_unless_it_says_otherwise() -> None
 def test_what_is_said_above_reaches_topics_that_are_there_already() -> None:
     topics = tree()
     topics.change(Topic(id="ai", name="AI", model="other"))
-    assert topics.inherited("papers").model == "other"
+    assert topics.settings_for("papers").model == "other"
     topics.change(Topic(id=ROOT, system_prompt="For all."))
-    assert topics.inherited("home").system_prompt == "For all."
+    assert topics.settings_for("home").system_prompt == "For all."
 
 
 def test_a_path_leads_to_its_topic_and_back() -> None:
@@ -101,7 +101,7 @@ def test_the_tree_does_not_grow_without_end() -> None:
 
 def test_a_copy_changes_on_its_own() -> None:
     topics = tree()
-    copy = topics.copied()
+    copy = topics.copy()
     copy.remove("home")
     assert "home" in topics
     assert topics.at(("Home",)) == "home"
@@ -113,7 +113,7 @@ def test_toolsets_are_inherited_and_can_be_none() -> None:
     topics.add(Topic(id="a", name="A", toolsets=("files", "web")))
     topics.add(Topic(id="b", name="B", parent="a"))
     topics.add(Topic(id="c", name="C", parent="b", toolsets=()))
-    assert [topics.inherited(each).toolsets for each in ("", "a", "b", "c")] == [
+    assert [topics.settings_for(each).toolsets for each in ("", "a", "b", "c")] == [
         (),
         ("files", "web"),
         ("files", "web"),

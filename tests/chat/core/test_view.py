@@ -21,14 +21,14 @@ from sightline.chat.core.facts import (
     TopicChanged,
     TopicRemoved,
 )
-from sightline.chat.core.history import History
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, text_answer
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.chat.core.view import View
 from sightline.errors import Fault
-from sightline.filters.fields import Scope
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import FunctionTool
 from tests.chat.core.stage import BY_LETTER, NOW, SMALL, answered, filtered, history_of, ids, view_of
@@ -38,7 +38,7 @@ FIVE = tuple(map(answered, "abcde"))
 
 
 def told(view: View, fact: ChatFact) -> View:
-    view.heard(view.history.apply(fact))
+    view.on_change(view.history.apply(fact))
     return view
 
 
@@ -152,7 +152,7 @@ def test_other_settings_are_other_counts() -> None:
 
 def test_one_more_pair_among_a_hundred_thousand_is_no_second_look_at_them(monkeypatch) -> None:
     pairs = tuple(answered(str(number), at=float(number)) for number in range(100_000))
-    view = view_of(History([ChatImported((), pairs)]), limit=10_010)
+    view = view_of(ChatHistory([ChatImported((), pairs)]), limit=10_010)
     assert len(view.included) == 500
     counted: list[str] = []
     original = Sizer.messages
@@ -203,7 +203,7 @@ def test_whatever_happens_the_view_is_what_a_new_one_would_be(seed: int) -> None
             change = history.apply(random.choice(acts))
         except Fault:
             continue
-        view.heard(change)
+        view.on_change(change)
         if random.random() < 0.2:
             view.enter(random.choice((ROOT, "t")))
         if random.random() < 0.2:
@@ -223,6 +223,6 @@ def test_what_another_filter_takes_is_told_without_a_hand_and_leaves_the_view_as
     told(view, PairsStarred(("a", "c"), 2))
     told(view, PairsHandled(("b",), "in"))
     told(view, PairsHandled(("c",), "out"))
-    assert ids(view.taken(parse("s2", scope=Scope.CHAT), NOW)) == "ac"
-    assert ids(view.taken(parse("o & !s2", scope=Scope.CHAT), NOW)) == "bde"
+    assert ids(view.match(parse("s2", scope=FilterScope.CHAT), NOW)) == "ac"
+    assert ids(view.match(parse("o & !s2", scope=FilterScope.CHAT), NOW)) == "bde"
     assert ids(view.visible) == "bde"

@@ -13,11 +13,11 @@ from sightline.catalog.facts import Model
 from sightline.chat.core.facts import ChatFact
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.service.answering import Answering
+from sightline.chat.service.answering import Answerer
 from sightline.chat.service.service import ChatService, chat_service
-from sightline.exchange.counting import Counter
+from sightline.exchange.counting import RequestCounter
 from sightline.exchange.engine import Engine
-from sightline.exchange.hub import Announced, Watch
+from sightline.exchange.hub import Announced, FactQueue
 from sightline.model.exchange import Budgeted
 from sightline.model.json import JsonObject
 from sightline.store.logbook import Line, Log, overtaken
@@ -75,7 +75,7 @@ class ChatStage:
         folder: Path,
         *,
         settings: ChatSettings = BY_LETTER,
-        answering: Callable[[Engine], Answering] | None = None,
+        answering: Callable[[Engine], Answerer] | None = None,
         default_model: str = "acme/m",
         **more: Any,
     ) -> None:
@@ -87,11 +87,11 @@ class ChatStage:
         self.hub = self.relays.hub
         self.logbook = Lines()
         relay, memory = self.relays.relay, self.relays.memory
-        self.engine = Engine(relay, relay, Counter(memory), memory, self.clock)
+        self.engine = Engine(relay, relay, RequestCounter(memory), memory, self.clock)
         self.answering = None if answering is None else answering(self.engine)
         self._ids = count(1)
         self.service = self.another("here")
-        self._watch: Watch | None = None
+        self._watch: FactQueue | None = None
 
     def another(self, host: str = "elsewhere") -> ChatService:
         """One more process on the same log."""
@@ -119,12 +119,12 @@ class ChatStage:
         """The chat with these pairs, and somebody looking at it."""
         for fact in told(pairs):
             await self.service.chat.happen(fact)
-        await self.service.views.put("v", filter=filter_text, model=model)
+        await self.service.views.set_view("v", filter=filter_text, model=model)
 
     async def ask(self, text: str = "hello", **more: Any) -> MessagePair:
         """The pair of a question when it has ended."""
         pair = await self.service.sends.send("v", text, **more)
-        await self.service.sends.ended()
+        await self.service.sends.wait_until_idle()
         return self.pair(pair)
 
     async def happen(self, *facts: ChatFact) -> None:

@@ -1,6 +1,6 @@
 """An answer in blocks."""
 
-from sightline.chat.core.pair import Answer
+from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import (
     CallBlock,
     MediaBlock,
@@ -43,7 +43,7 @@ def results(*parts: ToolResult) -> Message:
 
 def test_each_part_that_can_be_seen_is_a_block() -> None:
     parts = (Thinking("hm"), Text("yes"), Opaque("gemini", 1), CacheBreakpoint(), Refusal("no"), PICTURE, LINKED)
-    assert blocks_of(Answer(messages=(said(*parts),))) == (
+    assert blocks_of(ChatAnswer(messages=(said(*parts),))) == (
         ThinkingBlock("hm"),
         TextBlock("yes"),
         RefusalBlock("no"),
@@ -54,7 +54,7 @@ def test_each_part_that_can_be_seen_is_a_block() -> None:
 
 
 def test_what_a_tool_said_stands_with_its_call_also_where_ids_are_used_again() -> None:
-    answer = Answer(
+    answer = ChatAnswer(
         messages=(
             said(Text("let me see"), ToolCall("1", "look", "{}"), ToolCall("2", "hear", "{}")),
             results(ToolResult("1", (Text("a "), Text("cat"), PICTURE)), ToolResult("2", (SOUND,), is_error=True)),

@@ -16,15 +16,15 @@ def test_what_is_done_brings_what_it_brings_and_what_is_broken_off_does_not() ->
             await asyncio.Event().wait()
             return "never"
 
-        assert await breaking.done(asyncio.sleep(0, "done")) == "done"
-        doing = asyncio.ensure_future(breaking.done(work()))
+        assert await breaking.run(asyncio.sleep(0, "done")) == "done"
+        doing = asyncio.ensure_future(breaking.run(work()))
         await begun.wait()
         breaking.break_off("shutdown")
         with pytest.raises(BrokenOff):
             await doing
         assert (breaking.is_broken, breaking.reason) == (True, "shutdown")
         with pytest.raises(BrokenOff):
-            await breaking.done(work())
+            await breaking.run(work())
 
     asyncio.run(story())
 
@@ -40,7 +40,7 @@ def test_who_is_cancelled_takes_the_work_along() -> None:
             finally:
                 ended.set()
 
-        doing = asyncio.ensure_future(breaking.done(work()))
+        doing = asyncio.ensure_future(breaking.run(work()))
         await begun.wait()
         doing.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -12,7 +12,7 @@ import pytest
 
 from sightline.app.machine import is_alive, process_name
 from sightline.chat.core.facts import ChatImported, PairAnswered, PairAsked, PairsDeleted, PairsStarred, TopicAdded
-from sightline.chat.core.pair import Answer, MessagePair
+from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.chat import Chat
@@ -44,7 +44,7 @@ def test_law_9_a_fact_is_in_the_log_before_it_is_true_and_true_before_it_is_told
     async def story(stage: ChatStage) -> None:
         stage.watch()
         chat, seen = stage.service.chat, []
-        await chat.opened()
+        await chat.load()
         stage.logbook.before_append = lambda log: seen.append((log, len(chat.history), chat.version))
         chat.listen(lambda _change: seen.append(("true", len(chat.history), chat.version)))
         await chat.happen(PairAsked(answered("a")))
@@ -71,7 +71,7 @@ def test_half_a_character_of_a_models_loses_nothing_else(tmp_path: Path) -> None
         chat = stage.service.chat
         await chat.happen(PairAsked(MessagePair(id="a", user_text="a smile")))
         said = Message("assistant", (Text("\ud83d" + "\ude00 and half \ud83d"),))
-        await chat.happen(PairAnswered("a", Answer(messages=(said,))))
+        await chat.happen(PairAnswered("a", ChatAnswer(messages=(said,))))
         answer = chat.history.get("a").answer
         assert answer is not None
         assert answer.text == "😀 and half \ufffd"
@@ -84,7 +84,7 @@ def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
     async def story() -> None:
         lines = Lines()
         chat = chat_on(lines)
-        await chat.opened()
+        await chat.load()
         asking = asyncio.ensure_future(chat.happen(PairAsked(answered("a"))))
         await asyncio.sleep(0)
         asking.cancel()
@@ -102,12 +102,12 @@ def test_two_processes_on_one_log_stay_in_step() -> None:
         one, two = chat_on(lines), chat_on(lines)
         for fact in told([answered("a"), answered("b")]):
             await one.happen(fact)
-        await two.opened()
+        await two.load()
         await two.happen(PairsStarred(("a",), 3))
         await one.happen(PairsStarred(("b",), 2))
         assert one.history.get("a").star == 3, "what the other had added was read before it was tried again"
         assert two.history.get("b").star == 0
-        await two.opened()
+        await two.load()
         assert two.history.get("b").star == 2
         assert one.version == two.version == 6
 
@@ -120,7 +120,7 @@ def test_what_another_process_has_made_impossible_is_refused() -> None:
         one, two = chat_on(lines), chat_on(lines)
         for fact in told([answered("a")]):
             await one.happen(fact)
-        await two.opened()
+        await two.load()
         await two.happen(PairsDeleted(("a",)))
         with pytest.raises(Fault, match="not there any more"):
             await one.happen(PairsDeleted(("a",)))
@@ -136,7 +136,7 @@ def test_who_watches_hears_of_what_another_process_adds(tmp_path: Path, monkeypa
         stage.watch()
         await stage.begin(answered("a"))
         other = chat_on(stage.logbook)
-        await other.opened()
+        await other.load()
         await other.happen(TopicAdded(Topic(id="t", name="T")))
         await stage.news("topics")
         assert "t" in stage.service.chat.history.topics
@@ -152,9 +152,9 @@ def test_a_send_of_another_process_is_left_alone_as_long_as_it_lives(tmp_path: P
         stage.upstream.script = [says_until(gate, "slowly")]
         name = await stage.service.sends.send("v", "hello")
         other = stage.another()
-        history = await other.chat.opened()
+        history = await other.chat.load()
         assert history.sending == name
-        await other.views.put("w", model="m")
+        await other.views.set_view("w", model="m")
         with pytest.raises(Fault, match="still on its way"):
             await other.sends.send("w", "me too")
         with pytest.raises(Fault, match="still on its way") as late:  # who was asked before the other had begun
@@ -163,8 +163,8 @@ def test_a_send_of_another_process_is_left_alone_as_long_as_it_lives(tmp_path: P
         with pytest.raises(Fault, match="another process sends it"):
             await failing_with_hint(other.sends.cancel())
         gate.set()
-        await stage.service.sends.ended()
-        await other.chat.opened()
+        await stage.service.sends.wait_until_idle()
+        await other.chat.load()
         assert history.get(name).state == "complete"
         assert list(stage.logbook.kept) == ["chat"], "no sign of life stays behind"
         await other.close(1)
@@ -199,12 +199,12 @@ def test_preferences_go_over_the_configuration_and_the_last_ones_count(tmp_path:
     async def story(stage: ChatStage) -> None:
         stage.watch()
         chat = stage.service.chat
-        await chat.opened()
+        await chat.load()
         other = stage.another().chat
         await other.prefer(Preferences({"maxTrimAttempts": 3}))
         saved = (SavedFilter("mine", "s>1"),)
         await chat.prefer(Preferences({"userRequestAllowance": 7, "styleDirectives": ["Short."]}, saved))
-        await other.opened()
+        await other.load()
         for each in (chat, other):
             assert each.settings.user_request_allowance == 7
             assert each.settings.style_directives == ("Short.",)
@@ -228,12 +228,12 @@ def test_a_log_of_a_newer_version_is_no_mystery() -> None:
         await lines.append("chat", 0, [b'{"kind": "sung", "id": "a"}'], 1.0)
         for _ in range(2):
             with pytest.raises(Fault, match="line 1 of the log 'chat' cannot be understood") as caught:
-                await chat_on(lines).opened()
+                await chat_on(lines).load()
         assert "newer version" in caught.value.hint
         await lines.forget("chat")
         await lines.append("chat-preferences", 0, [b"7"], 1.0)
         with pytest.raises(Fault, match="chat-preferences"):
-            await chat_on(lines).opened()
+            await chat_on(lines).load()
 
     asyncio.run(story())
 
@@ -243,7 +243,7 @@ def test_a_fact_that_cannot_be_here_is_passed_over(caplog: pytest.LogCaptureFixt
         lines = Lines()
         await lines.append("chat", 0, [b'{"kind": "deleted", "ids": ["a"]}'], 1.0)
         chat = chat_on(lines)
-        await chat.opened()
+        await chat.load()
         assert chat.version == 1
         await chat.happen(PairAsked(answered("a")))
         assert "line 1 of the chat changes nothing" in caplog.text
@@ -260,7 +260,7 @@ def test_a_large_import_is_one_change_of_many_lines() -> None:
         await chat.happen(ChatImported((Topic(id="t", name="T"),), pairs))
         assert (chat.version, len(lines.kept["chat"]), seen[-1], len(chat.history)) == (3, 3, 2500, 2500)
         again = chat_on(lines)
-        assert list(await again.opened()) == list(chat.history)
+        assert list(await again.load()) == list(chat.history)
 
     asyncio.run(story())
 
@@ -290,7 +290,7 @@ def test_a_history_that_cannot_be_read_is_told_to_whoever_asks(caplog: pytest.Lo
         await chat._warming
         assert "the chat could not be read" in caplog.text
         with pytest.raises(Fault, match="line 1 of the log 'chat'"):
-            await chat.opened()
+            await chat.load()
         await chat.close()
 
     asyncio.run(story())
@@ -313,7 +313,7 @@ def test_a_long_history_is_loaded_while_others_go_on() -> None:
                 await asyncio.sleep(0)
 
         going = asyncio.ensure_future(others())
-        await chat.opened()
+        await chat.load()
         has_loaded = True
         await going
         assert turns >= 3
@@ -390,7 +390,7 @@ def test_killed_while_sending_the_pair_is_an_error_after_the_restart(tmp_path: P
                 process=process_name(),
                 is_alive=is_alive,
             )
-            history = await chat.opened()
+            history = await chat.load()
             pair = history.get(name)
             assert (pair.state, pair.user_text) == ("error", "are you there?")
             assert pair.trouble is not None
@@ -415,8 +415,8 @@ def test_of_two_that_find_a_dead_send_one_ends_it() -> None:
             lines.kept["chat"].append(Line(2, 1.0, ended))
 
         lines.before_append = first
-        await one.opened()
-        await two.opened()
+        await one.load()
+        await two.load()
         assert lines.kinds() == ["asked", "failed"]
         assert one.history.get("a").state == two.history.get("a").state == "error"
 
@@ -451,7 +451,7 @@ def test_preferences_of_two_processes_at_once_are_both_kept_in_turn() -> None:
     async def story() -> None:
         lines = Lines()
         chat = chat_on(lines)
-        await chat.opened()
+        await chat.load()
 
         def first(_log: str) -> None:
             lines.before_append = lambda _log: None
@@ -486,7 +486,7 @@ def test_of_very_many_pairs_it_is_not_said_which(tmp_path: Path) -> None:
         change = await stage.service.chat.happen(PairsStarred(names, 1))
         assert len(change.ids) == 1001
         assert await stage.news("changed") == {"kind": "changed", "version": 3, "ids": [], "wide": True}
-        looking = await stage.service.views.put("v", filter="s1")
+        looking = await stage.service.views.set_view("v", filter="s1")
         assert len(looking.view.visible) == 1001
 
     play(story, tmp_path)

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from sightline.chat.core.pair import Answer, answer_of
+from sightline.chat.core.pair import ChatAnswer, answer_of
 from sightline.chat.service.blocks import CallBlock, MediaBlock, TextBlock, blocks_of
 from sightline.chat.service.deltas import Deltas
 from sightline.chat.service.live_answer import LiveAnswer, partial_of
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.model.events import (
     ArgumentsReceived,
@@ -41,7 +41,7 @@ def told_of(*replies: list[StreamEvent]) -> tuple[LiveAnswer, list[JsonObject]]:
         live = LiveAnswer("openai-chat", deltas)
         for events in replies:
             for event in events:
-                live.heard(event)
+                live.add_event(event)
         deltas.close()
         return live, told
 
@@ -59,7 +59,7 @@ def grown(told: list[JsonObject]) -> dict[int, tuple[str, str]]:
     return blocks
 
 
-def shown(answer: Answer) -> dict[int, tuple[str, str]]:
+def shown(answer: ChatAnswer) -> dict[int, tuple[str, str]]:
     """The blocks of the whole answer in the same form; those without words are left out."""
     blocks: dict[int, tuple[str, str]] = {}
     for number, block in enumerate(blocks_of(answer)):
@@ -73,7 +73,7 @@ def shown(answer: Answer) -> dict[int, tuple[str, str]]:
 
 @pytest.mark.parametrize("case", [case for case in cases("stream.sse") if case.dialect != "raw"], ids=str)
 def test_what_a_page_puts_together_is_what_the_whole_answer_shows(case: Case) -> None:
-    hearing = Hearing(dialect(case.dialect))
+    hearing = ReplyDecoder(dialect(case.dialect))
     events = [*hearing.feed(case.file("stream.sse")), *hearing.close()]
     live, told = told_of(events)
     assert live.answer == answer_of(fold(events))
@@ -131,10 +131,10 @@ def test_what_tools_said_stands_in_its_place_and_the_next_reply_goes_on_behind_i
         deltas = Deltas("p", told.append, lambda: True)
         live = LiveAnswer("openai-chat", deltas)
         for event in (TextReceived(0, "Look: "), ToolCallBegun(1, "c1", "count"), ArgumentsReceived(1, "{}"), Ended()):
-            live.heard(event)
+            live.add_event(event)
         asked = Message("assistant", (Text("Look: "), ToolCall("c1", "count", '{"n":9}')))
         live.went((asked, Message("tool", (ToolResult("c1", (Text("nine"),)),))))
-        live.heard(TextReceived(0, "Nine."))
+        live.add_event(TextReceived(0, "Nine."))
         deltas.close()
         return live, told
 

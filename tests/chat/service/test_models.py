@@ -26,25 +26,25 @@ def models_of(folder: Path, preferred: str = "") -> Models:
 
 def test_a_name_means_somebody_or_nobody(tmp_path: Path) -> None:
     models = models_of(tmp_path)
-    assert models.chosen("m").provider_name == "acme"
-    assert models.known("acme/other") is not None
-    assert models.known("nonsense") is None
+    assert models.resolve("m").provider_name == "acme"
+    assert models.find("acme/other") is not None
+    assert models.find("nonsense") is None
     with pytest.raises(Fault, match="no provider is known"):
-        models.chosen("nonsense")
+        models.resolve("nonsense")
     assert models.default == "acme/m"
     assert models_of(tmp_path, "n").default == "n"
 
 
 def test_ml_is_the_window_or_the_tokens_of_a_minute_also_as_the_provider_tells_them(tmp_path: Path) -> None:
     models = models_of(tmp_path)
-    assert models.limit(models.chosen("m")) == 500
-    models.memory.ledger.observed("acme", "m", {"x-ratelimit-limit-tokens": "200"}, 1.0)
-    assert models.limit(models.chosen("m")) == 200
+    assert models.limit(models.resolve("m")) == 500
+    models.memory.ledger.observe_headers("acme", "m", {"x-ratelimit-limit-tokens": "200"}, 1.0)
+    assert models.limit(models.resolve("m")) == 200
 
 
 def test_what_was_counted_is_counted_once_and_stays_counted_when_something_is_learned(tmp_path: Path) -> None:
     models, settings = models_of(tmp_path), ChatSettings()
-    choice = models.chosen("m")
+    choice = models.resolve("m")
     sizer = models.sizer(choice, settings)
     assert models.sizer(choice, ChatSettings(max_trim_attempts=1)) is sizer
     assert models.sizer(choice, ChatSettings(chars_per_token=1)) is not sizer
@@ -61,6 +61,6 @@ def test_what_was_counted_is_counted_once_and_stays_counted_when_something_is_le
 def test_so_many_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_SIZERS", 1)
     models, settings = models_of(tmp_path), ChatSettings()
-    first = models.sizer(models.chosen("m"), settings)
-    models.sizer(models.chosen("n"), settings)
-    assert models.sizer(models.chosen("m"), settings) is not first
+    first = models.sizer(models.resolve("m"), settings)
+    models.sizer(models.resolve("n"), settings)
+    assert models.sizer(models.resolve("m"), settings) is not first

@@ -57,7 +57,7 @@ def test_what_would_not_be_sent_says_why(tmp_path: Path) -> None:
         assert large.trouble is not None
         assert large.trouble.code == "user_prompt_too_large"
         await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("none",))))
-        await stage.service.views.put("v", topic="t")
+        await stage.service.views.set_view("v", topic="t")
         trouble = (await preview("v", "hello")).trouble
         assert trouble is not None
         assert "no tools none" in trouble.message
@@ -76,7 +76,7 @@ def test_a_prompt_is_sized_with_its_band_and_says_whether_it_fits(tmp_path: Path
         assert not (await estimate("v", "x" * 101)).fits
         assert (await estimate("v", "")).estimate.tokens == 0
         stage.service.chat.settings = type(stage.settings)()
-        await stage.service.views.put("w", model="large")
+        await stage.service.views.set_view("w", model="large")
         line = (await estimate("w", "some words of a prompt", (PICTURE,))).line
         assert line.startswith("~")
         assert " ± " in line

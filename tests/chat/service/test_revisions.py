@@ -6,7 +6,7 @@ from sightline.chat.core.facts import PairsDeleted
 from sightline.chat.core.pair import text_answer
 from sightline.chat.service.blocks import CallBlock, blocks_of
 from sightline.chat.service.revisions import revise
-from sightline.editing.conversation_changes import Change
+from sightline.editing.conversation_changes import SectionChange
 from sightline.editing.operations import SetText
 from tests.chat.core.stage import answered
 from tests.chat.service.chat_stage import ChatStage, play
@@ -15,7 +15,7 @@ from tests.holding import held, let_go
 from tests.loop_stage import calls, count, says
 from tests.running_stage import plays
 
-ASKED = Change(who="user", old="b", new="B", nth=0, count=1, is_question=True)
+ASKED = SectionChange(who="user", old="b", new="B", nth=0, count=1, is_question=True)
 
 
 def test_nothing_happens_where_nothing_was_changed_or_the_pair_is_gone(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_what_was_changed_between_the_rounds_of_a_run_is_what_the_history_has(tm
         result = next(section for section in hold.draft.sections if section.kind == "tool_result")
         holds.edit(hold.exchange, SetText(section=result.id, text="it did something else"))
         let_go(stage.relays, hold)
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         pair = stage.pair(name)
         assert (pair.user_text, pair.is_edited) == ("count my things", True)
         assert pair.answer is not None

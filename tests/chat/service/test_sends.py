@@ -89,13 +89,13 @@ def test_4_6_there_is_one_send_at_a_time(tmp_path: Path) -> None:
         fault = await failing(stage, "two")
         assert (fault.status, code_of(fault)) == (409, "already_sending")
         gate.set()
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert len(stage.ids) == 1
         both = await asyncio.gather(
             *(stage.service.sends.send("v", text) for text in ("three", "four")), return_exceptions=True
         )
         assert sorted(isinstance(each, Fault) for each in both) == [False, True]
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
 
     play(story, tmp_path)
 
@@ -124,7 +124,7 @@ def test_5_2_a_connection_that_breaks_mid_stream_leaves_what_came_and_the_fault(
         name = await stage.service.sends.send("v", "hello")
         await stage.news("delta")
         came.set()
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         pair = stage.pair(name)
         assert (pair.state, pair.assistant_text) == ("error", "half of")
         assert pair.answer is not None
@@ -202,14 +202,14 @@ def test_5_4_asked_again_in_its_place_the_earlier_answer_is_kept_also_when_the_n
         stage.upstream.script = [says("another"), refuses(401, "no", "no")]
         sends = stage.service.sends
         assert await sends.reask("b", "v", model="large") == "b"
-        await sends.ended()
+        await sends.wait_until_idle()
         assert stage.upstream.seen[0].json()["model"] == "large"
         assert stage.sent(0) == ["a?????????", "!!!!!!!!!!", "b?????????"], "only what is older goes along"
         pair = stage.pair("b")
         assert (pair.assistant_text, pair.model) == ("another", "large")
         assert [answer.text for answer in pair.earlier] == ["!!!!!!!!!!"]
         await sends.reask("b", "v", model="m")
-        await sends.ended()
+        await sends.wait_until_idle()
         pair = stage.pair("b")
         assert (pair.state, pair.assistant_text, pair.model) == ("complete", "another", "large")
         assert pair.trouble is not None
@@ -222,7 +222,7 @@ def test_5_4_without_a_model_the_same_one_is_asked_again_and_an_error_is_not_ask
         await stage.begin(answered("a", model="large"))
         stage.upstream.script = [says("another"), refuses(401, "no", "no")]
         await stage.service.sends.reask("a", "v")
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert stage.upstream.seen[0].json()["model"] == "large"
         failed = await stage.ask()
         with pytest.raises(Fault, match="has no answer"):
@@ -237,10 +237,10 @@ def test_5_5_a_filter_changed_in_flight_does_not_touch_the_request(tmp_path: Pat
         await stage.begin(*pairs(2))
         stage.upstream.script = [says_until(gate, "a")]
         name = await stage.service.sends.send("v", "hello")
-        looking = await stage.service.views.put("v", filter="s>0")
+        looking = await stage.service.views.set_view("v", filter="s>0")
         assert list(looking.view.visible) == [], "not even the pair that is on its way"
         gate.set()
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert stage.pair(name).state == "complete"
         assert len(stage.sent()) == 5
 
@@ -253,10 +253,10 @@ def test_5_6_a_model_chosen_in_flight_is_for_the_next_send(tmp_path: Path) -> No
         await stage.begin(*pairs(4))
         stage.upstream.script = [says_until(gate, "a"), says("b")]
         name = await stage.service.sends.send("v", "hello")
-        looking = await stage.service.views.put("v", model="large")
+        looking = await stage.service.views.set_view("v", model="large")
         assert looking.view.room.limit == 1000
         gate.set()
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert stage.upstream.seen[0].json()["model"] == "m"
         assert stage.pair(name).model == "m"
         await stage.ask()
@@ -284,7 +284,7 @@ def test_7_6_a_setting_changed_in_flight_does_not_touch_the_retries(tmp_path: Pa
         looking = await stage.service.views.get("v")
         assert len(looking.view.included) == 2, "what is on screen goes by the new settings"
         changing.set()
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         told = stage.service.sends.telemetry(name)
         assert stage.pair(name).state == "complete"
         assert {each.chars_per_token for each in told} == {1.0}
@@ -307,7 +307,7 @@ def test_7_2_an_overflow_leaves_out_one_pair_and_tries_again(tmp_path: Path) -> 
         assert looking.counter.text == "[4-2]/5"
         assert looking.last is not None
         assert "2 of 4 pairs were left out" in looking.last.trim_summary
-        await stage.service.views.put("v", filter="")
+        await stage.service.views.set_view("v", filter="")
         assert looking.counter.text == "4 / 5", "another filter is another view of things"
 
     play(story, tmp_path)
@@ -351,9 +351,9 @@ def test_7_6_a_filter_changed_during_retries_stops_them_with_a_notice(tmp_path: 
         stage.upstream.script = [wait_and_refuse, says("never")]
         name = await stage.service.sends.send("v", "hello")
         await stage.upstream.arrived(1)
-        await stage.service.views.put("v", filter="s>0")
+        await stage.service.views.set_view("v", filter="s>0")
         changing.set()
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         trouble = stage.pair(name).trouble
         assert trouble is not None
         assert trouble.code == "filter_changed"
@@ -414,11 +414,11 @@ def test_what_was_looked_at_is_what_is_sent_or_nothing_is(tmp_path: Path) -> Non
         shown = (await stage.service.previews.preview("v", "hello")).prepared
         assert shown is not None
         await stage.happen(PairsStarred(("a",), 1))
-        await stage.service.views.put("v", filter="s0")
+        await stage.service.views.set_view("v", filter="s0")
         fault = await failing(stage, expect_sha256=shown.sha256)
         assert (fault.status, code_of(fault)) == (409, "preview_outdated")
         assert stage.ids == ["a", "b"]
-        await stage.service.views.put("v", filter="")
+        await stage.service.views.set_view("v", filter="")
         await stage.ask(expect_sha256=shown.sha256)
         assert stage.upstream.seen[0].body == shown.body
         attempts = [fact for fact in stage.relays.facts() if isinstance(fact, AttemptStarted)]
@@ -436,7 +436,7 @@ def test_who_hears_that_an_answer_has_come_can_ask_the_next_question_at_once(tmp
             name = await stage.service.sends.send("v", "hello")
             while stage.pair(name).state == "sending":
                 await stage.news("changed")
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert [stage.pair(each).state for each in stage.ids] == ["complete"] * 3
 
     play(story, tmp_path)
@@ -450,7 +450,7 @@ def test_a_key_that_a_person_writes_is_neither_sent_nor_on_record(tmp_path: Path
         preview = await stage.service.previews.preview("v", words, files)
         assert preview.prepared is not None
         await stage.service.sends.send("v", words, files, expect_sha256=preview.prepared.sha256)
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         body = stage.upstream.seen[0].body.decode()
         assert "my key is ***" in body
         assert KEY not in body

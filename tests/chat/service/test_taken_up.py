@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.chat.core.facts import PairAnswered, PairsDeleted
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.blocks import CallBlock, blocks_of
@@ -25,12 +25,12 @@ class Slow:
         self.is_running = asyncio.Event()
         self.is_slow = True
 
-    async def __call__(self, call: Call) -> Outcome:
+    async def __call__(self, call: RunnableCall) -> ToolOutcome:
         if call.key == "2.1" and self.is_slow:
             self.is_slow = False
             self.is_running.set()
             await asyncio.Event().wait()
-        return said(f"{call.key} done")
+        return text_outcome(f"{call.key} done")
 
 
 async def stopped(stage: ChatStage, slow: Slow) -> MessagePair:
@@ -57,7 +57,7 @@ def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(tmp_path: Pa
         pair = await stopped(stage, slow)
         assert pair.answer is not None
         assert (pair.state, pair.answer.finish, results(pair)) == ("complete", "cancelled", ["1.1 done", ""])
-        assert (await runner_of(stage).shown(pair.run)).state == "interrupted"
+        assert (await runner_of(stage).show(pair.run)).state == "interrupted"
         runner_of(stage).questions.tell(pair.run, {"2.1": "again"})
         assert await stage.service.sends.take_up(pair.id, pair.run)
         so_far = stage.service.sends.so_far(pair.id)
@@ -67,7 +67,7 @@ def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(tmp_path: Pa
             await stage.service.sends.send("v", "another")
         with pytest.raises(Fault, match="no send is waiting"):
             stage.service.sends.resume(anyway=True)
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         whole = stage.pair(pair.id)
         assert whole.answer is not None
         assert (whole.state, whole.assistant_text, whole.earlier) == ("complete", "Both done.", ())
@@ -90,7 +90,7 @@ def test_it_can_be_broken_off_again(tmp_path: Path) -> None:
         await stage.service.sends.cancel()
         again = stage.pair(pair.id)
         assert (again.state, again.earlier, results(again)) == ("complete", (), ["1.1 done", ""])
-        assert (await runner_of(stage).shown(pair.run)).state == "interrupted"
+        assert (await runner_of(stage).show(pair.run)).state == "interrupted"
 
     play(story, tmp_path, **stories(workshop))
 
@@ -105,7 +105,7 @@ def test_it_can_fail_and_what_it_came_to_stays(tmp_path: Path) -> None:
         stage.upstream._played = 0
         runner_of(stage).questions.tell(pair.run, {"2.1": "skip"})
         assert await stage.service.sends.take_up(pair.id, pair.run)
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         failed = stage.pair(pair.id)
         assert failed.trouble is not None
         assert (failed.state, failed.earlier) == ("error", ())
@@ -123,7 +123,7 @@ def test_what_keeps_it_from_going_on_is_told_and_changes_nothing_of_what_there_i
         workshop.trouble = Fault(Code.CONFIG, "no hands today")
         with pytest.raises(Fault, match="no hands"):
             await stage.service.sends.take_up(pair.id, pair.run)
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         left = stage.pair(pair.id)
         assert left.trouble is not None
         assert (left.state, left.trouble.message, results(left)) == ("error", "no hands today", ["1.1 done", ""])
@@ -142,19 +142,19 @@ def test_after_a_process_that_died_the_pair_has_what_its_run_came_to(tmp_path: P
         # As the log of a process that died in the middle: the end of the pair is missing.
         stage.logbook.kept["chat"].pop()
         fresh = stage.another()
-        history = await fresh.chat.opened()
+        history = await fresh.chat.load()
         left = history.get(pair.id)
         assert left.trouble is not None
         assert (left.state, left.trouble.code, left.run) == ("error", "interrupted", pair.run)
         assert results(left) == ["1.1 done", ""]
         runner_of(stage).questions.tell(pair.run, {"2.1": "again"})
         assert await fresh.sends.take_up(pair.id, pair.run)
-        await fresh.sends.ended()
+        await fresh.sends.wait_until_idle()
         assert results(history.get(pair.id)) == ["1.1 done", "2.1 done"]
         # The same once more: this time its run had ended.
         stage.logbook.kept["chat"].pop()
         last = stage.another()
-        done = (await last.chat.opened()).get(pair.id)
+        done = (await last.chat.load()).get(pair.id)
         assert (done.state, done.assistant_text, done.trouble) == ("complete", "Both done.", None)
         await fresh.close(1)
         await last.close(1)
@@ -171,7 +171,7 @@ def test_a_run_that_never_began_leaves_the_pair_interrupted(tmp_path: Path) -> N
         stage.logbook.kept["chat"].pop()
         workshop.runs.kept.clear()
         fresh = stage.another()
-        left = (await fresh.chat.opened()).get(pair.id)
+        left = (await fresh.chat.load()).get(pair.id)
         assert (left.state, left.answer) == ("error", None)
         await fresh.close(1)
 
@@ -189,7 +189,7 @@ def test_a_run_that_was_taken_up_elsewhere_gives_its_answer(tmp_path: Path) -> N
         await runner.resume(pair.run, workshop.tools)
         assert stage.pair(pair.id) == pair, "nobody has told it"
         assert await stage.service.sends.take_up(pair.id, pair.run)
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert stage.pair(pair.id).assistant_text == "Both done."
 
     play(story, tmp_path, **stories(workshop))
@@ -204,12 +204,12 @@ def test_another_answer_that_has_come_meanwhile_is_kept_behind_it(tmp_path: Path
         stage.upstream.script = [plays(says("Another."))]
         stage.upstream._played = 0
         await stage.service.sends.reask(pair.id, "v")
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert stage.pair(pair.id).assistant_text == "Another."
         stage.upstream.script = [plays(says("Both done."))]
         runner_of(stage).questions.tell(pair.run, {"2.1": "again"})
         assert await stage.service.sends.take_up(pair.id, pair.run)
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         whole = stage.pair(pair.id)
         assert (whole.assistant_text, [each.text for each in whole.earlier]) == ("Both done.", ["Another."])
         assert msgspec.json.decode(stage.logbook.kept["chat"][-1].data, type=PairAnswered).id == pair.id

@@ -6,16 +6,16 @@ import msgspec
 import pytest
 
 from sightline.chat.core.sending import Delivered
-from sightline.chat.core.telemetry import Telemetry
+from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.service.tracing import Tracing
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.model.exchange import Budgeted, Dropped, ExchangeCancelled
-from sightline.store.entries import Entry, Noted
+from sightline.store.entries import Entry, FactEntry
 from tests.chat.core.stage import answered, driven, history_of, planned, view_of
 
 
-def telemetry() -> tuple[Telemetry, ...]:
+def telemetry() -> tuple[SendTelemetry, ...]:
     _, ending = driven(planned(view_of(history_of(answered("a"))), "my secret"), [Delivered()])
     return ending.telemetry
 
@@ -24,14 +24,14 @@ def test_what_is_told_before_an_attempt_goes_along_and_what_came_of_it_is_added(
     entries: list[Entry] = []
     tracing = Tracing(Hub(entries.extend), lambda: 7.0, lambda text: text.replace("secret", "•"))
     attempt, success = telemetry()
-    (first,) = tracing.planned((attempt,))
+    (first,) = tracing.plan_telemetry((attempt,))
     assert first["messages"][-1] == {"role": "user", "content": "my •"}  # type: ignore[index,call-overload]
     tracing.add((success,))
     assert entries == [], "there was no exchange"
-    tracing.noted(Noted("x", 4, 1.0, ExchangeCancelled()))
-    assert tracing.planned((success, attempt)) == (first,)
+    tracing.on_recorded(FactEntry("x", 4, 1.0, ExchangeCancelled()))
+    assert tracing.plan_telemetry((success, attempt)) == (first,)
     (noted,) = entries
-    assert isinstance(noted, Noted)
+    assert isinstance(noted, FactEntry)
     assert (noted.exchange, noted.n, noted.at) == ("x", 5, 7.0)
     assert isinstance(noted.fact, Budgeted)
     assert noted.fact.telemetry == msgspec.to_builtins(msgspec.structs.replace(success, messages=())) | {
@@ -40,15 +40,15 @@ def test_what_is_told_before_an_attempt_goes_along_and_what_came_of_it_is_added(
         "trimmingRemoved": [],
     }
     tracing.add((success,))
-    assert isinstance(entries[1], Noted)
+    assert isinstance(entries[1], FactEntry)
     assert entries[1].n == 6
 
 
 def test_a_drop_is_remembered_until_something_else_happens() -> None:
     tracing = Tracing(Hub(lambda _entries: None), lambda: 7.0, str)
-    tracing.noted(Noted("x", 1, 1.0, Dropped("no")))
+    tracing.on_recorded(FactEntry("x", 1, 1.0, Dropped("no")))
     assert tracing.was_dropped
-    tracing.noted(Noted("y", 0, 1.0, ExchangeCancelled()))
+    tracing.on_recorded(FactEntry("y", 0, 1.0, ExchangeCancelled()))
     assert not tracing.was_dropped
 
 
@@ -57,6 +57,6 @@ def test_a_record_that_cannot_be_written_disturbs_nobody(caplog: pytest.LogCaptu
         raise Fault(Code.CONFIG, "the disk is full")
 
     tracing = Tracing(Hub(full), lambda: 7.0, str)
-    tracing.noted(Noted("x", 1, 1.0, ExchangeCancelled()))
+    tracing.on_recorded(FactEntry("x", 1, 1.0, ExchangeCancelled()))
     tracing.add(telemetry()[-1:])
     assert "could not be recorded: the disk is full" in caplog.text

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.chat.core.telemetry import Telemetry
-from sightline.chat.service.answering import Given, Wanted
+from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.service.answering import AnswerRequest, AnswerResult
 from sightline.editing.operations import Set
 from sightline.errors import Code, Fault
 from sightline.exchange.heard import Heard
@@ -21,7 +21,7 @@ from tests.upstream import chunk, head, pieces
 
 def asked_for_a_pause(stage: ChatStage, seconds: int) -> None:
     """The provider wants to be left alone for so long."""
-    stage.relays.memory.ledger.observed("acme", "m", {"retry-after": str(seconds)}, stage.clock.now())
+    stage.relays.memory.ledger.observe_headers("acme", "m", {"retry-after": str(seconds)}, stage.clock.now())
 
 
 async def refused(stage: ChatStage, **more: object) -> Fault:
@@ -30,7 +30,7 @@ async def refused(stage: ChatStage, **more: object) -> Fault:
     return caught.value
 
 
-def stages(told: tuple[Telemetry, ...]) -> list[str]:
+def stages(told: tuple[SendTelemetry, ...]) -> list[str]:
     return [each.stage for each in told]
 
 
@@ -91,7 +91,7 @@ def test_a_send_that_waits_goes_anyway_if_a_person_says_so_later(tmp_path: Path)
         sends.resume(anyway=True)
         with pytest.raises(Fault, match="no send is waiting"):
             sends.resume(anyway=True)
-        await sends.ended()
+        await sends.wait_until_idle()
         assert stage.pair(name).state == "complete"
         with pytest.raises(Fault, match="no send is waiting"):
             sends.resume(anyway=True)
@@ -139,7 +139,7 @@ def test_a_send_can_be_held_edited_and_let_go(tmp_path: Path) -> None:
         hold = await held(stage.relays)
         stage.relays.relay.holds.edit(hold.exchange, Set(pointer="/messages/0/content", value="goodbye"))
         let_go(stage.relays, hold)
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert stage.sent() == ["goodbye"]
         pair = stage.pair(name)
         assert (pair.user_text, pair.is_edited, pair.state) == ("goodbye", True, "complete")
@@ -155,7 +155,7 @@ def test_a_hold_that_is_dropped_breaks_the_send_off(tmp_path: Path) -> None:
         name = await stage.service.sends.send("v", "hello", hold=True)
         hold = await held(stage.relays)
         stage.relays.relay.holds.drop(hold.exchange)
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         pair = stage.pair(name)
         assert pair.trouble is not None
         assert (pair.state, pair.trouble.code, pair.user_text) == ("error", "cancelled", "hello")
@@ -208,7 +208,7 @@ class Mistaken:
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         return ()
 
-    async def answer(self, wanted: Wanted, heard: Heard, noted: Telling) -> Given:
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
         raise ZeroDivisionError
 
 
@@ -258,11 +258,11 @@ def test_a_log_that_cannot_be_written_at_the_end_is_caught_up_with_later(
 
         stage.logbook.before_append = full
         gate.set()
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert "could not be kept: the disk is full" in caplog.text
         stage.logbook.before_append = lambda _log: None
         assert stage.pair(name).state == "sending"
-        await stage.service.chat.opened()
+        await stage.service.chat.load()
         trouble = stage.pair(name).trouble
         assert trouble is not None
         assert trouble.code == "interrupted"

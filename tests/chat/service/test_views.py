@@ -8,12 +8,12 @@ import pytest
 from sightline.chat.core.facts import ChatImported, PairAsked, PairsStarred, TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.topics import Topic
 from sightline.chat.service import views as module
-from sightline.chat.service.answering import Given, Wanted
+from sightline.chat.service.answering import AnswerRequest, AnswerResult
 from sightline.chat.service.preferences import Preferences
 from sightline.errors import Code, Fault
 from sightline.exchange.heard import Heard
 from sightline.exchange.overheard import Telling
-from sightline.filters.fields import Scope
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.tools import FunctionTool, Tool
 from tests.chat.core.stage import NOW, answered, ids, told
@@ -25,15 +25,15 @@ def test_a_view_is_a_filter_a_model_and_a_topic_each_changed_alone(tmp_path: Pat
         await stage.happen(TopicAdded(Topic(id="t", name="T", system_prompt="Be brief.")))
         await stage.begin(answered("a"), answered("b", star=2))
         views = stage.service.views
-        looking = await views.put("v", filter="s>1")
+        looking = await views.set_view("v", filter="s>1")
         assert ids(looking.view.visible) == "b"
-        looking = await views.put("v", topic="t")
+        looking = await views.set_view("v", topic="t")
         assert (looking.filter, ids(looking.view.visible), looking.view.prelude) == ("s>1", "b", "Be brief.")
-        looking = await views.put("v", model="large")
+        looking = await views.set_view("v", model="large")
         assert (looking.view.model, looking.view.room.limit, looking.view.topic) == ("large", 1000, "t")
-        looking = await views.put("v", filter="@mine", expression=parse("s<1", scope=Scope.CHAT))
+        looking = await views.set_view("v", filter="@mine", expression=parse("s<1", scope=FilterScope.CHAT))
         assert (looking.filter, ids(looking.view.visible)) == ("@mine", "a")
-        assert (await views.put("new")).counter.text == "2 / 2"
+        assert (await views.set_view("new")).counter.text == "2 / 2"
 
     play(story, tmp_path)
 
@@ -43,11 +43,11 @@ def test_what_is_wrong_changes_nothing(tmp_path: Path) -> None:
         await stage.begin(answered("a"), filter_text="s0")
         for wrong in ({"filter": "s>>"}, {"model": "nonsense"}, {"topic": "nowhere"}):
             with pytest.raises(Fault):
-                await stage.service.views.put("v", **{"filter": "s1", "model": "large", "topic": "", **wrong})
+                await stage.service.views.set_view("v", **{"filter": "s1", "model": "large", "topic": "", **wrong})
         looking = await stage.service.views.get("v")
         assert (looking.filter, looking.model) == ("s0", "m")
         with pytest.raises(Fault, match="too long"):
-            await stage.service.views.put("v" * 1000)
+            await stage.service.views.set_view("v" * 1000)
 
     play(story, tmp_path)
 
@@ -58,14 +58,14 @@ def test_1_the_model_at_hand_is_the_selected_one_else_the_topics_the_newest_pair
     async def story(stage: ChatStage) -> None:
         views = stage.service.views
         await stage.happen(TopicAdded(Topic(id="t", name="T", model="large")))
-        assert (await views.put("v")).view.model == "acme/m", "the default"
+        assert (await views.set_view("v")).view.model == "acme/m", "the default"
         await stage.happen(*told([answered("a", model="large")]))
         assert (await views.get("v")).view.model == "large"
         await stage.happen(*told([answered("b", model="gone")]))
         assert (await views.get("v")).view.model == "acme/m", "that of the newest pair is no longer known"
-        assert (await views.put("v", topic="t")).view.model == "large"
-        assert (await views.put("v", model="m")).view.model == "m"
-        assert (await views.put("v", model="")).view.model == "large"
+        assert (await views.set_view("v", topic="t")).view.model == "large"
+        assert (await views.set_view("v", model="m")).view.model == "m"
+        assert (await views.set_view("v", model="")).view.model == "large"
 
     play(story, tmp_path)
 
@@ -121,9 +121,9 @@ def test_the_one_that_was_left_alone_for_longest_goes_and_its_page_is_told_so(
     async def story(stage: ChatStage) -> None:
         views = stage.service.views
         for name in ("a", "b"):
-            await views.put(name, model="m")
+            await views.set_view(name, model="m")
         await views.get("a")
-        await views.put("c", model="m")
+        await views.set_view("c", model="m")
         with pytest.raises(Fault, match="is not there any more") as caught:
             await views.get("b")
         assert caught.value.status == 404
@@ -136,7 +136,7 @@ def test_a_topic_that_goes_takes_no_view_with_it(tmp_path: Path) -> None:
     async def story(stage: ChatStage) -> None:
         await stage.happen(TopicAdded(Topic(id="t", name="T")))
         await stage.begin(answered("a"))
-        await stage.service.views.put("v", topic="t")
+        await stage.service.views.set_view("v", topic="t")
         await stage.happen(TopicRemoved("t"))
         assert (await stage.service.views.get("v")).view.topic == ""
 
@@ -151,7 +151,7 @@ class Handy:
             raise Fault(Code.CONFIG, "there is no such toolset")
         return (FunctionTool("grab"),)
 
-    async def answer(self, wanted: Wanted, heard: Heard, noted: Telling) -> Given:
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
         raise AssertionError
 
 
@@ -159,7 +159,7 @@ def test_the_topics_tools_take_room_and_one_that_cannot_be_had_keeps_from_sendin
     async def story(stage: ChatStage) -> None:
         await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
         await stage.begin(model="large")
-        looking = await stage.service.views.put("v", topic="t")
+        looking = await stage.service.views.set_view("v", topic="t")
         assert looking.view.room.tools > 0
         assert looking.trouble is None
         await stage.happen(TopicChanged(Topic(id="t", name="T", toolsets=("feet",))))
@@ -175,7 +175,7 @@ def test_the_topics_tools_take_room_and_one_that_cannot_be_had_keeps_from_sendin
 def test_a_pair_on_its_way_is_seen_by_all(tmp_path: Path) -> None:
     async def story(stage: ChatStage) -> None:
         await stage.begin()
-        other = await stage.service.views.put("w", model="m")
+        other = await stage.service.views.set_view("w", model="m")
         await stage.happen(PairAsked(answered("a")))
         assert ids(other.view.visible) == "a"
         assert asyncio.current_task() is not None

@@ -7,16 +7,16 @@ import pytest
 
 from sightline.agent.core.approval import Allowed
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.rounds import CallRecord, Ended, Round
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.kept_rules import KeptRule, KeptRules
 from sightline.agent.tools.hook import Hook
 from sightline.agent.tools.hooks import Hooks
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
-from sightline.chat.service.with_tools import given_of
+from sightline.chat.service.with_tools import answer_result_of
 from sightline.errors import Code, Fault
 from sightline.model.exchange import Budgeted
 from sightline.model.request import Request
@@ -97,11 +97,11 @@ def test_a_topic_without_tools_is_asked_as_ever(tmp_path: Path) -> None:
 def test_broken_off_in_the_middle_the_rounds_so_far_stay(tmp_path: Path) -> None:
     is_running = asyncio.Event()
 
-    async def act(call: Call) -> Outcome:
+    async def act(call: RunnableCall) -> ToolOutcome:
         if call.key != "1.1":
             is_running.set()
             await asyncio.Event().wait()
-        return said("done")
+        return text_outcome("done")
 
     workshop = Workshop(act)
 
@@ -161,7 +161,7 @@ def test_the_first_request_can_be_held(tmp_path: Path) -> None:
         stage.upstream.script = [speaks("hello")]
         name = await stage.service.sends.send("v", "hi", hold=True)
         let_go(stage.relays, await held(stage.relays))
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         assert stage.pair(name).assistant_text == "hello"
 
     play(story, tmp_path, **stories(workshop))
@@ -170,34 +170,36 @@ def test_the_first_request_can_be_held(tmp_path: Path) -> None:
 def test_a_toolset_that_cannot_be_had_keeps_from_sending(tmp_path: Path) -> None:
     async def story(stage: ChatStage) -> None:
         await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("feet",))))
-        await stage.service.views.put("v", model="huge", topic="t")
+        await stage.service.views.set_view("v", model="huge", topic="t")
         with pytest.raises(Fault, match="no toolset 'feet'"):
             await stage.service.sends.send("v", "hello")
 
     play(story, tmp_path, **stories(Workshop()))
 
 
-def ended(why: str, *rounds: Round, reached: Reached | None = None) -> Ended:
-    return Ended(why=why, request=Request(), rounds=rounds, reached=reached)  # type: ignore[arg-type]
+def ended(why: str, *rounds: Round, reached: Reached | None = None) -> FinishedRun:
+    return FinishedRun(why=why, request=Request(), rounds=rounds, reached=reached)  # type: ignore[arg-type]
 
 
 def test_a_run_that_did_not_come_to_its_end_says_why() -> None:
-    record = CallRecord(key="1.1", id="", sent_id="call_2", name="count", arguments="{}", fate="ran", outcome=said("1"))
+    record = CallRecord(
+        key="1.1", id="", sent_id="call_2", name="count", arguments="{}", fate="ran", outcome=text_outcome("1")
+    )
     called = Round(number=1, reply=calls(count(1, "")), calls=(record,))
-    given = given_of(ended("limit", called, reached=Reached("requests", 1, 1)), "r_1")
+    given = answer_result_of(ended("limit", called, reached=Reached("requests", 1, 1)), "r_1")
     assert given.reply.fault is not None
     assert given.reply.fault.message == "the run has no answer: the limit of 1 model requests is reached"
     asking, answering = given.rounds
     assert [part.id for part in (*asking.parts, *answering.parts)] == ["call_2", "call_2"]  # type: ignore[union-attr]
     assert given.reply.choice.parts == (), "its calls are a round, with what came of them"
-    fault = given_of(ended("limit", called), "r_1").reply.fault
+    fault = answer_result_of(ended("limit", called), "r_1").reply.fault
     assert fault is not None
     assert "one of its limits" in fault.message
-    stopped = given_of(ended("cancelled", Round(number=1, reply=says("So"))), "r_1")
+    stopped = answer_result_of(ended("cancelled", Round(number=1, reply=says("So"))), "r_1")
     assert stopped.reply.fault is not None
     assert stopped.reply.fault.code is Code.CANCELLED
     with pytest.raises(Fault, match="before anything was asked"):
-        given_of(ended("cancelled"), "r_1")
+        answer_result_of(ended("cancelled"), "r_1")
 
 
 def test_broken_off_before_its_run_has_begun_nothing_runs(tmp_path: Path) -> None:
@@ -231,12 +233,12 @@ def test_a_page_knows_the_run_while_it_waits_for_a_person(tmp_path: Path) -> Non
             assert (await stage.news("changed"))["ids"] == [name]
         runner = runner_of(stage)
         with workshop.hub.watch() as watch:
-            while (await runner.shown(so_far.run)).pending is None:
+            while (await runner.show(so_far.run)).pending is None:
                 await anext(watch)
         (call,) = blocks_of(so_far)
         assert isinstance(call, CallBlock)
         runner.questions.decide(so_far.run, {"1.1": Allowed()})
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         pair = stage.pair(name)
         assert pair.answer is not None
         assert (pair.assistant_text, pair.answer.run) == ("Done.", so_far.run)
@@ -247,11 +249,11 @@ def test_a_page_knows_the_run_while_it_waits_for_a_person(tmp_path: Path) -> Non
 def test_a_call_that_was_edited_goes_back_as_it_ran() -> None:
     def told(ran: dict[str, object] | str | None, *, is_edited: bool) -> object:
         record = CallRecord(
-            key="1.1", id="c1", name="count", arguments='{"n": 1}', fate="ran", outcome=said("1"), ran=ran,  # type: ignore[arg-type]
+            key="1.1", id="c1", name="count", arguments='{"n": 1}', fate="ran", outcome=text_outcome("1"), ran=ran,  # type: ignore[arg-type]
             is_edited=is_edited,
         )  # fmt: skip
         called = Round(number=1, reply=calls(count(1)), calls=(record,))
-        return given_of(ended("answered", called), "r_1").rounds[0].parts[0].arguments  # type: ignore[union-attr]
+        return answer_result_of(ended("answered", called), "r_1").rounds[0].parts[0].arguments  # type: ignore[union-attr]
 
     assert told({"n": 9}, is_edited=True) == '{"n":9}'
     assert told("ls -l", is_edited=True) == "ls -l"
@@ -261,11 +263,11 @@ def test_a_call_that_was_edited_goes_back_as_it_ran() -> None:
 def test_what_tools_say_is_seen_as_soon_as_they_have_said_it(tmp_path: Path) -> None:
     is_running, gate = asyncio.Event(), asyncio.Event()
 
-    async def act(call: Call) -> Outcome:
+    async def act(call: RunnableCall) -> ToolOutcome:
         if call.key == "1.2":
             is_running.set()
             await gate.wait()
-        return said(f"{call.key} done")
+        return text_outcome(f"{call.key} done")
 
     workshop = Workshop(act)
     workshop.tools.rules = ()
@@ -277,7 +279,7 @@ def test_what_tools_say_is_seen_as_soon_as_they_have_said_it(tmp_path: Path) -> 
         name = await stage.service.sends.send("v", "count")
         runner = runner_of(stage)
         with workshop.hub.watch() as watch:
-            while not (run := stage.pair(name).run) or (await runner.shown(run)).pending is None:
+            while not (run := stage.pair(name).run) or (await runner.show(run)).pending is None:
                 await anext(watch)
         runner.questions.decide(run, {"1.1": Allowed({"n": 9}), "1.2": Allowed()})
         await is_running.wait()
@@ -293,7 +295,7 @@ def test_what_tools_say_is_seen_as_soon_as_they_have_said_it(tmp_path: Path) -> 
         assert isinstance(second, CallBlock)
         assert second.result is None
         gate.set()
-        await stage.service.sends.ended()
+        await stage.service.sends.wait_until_idle()
         pair = stage.pair(name)
         assert pair.answer is not None
         assert blocks_of(pair.answer)[0] == first
@@ -319,10 +321,10 @@ def test_what_a_person_allowed_for_all_runs_is_not_asked_about(tmp_path: Path) -
         name = await stage.service.sends.send("v", "count")
         runner = runner_of(stage)
         with workshop.hub.watch() as watch:
-            while not (run := stage.pair(name).run) or (await runner.shown(run)).pending is None:
+            while not (run := stage.pair(name).run) or (await runner.show(run)).pending is None:
                 await anext(watch)
         assert [call.key for call in workshop.tools.used] == ["1.1"], "the second is asked about"
-        assert (await runner.shown(run)).limits.behaviour == "confirm"
+        assert (await runner.show(run)).limits.behaviour == "confirm"
         await stage.service.sends.cancel()
 
     play(story, tmp_path, **stories(workshop))

@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count as counting
 
-from sightline.agent.core.approval import Rule
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.approval import ApprovalRule
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.kept_rules import KeptRules
-from sightline.agent.service.runner import Runner, Surroundings
+from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.hooks import Hooks
 from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answering import Answering
+from sightline.chat.service.answering import Answerer
 from sightline.chat.service.with_tools import Equipment, WithTools
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
@@ -25,7 +25,7 @@ from tests.running_stage import FakeTools
 class Hands(FakeTools):
     """Tools that need no asking, with nobody looking at them."""
 
-    rules: tuple[Rule, ...] = (Rule("*", "allow"),)
+    rules: tuple[ApprovalRule, ...] = (ApprovalRule("*", "allow"),)
     hooks: Hooks | None = None
     places: Mapping[str, str] = {"count": "here"}
 
@@ -33,7 +33,7 @@ class Hands(FakeTools):
 class Workshop:
     """Where toolsets are opened; there is one, `hands`."""
 
-    def __init__(self, act: Callable[[Call], Awaitable[Outcome]] | None = None) -> None:
+    def __init__(self, act: Callable[[RunnableCall], Awaitable[ToolOutcome]] | None = None) -> None:
         self.tools = Hands(act)
         self.opened: list[tuple[str, ...]] = []
         self.runs = Lines()
@@ -49,9 +49,9 @@ class Workshop:
             raise Fault(Code.CONFIG, f"there is no toolset {toolsets[0]!r}")
         return self.tools
 
-    def answering(self, engine: Engine) -> Answering:
+    def answering(self, engine: Engine) -> Answerer:
         ids = counting(1)
-        surroundings = Surroundings(engine.relay._catalog, lambda: f"x_r{next(ids)}", hub=self.hub)
+        surroundings = RunnerOptions(engine.relay._catalog, lambda: f"x_r{next(ids)}", hub=self.hub)
         assert isinstance(surroundings.catalog, Catalog)
         return WithTools(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
 
@@ -59,7 +59,7 @@ class Workshop:
 async def begin(stage: ChatStage) -> None:
     """A topic with tools, and somebody looking at it."""
     await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
-    await stage.service.views.put("v", model="huge", topic="t")
+    await stage.service.views.set_view("v", model="huge", topic="t")
 
 
 def stories(workshop: Workshop) -> dict[str, object]:

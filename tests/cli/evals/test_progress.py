@@ -40,7 +40,7 @@ def test_it_is_written_seldom_and_at_the_end_and_leaves_no_trace(monkeypatch: py
     monkeypatch.setattr(sys, "stderr", stream)
     line = ProgressLine(lambda: next(times))
     for done in (0, 1, 2, 3):
-        line.told(Progress(run="e", done=done, of=3))
+        line.update(Progress(run="e", done=done, of=3))
     assert [part.split()[1] for part in stream.getvalue().split("\r\x1b[K") if part] == ["0/3", "2/3", "3/3"]
     line.close()
     assert stream.getvalue().endswith("\r\x1b[K")
@@ -50,7 +50,7 @@ def test_it_is_written_seldom_and_at_the_end_and_leaves_no_trace(monkeypatch: py
 def test_where_nobody_looks_it_is_silent(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     line = ProgressLine(lambda: 0.0, is_quiet=stream.isatty())
-    line.told(Progress(run="e", done=1, of=3))
+    line.update(Progress(run="e", done=1, of=3))
     line.close()
     assert stream.getvalue() == ""
 
@@ -64,6 +64,6 @@ def test_a_narrow_terminal_is_not_left(monkeypatch: pytest.MonkeyPatch, columns:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with os.fdopen(theirs, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        ProgressLine(lambda: 0.0).told(Progress(run="e", done=9, of=9, passed=9))
+        ProgressLine(lambda: 0.0).update(Progress(run="e", done=9, of=9, passed=9))
         assert os.read(ours, 4096).decode() == f"\r\x1b[K{line}"
     os.close(ours)

@@ -2,12 +2,12 @@ import random
 
 from sightline.cli.evals.report import as_json, complaint, is_passed, report, resume_command
 from sightline.evals.core.facts import CaseDone, EvalBegan
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.options import Options
-from sightline.evals.core.place import Place
-from sightline.evals.core.result import Result
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.options import RunOptions
+from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import Check, Score
-from sightline.evals.core.standing import Standing, stood
+from sightline.evals.core.standing import EvalState, fold_facts
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.suite import Case, Execution, Suite, Trials
 from sightline.evals.core.target import TargetSpec
@@ -20,11 +20,13 @@ def drawing() -> Draw:
     return lambda below, count: source.choices(range(below), k=count)
 
 
-def standing(*results: Result, cases: int = 30) -> Standing:
-    suite = Suite(name="demo", cases=tuple(Case(id=f"c{n}", place=Place("s.yaml", n, 5)) for n in range(1, cases + 1)))
+def standing(*results: CaseResult, cases: int = 30) -> EvalState:
+    suite = Suite(
+        name="demo", cases=tuple(Case(id=f"c{n}", place=SuitePlace("s.yaml", n, 5)) for n in range(1, cases + 1))
+    )
     targets = tuple(TargetSpec(name=name) for name in dict.fromkeys(each.target for each in results))
-    began = EvalBegan(suite=suite, targets=targets, options=Options(trials=2))
-    return stood([began, *map(CaseDone, results)])
+    began = EvalBegan(suite=suite, targets=targets, options=RunOptions(trials=2))
+    return fold_facts([began, *map(CaseDone, results)])
 
 
 def test_failures_come_first_then_errors_and_what_was_not_graded() -> None:
@@ -35,7 +37,7 @@ def test_failures_come_first_then_errors_and_what_was_not_graded() -> None:
         standing(
             row("c1", None, reason="the judge\x1b said nothing"),
             failed("c2"),
-            row("c3", 0.25, scores=(poor,), trial=1, seen=Observation(text="y", exchanges=("x_1",))),
+            row("c3", 0.25, scores=(poor,), trial=1, seen=CaseObservation(text="y", exchanges=("x_1",))),
             row("c4", None, verdict="skip", status="skipped", reason="it depends on c3"),
             row("c5", 1.0),
         ),
@@ -51,13 +53,13 @@ def test_failures_come_first_then_errors_and_what_was_not_graded() -> None:
 
 
 def test_a_table_has_a_row_for_each_target_and_dashes_for_what_is_not_known() -> None:
-    counted = Observation(text="x", usage=Usage(input_tokens=1000, output_tokens=500), cost=0.5, seconds=2.0)
+    counted = CaseObservation(text="x", usage=Usage(input_tokens=1000, output_tokens=500), cost=0.5, seconds=2.0)
     lines = report(
         "e_1",
         "ended",
         standing(
             row("c1", 1.0, seen=counted),
-            row("c2", 0.0, seen=Observation(text="x")),
+            row("c2", 0.0, seen=CaseObservation(text="x")),
             row("c1", 0.5, target="b", cached=True),
         ),
         drawing(),
@@ -81,9 +83,9 @@ def test_long_lists_are_cut_and_say_where_the_rest_is() -> None:
 
 def test_of_many_tries_some_are_told() -> None:
     tries = [row("c1", float(trial % 2), trial=trial) for trial in range(60)]
-    suite = Suite(name="demo", cases=(Case(id="c1", place=Place("s.yaml", 1, 5)),))
-    began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),), options=Options(trials=60))
-    lines = report("e_1", "ended", stood([began, *map(CaseDone, tries)]), drawing())
+    suite = Suite(name="demo", cases=(Case(id="c1", place=SuitePlace("s.yaml", 1, 5)),))
+    began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),), options=RunOptions(trials=60))
+    lines = report("e_1", "ended", fold_facts([began, *map(CaseDone, tries)]), drawing())
     told = [int(line.split()[0].removeprefix("pass@")) for line in lines if line.startswith("pass@")]
     assert told == [2, 3, 4, 5, 10, 20, 50, 60]
 
@@ -108,15 +110,15 @@ def test_what_a_grader_did_not_like_is_told_down_to_the_graders_inside() -> None
     assert complaint(Score(name="a", type="equals", verdict="pass", score=1.0)) == ()
 
 
-def limited(*results: Result, budget: float | None = None, limit: float | None = None) -> str:
+def limited(*results: CaseResult, budget: float | None = None, limit: float | None = None) -> str:
     trials = Trials(count=1, cost_limit_usd=limit)
     suite = Suite(name="demo", cases=(Case(id="c1"), Case(id="c2")), execution=Execution(trials=trials))
-    began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),), options=Options(budget_usd=budget))
-    return "\n".join(report("e_1", "ended", stood([began, *map(CaseDone, results)]), drawing()))
+    began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),), options=RunOptions(budget_usd=budget))
+    return "\n".join(report("e_1", "ended", fold_facts([began, *map(CaseDone, results)]), drawing()))
 
 
 def test_a_limit_of_cost_says_what_it_cannot_count() -> None:
-    known, unknown = row("c1", 1.0, seen=Observation(cost=0.5)), row("c2", 1.0)
+    known, unknown = row("c1", 1.0, seen=CaseObservation(cost=0.5)), row("c2", 1.0)
     assert "counts only what is known" not in limited(known, unknown)
     assert "counts only what is known" not in limited(known, budget=1.0)
     assert "The budget of $1.00 counts only what is known: the cost of 1 request is not." in limited(

@@ -12,7 +12,7 @@ import pytest
 from sightline.cli.evals import running
 from sightline.cli.program import main
 from sightline.evals.core.facts import CaseDone, EvalBegan
-from sightline.evals.core.standing import stood
+from sightline.evals.core.standing import fold_facts
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from tests.eval_stage import KNOWN, knows
@@ -268,10 +268,10 @@ def test_who_interrupts_is_told_how_to_go_on(folder: Path, tmp_path: Path) -> No
 def test_the_exit_code_of_results() -> None:
     suite = Suite(name="s", cases=(Case(id="a"), Case(id="b")))
     began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),))
-    assert running.exit_code(stood([began, CaseDone(row("a", 1.0)), CaseDone(row("b", 1.0))])) == 0
-    assert running.exit_code(stood([began, CaseDone(row("a", 1.0))])) == 1
-    assert running.exit_code(stood([began, CaseDone(row("a", 1.0)), CaseDone(failed("b"))])) == 1
-    assert running.exit_code(stood([began, CaseDone(failed("a")), CaseDone(failed("b"))])) == 3
+    assert running.exit_code(fold_facts([began, CaseDone(row("a", 1.0)), CaseDone(row("b", 1.0))])) == 0
+    assert running.exit_code(fold_facts([began, CaseDone(row("a", 1.0))])) == 1
+    assert running.exit_code(fold_facts([began, CaseDone(row("a", 1.0)), CaseDone(failed("b"))])) == 1
+    assert running.exit_code(fold_facts([began, CaseDone(failed("a")), CaseDone(failed("b"))])) == 3
 
 
 def test_a_cluster_is_named_in_place_of_a_number(

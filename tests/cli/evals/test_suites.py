@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configured import configuration
-from sightline.cli.evals.suites import named, problem_lines
+from sightline.cli.evals.suites import find_suites, problem_lines
 from sightline.cli.program import main
 from sightline.errors import Fault
-from sightline.evals.core.place import Place, Problem
+from sightline.evals.core.place import SuitePlace, SuiteProblem
 
 SUITE = "tests: [{id: a, criteria: x, input: hi}]"
 
@@ -17,14 +17,14 @@ def test_a_folder_means_the_suites_in_it(folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(SUITE)
     loaded = configuration(None)
-    assert [each.file for each in named([".", "b/x.eval.yml"], loaded)] == [
+    assert [each.file for each in find_suites([".", "b/x.eval.yml"], loaded)] == [
         "b/eval.yaml",
         "b/x.eval.yml",
         "capitals.eval.yaml",
     ]
     (folder / "empty").mkdir()
     with pytest.raises(Fault, match="there is no suite in empty"):
-        named(["empty"], loaded)
+        find_suites(["empty"], loaded)
 
 
 def test_several_suites_are_run_one_after_the_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,10 +37,10 @@ def test_several_suites_are_run_one_after_the_other(folder: Path, capsys: pytest
 
 
 def test_a_problem_is_told_as_compilers_do() -> None:
-    place = Place("s.yaml", 2, 3)
+    place = SuitePlace("s.yaml", 2, 3)
     problems = [
-        Problem(place=place, path="a", message="it is wrong", suggestion="Write it."),
-        Problem(place=place, path="a", message="it is odd", severity="warning"),
+        SuiteProblem(place=place, path="a", message="it is wrong", suggestion="Write it."),
+        SuiteProblem(place=place, path="a", message="it is odd", severity="warning"),
     ]
     assert problem_lines(problems) == [
         "s.yaml:2:3: error: it is wrong",

@@ -1,6 +1,6 @@
 from typing import Any
 
-from sightline.dialects.anthropic.schema import any_open, closed, open_objects
+from sightline.dialects.anthropic.schema import any_open, close_objects, open_objects
 from sightline.model.report import Report
 
 OPEN: Any = {
@@ -18,7 +18,7 @@ OPEN: Any = {
 
 def test_every_object_is_closed_and_the_change_is_listed():
     report = Report()
-    assert closed(OPEN, "/response_format", "/s", report) == {
+    assert close_objects(OPEN, "/response_format", "/s", report) == {
         "type": "object",
         "properties": {
             "a/b": {"type": "object", "properties": {"type": {"enum": ["object"]}}, "additionalProperties": False},

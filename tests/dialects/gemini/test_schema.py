@@ -1,6 +1,6 @@
 from typing import Any
 
-from sightline.dialects.gemini.schema import WireSchema, accepted, read_schema, write_schema
+from sightline.dialects.gemini.schema import WireSchema, read_schema, strip_refused, write_schema
 from sightline.model.report import Addition, Loss, Report
 
 OPENAPI: Any = {
@@ -80,7 +80,7 @@ def test_keywords_that_the_api_refuses_are_lost_by_name():
         },
         "anyOf": [{"enumDescriptions": ["a"], "enum": ["a"]}],
     }
-    assert accepted(schema, "/tools/0", "/t", report) == {
+    assert strip_refused(schema, "/tools/0", "/t", report) == {
         "type": "object",
         "properties": {
             "tags": {"type": "array", "items": {"type": "string"}},
@@ -109,7 +109,7 @@ def test_a_reference_with_neighbours_says_the_same_in_a_form_that_may_have_them(
         },
         "$defs": {"A": {"type": "string"}},
     }
-    properties: Any = accepted(schema, "", "", report)["properties"]
+    properties: Any = strip_refused(schema, "", "", report)["properties"]
     assert properties == {
         "a": {"description": "d", "anyOf": [{"$ref": "#/$defs/A"}]},
         "b": {"title": "B", "anyOf": [{"$ref": "#/$defs/A"}]},
@@ -123,7 +123,7 @@ def test_a_reference_with_neighbours_says_the_same_in_a_form_that_may_have_them(
 
 def test_a_root_that_is_a_reference_has_no_type_beside_it():
     schema: Any = {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object"}}}
-    assert accepted(schema, "", "", Report()) == {
+    assert strip_refused(schema, "", "", Report()) == {
         "type": "object",
         "anyOf": [{"$ref": "#/$defs/A"}],
         "$defs": {"A": {"type": "object"}},
@@ -132,6 +132,6 @@ def test_a_root_that_is_a_reference_has_no_type_beside_it():
 
 def test_a_root_without_a_type_gets_one():
     report = Report()
-    assert accepted({}, "/tools/0", "/tools/0/x", report) == {"type": "object"}
+    assert strip_refused({}, "/tools/0", "/tools/0/x", report) == {"type": "object"}
     what, why = "type object of the schema", "gemini wants a type at the root of a schema"
     assert report.additions == (Addition("/tools/0/x/type", what, why),)

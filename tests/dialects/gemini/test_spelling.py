@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.gemini.spelling import both, either, put_back, read_enum, spelled
+from sightline.dialects.gemini.spelling import both, either, read_enum, restore_extras, spelling_of
 from sightline.errors import Fault
 
 
@@ -10,9 +10,9 @@ def test_either_spelling_is_found_and_the_key_that_stands_there_is_named():
     assert either({"functionCall": 1}, "functionCall") == 1
     assert either({"function_call": 2}, "functionCall") == 2
     assert either({"functionCall": None, "function_call": 2}, "functionCall") == 2
-    assert spelled({"function_call": 2}, "functionCall") == "function_call"
-    assert spelled({"functionCall": 1, "function_call": 2}, "functionCall") == "functionCall"
-    assert spelled({}, "functionCall") == "functionCall"
+    assert spelling_of({"function_call": 2}, "functionCall") == "function_call"
+    assert spelling_of({"functionCall": 1, "function_call": 2}, "functionCall") == "functionCall"
+    assert spelling_of({}, "functionCall") == "functionCall"
 
 
 def test_both_adds_the_other_spelling_where_there_is_one():
@@ -27,7 +27,7 @@ def test_extras_go_back_into_their_containers_in_our_spelling():
         "unknown_field": {"mime_type": None},
         "role": "function",
     }
-    assert put_back(document, extras) == {
+    assert restore_extras(document, extras) == {
         "generationConfig": {"topP": 1, "speech_config": {"mime_type": 1}},
         "toolConfig": {"retrieval_config": {}},
         "unknown_field": {"mime_type": None},
@@ -37,7 +37,7 @@ def test_extras_go_back_into_their_containers_in_our_spelling():
 
 def test_a_null_takes_out_what_the_document_did_not_have():
     extras: Any = {"role": None, "functionCall": {"args": None}}
-    assert put_back({"role": "user", "functionCall": {"args": {}}}, extras) == {"functionCall": {}}
+    assert restore_extras({"role": "user", "functionCall": {"args": {}}}, extras) == {"functionCall": {}}
 
 
 def test_a_word_may_be_its_number():

@@ -6,7 +6,7 @@ from sightline.dialects.dialect import Client, Target
 from sightline.dialects.gemini.request_read import read_request
 from sightline.dialects.gemini.request_write import write_request
 from sightline.dialects.gemini.stream_write import StreamWriter
-from sightline.dialects.gemini.thoughts import told_in_pieces, with_joined_thoughts
+from sightline.dialects.gemini.thoughts import is_followed_by_pieces, with_joined_thoughts
 from sightline.model.events import Ended, Finished, SignatureReceived, TextReceived, ThinkingReceived
 from sightline.model.message import Message
 from sightline.model.parts import Opaque, Text, Thinking
@@ -86,8 +86,8 @@ def test_the_echo_of_a_stream_brings_words_and_a_foreign_seal_back_together():
 def test_for_another_dialect_the_pieces_are_silent():
     mirror = Opaque("gemini", {"text": "x", "thought": True}, mirrored=True)
     message = Message("assistant", (Thinking("x"), mirror))
-    assert told_in_pieces(message.parts, 0)
-    assert not told_in_pieces(message.parts, 1)
+    assert is_followed_by_pieces(message.parts, 0)
+    assert not is_followed_by_pieces(message.parts, 1)
     report = Report()
     body = write_request(Request(messages=(message,), dialect="openai-chat"), Target(), report)
     assert body == {"contents": [{"role": "model", "parts": [{"text": "x", "thought": True}]}]}

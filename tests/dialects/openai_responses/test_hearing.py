@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.openai_responses.hearing import Hearing
+from sightline.dialects.openai_responses.hearing import SnapshotReader
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.seals import wrap
 from sightline.model.events import (
@@ -26,7 +26,7 @@ def message(words, name="msg_1", **fields):
 
 @pytest.fixture
 def hearing():
-    return Hearing()
+    return SnapshotReader()
 
 
 def texts(events):

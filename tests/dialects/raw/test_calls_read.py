@@ -81,8 +81,8 @@ def test_a_call_that_is_never_delivered_has_what_was_shown():
     calls = Calls(0)
     read(calls, begin(entry(call_id="a"), entry(call_id="b")))
     read(calls, grow(entry("f", "half", "b")))
-    assert calls.left() == [ArgumentsReceived(B, "half")]
-    assert calls.left() == []
+    assert calls.flush() == [ArgumentsReceived(B, "half")]
+    assert calls.flush() == []
     assert calls.finish() == [ToolCallCompleted(A), ToolCallCompleted(B)]
 
 

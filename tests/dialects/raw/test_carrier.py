@@ -4,12 +4,12 @@ from sightline.dialects.dialect import Target
 from sightline.dialects.raw.carrier import (
     NOTHING,
     Beside,
-    carried,
-    carried_result,
     carry,
     carry_result,
     is_native,
     read_beside,
+    read_carried_part,
+    read_carried_result,
     write_beside,
 )
 from sightline.dialects.registry import dialect
@@ -48,7 +48,7 @@ FOREIGN = [
 @pytest.mark.parametrize("part", FOREIGN)
 def test_what_the_schema_lacks_is_carried_and_comes_back(part):
     assert not is_native(part, "user")
-    assert carried(carry(part), "user", "") == part
+    assert read_carried_part(carry(part), "user", "") == part
 
 
 def test_a_carried_part_leaves_its_place_and_its_dialects_own_fields_behind():
@@ -64,7 +64,7 @@ def test_a_carried_part_leaves_its_place_and_its_dialects_own_fields_behind():
 
 
 def test_a_carried_part_knows_where_it_stands_and_what_stood_beside_it():
-    part = carried({**carry(Refusal("No.")), "tokenUsage": 3}, "user", "/0/content/1")
+    part = read_carried_part({**carry(Refusal("No.")), "tokenUsage": 3}, "user", "/0/content/1")
     assert part == Refusal("No.", at="/0/content/1", extras={"tokenUsage": 3})
 
 
@@ -86,7 +86,7 @@ def test_a_carried_part_knows_where_it_stands_and_what_stood_beside_it():
     ],
 )
 def test_what_we_would_not_have_carried_so_is_not_ours(value):
-    assert carried({"type": 2, "value": value}, "user", "") is None
+    assert read_carried_part({"type": 2, "value": value}, "user", "") is None
 
 
 def test_which_parts_the_schema_says_itself():
@@ -111,7 +111,7 @@ def test_a_result_carries_what_its_message_cannot_say():
     result = ToolResult("a", (Text("x"),), is_error=True, structured={"k": [1]}, item="it_1")
     document = carry_result(result)
     assert document is not None
-    assert carried_result(document, "a") == ToolResult("a", is_error=True, structured={"k": [1]}, item="it_1")
+    assert read_carried_result(document, "a") == ToolResult("a", is_error=True, structured={"k": [1]}, item="it_1")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_result_carries_what_its_message_cannot_say():
     ],
 )
 def test_a_result_of_another_form_is_left_alone(document, call_id):
-    assert carried_result(document, call_id) is None
+    assert read_carried_result(document, call_id) is None
 
 
 def test_fields_that_a_known_kind_lacks_stand_beside_it():

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.raw.content_read import nested, read_calls, read_content, read_part
+from sightline.dialects.raw.content_read import nest_extras, read_calls, read_content, read_part
 from sightline.errors import Code, Fault
 from sightline.model.parts import (
     CacheBreakpoint,
@@ -152,4 +152,4 @@ def test_a_broken_call_is_named(calls, pointer):
 
 
 def test_nothing_unread_leaves_no_trace():
-    assert nested({"a": 1}, "b", {}) == {"a": 1}
+    assert nest_extras({"a": 1}, "b", {}) == {"a": 1}

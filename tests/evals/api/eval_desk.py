@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import Fault
-from sightline.evals.api.calls import EvalParts, Evals, eval_calls
-from sightline.evals.core.options import Options
-from sightline.evals.core.standing import Standing
+from sightline.evals.api.calls import EvalCalls, EvalParts, eval_calls
+from sightline.evals.core.options import RunOptions
+from sightline.evals.core.standing import EvalState
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_reading import sound, suite_in
 from sightline.web import replies
-from sightline.web.asgi import Answer
-from sightline.web.routes import Call, Routes
+from sightline.web.asgi import WebResponse
+from sightline.web.routes import ApiCall, Routes
 from tests.eval_stage import ACME, CAPITALS, EvalStage, play
 from tests.upstream import Upstream
 
@@ -37,7 +37,7 @@ class EvalDesk:
         store = stage.stage.store
         now = stage.stage.engine.clock.now
         parts = EvalParts(stage.evaluation, store, "evals", drawing, now, {"PLACE": "France"}, ("sk-planted-123456",))
-        self.evals = Evals(parts)
+        self.evals = EvalCalls(parts)
         self._routes = Routes(eval_calls(self.evals))
         (stage.root / "evals").mkdir()
         self.file = stage.root / SUITE
@@ -53,18 +53,18 @@ class EvalDesk:
 
         try:
             handler = methods["GET" if body is None else "POST"]
-            value = await handler(Call(names, query, receive))  # type: ignore[arg-type]
-            answer = value if isinstance(value, Answer) else replies.json(value)
+            value = await handler(ApiCall(names, query, receive))  # type: ignore[arg-type]
+            answer = value if isinstance(value, WebResponse) else replies.json(value)
         except Fault as fault:
             answer = replies.failure(fault)
         told = json.loads(answer.body)
         return told if answer.status == 200 else (answer.status, told["error"]["message"])
 
-    async def run(self, run: str, *targets: TargetSpec, **options: Any) -> Standing:
+    async def run(self, run: str, *targets: TargetSpec, **options: Any) -> EvalState:
         """A run of the suite as its file has it."""
         files = self.stage.evaluation.files
         suite = sound(suite_in(files, SUITE, {}), SUITE)
-        wanted = Options(**options)
+        wanted = RunOptions(**options)
         return await self.stage.evaluation.run(suite, targets or (ACME,), wanted, self.stage.told.append, run=run)
 
 

@@ -1,36 +1,36 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.api.compared import compared, trend_of
+from sightline.evals.api.compared import compare_runs, trend_of
 from sightline.evals.core.facts import CaseDone, EvalBegan, EvalTaken
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result
-from sightline.evals.core.standing import stood
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult
+from sightline.evals.core.standing import fold_facts
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.evaluation import Shown
+from sightline.evals.service.evaluation import RunSnapshot
 from tests.evals.api.eval_desk import drawing
 from tests.evals.core.rows import failed, row
 
 NAMES = ("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8")
 
 
-def shown(run: str, *results: Result, at: float = 1.0) -> Shown:
+def shown(run: str, *results: CaseResult, at: float = 1.0) -> RunSnapshot:
     targets = tuple(TargetSpec(name=name) for name in dict.fromkeys(each.target for each in results))
     suite = Suite(name="demo", cases=tuple(Case(id=name) for name in NAMES))
     began = EvalBegan(suite=suite, targets=targets or (TargetSpec(name="a"),), at=at)
-    standing = stood([began, EvalTaken(), *map(CaseDone, results)])
-    return Shown(run, "ended", standing, standing.version)
+    standing = fold_facts([began, EvalTaken(), *map(CaseDone, results)])
+    return RunSnapshot(run, "ended", standing, standing.version)
 
 
-def sent(case: str, score: float, exchange: str) -> Result:
-    return row(case, score, seen=Observation(text="x", exchanges=(exchange,), request_sha256=exchange))
+def sent(case: str, score: float, exchange: str) -> CaseResult:
+    return row(case, score, seen=CaseObservation(text="x", exchanges=(exchange,), request_sha256=exchange))
 
 
 def test_the_second_run_is_measured_against_the_first() -> None:
     first = shown("e_1", *(sent(name, 0.0, f"x_{name}") for name in NAMES))
     second = shown("e_2", *(sent(name, 1.0, f"y_{name}") for name in NAMES[:7]), failed("c8"))
-    told = compared(first, second, ("", ""), drawing())
+    told = compare_runs(first, second, ("", ""), drawing())
     assert (told.finding, told.wins, told.losses, told.ties, told.pairs) == ("better", 7, 0, 0, 7)
     assert (told.difference, told.mean_a, told.mean_b) == (1.0, 0.0, 1.0)
     assert told.test == "paired permutation test, exact"
@@ -48,10 +48,10 @@ def test_the_second_run_is_measured_against_the_first() -> None:
 
 
 def test_what_the_data_cannot_tell_is_said() -> None:
-    told = compared(shown("e_1", row("c1", 1.0)), shown("e_2", row("c1", 0.0)), ("a", "a"), drawing())
+    told = compare_runs(shown("e_1", row("c1", 1.0)), shown("e_2", row("c1", 0.0)), ("a", "a"), drawing())
     assert told.finding == "cannot_tell"
     assert "cannot tell" in told.said[0]
-    nothing = compared(shown("e_1", row("c1", 1.0)), shown("e_2", row("c2", 0.0)), ("", ""), drawing())
+    nothing = compare_runs(shown("e_1", row("c1", 1.0)), shown("e_2", row("c2", 0.0)), ("", ""), drawing())
     assert (nothing.finding, nothing.p, nothing.test, nothing.wins, nothing.passing) == ("nothing", None, "", 0, None)
     assert (nothing.only_a, nothing.only_b) == (("c1",), ("c2",))
 
@@ -60,7 +60,7 @@ def test_intervals_and_a_drawn_test_are_told_where_there_are_some() -> None:
     scores = (0.11, 0.23, 0.37, 0.41, 0.53, 0.67, 0.71, 0.83)
     first = shown("e_1", *(row(name, score) for name, score in zip(NAMES, scores, strict=True)))
     second = shown("e_2", *(row(name, score / 2 + 0.2) for name, score in zip(NAMES, scores, strict=True)))
-    told = compared(first, second, ("", ""), drawing())
+    told = compare_runs(first, second, ("", ""), drawing())
     assert told.low is not None
     assert told.high is not None
     assert told.bootstrap is not None
@@ -71,11 +71,11 @@ def test_intervals_and_a_drawn_test_are_told_where_there_are_some() -> None:
 def test_a_side_with_several_targets_has_to_be_named() -> None:
     two = shown("e_1", row("c1", 1.0), row("c1", 0.0, target="b"))
     with pytest.raises(Fault, match="e_1 has several targets: a, b") as caught:
-        compared(two, two, ("", "b"), drawing())
+        compare_runs(two, two, ("", "b"), drawing())
     assert caught.value.status == 400
     with pytest.raises(Fault, match="e_2 has no results yet"):
-        compared(two, shown("e_2"), ("a", ""), drawing())
-    named = compared(two, two, ("a", "b"), drawing())
+        compare_runs(two, shown("e_2"), ("a", ""), drawing())
+    named = compare_runs(two, two, ("a", "b"), drawing())
     assert (named.a.target, named.b.target) == ("a", "b")
     assert "b scores" in named.said[0]
 

@@ -48,7 +48,7 @@ def test_what_did_not_pass_on_one_target_is_run_again_there_alone(tmp_path: Path
         await desk.run("e_1", ACME, wrong, cache=False)
         asked = len(upstream.seen)
         assert (await desk.call("evals/e_1/rerun", {"target": "other"})) == (404, "the run has no target 'other'")
-        before = (await desk.stage.evaluation.shown("e_1")).version
+        before = (await desk.stage.evaluation.show("e_1")).version
         await desk.call("evals/e_1/rerun", {"target": "wrong"})
         await until_it_ended(desk, "e_1")
         assert len(upstream.seen) == asked

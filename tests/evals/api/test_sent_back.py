@@ -10,7 +10,7 @@ from sightline.model.exchange import AttemptStarted, Edited
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Text
-from sightline.store.entries import Kept
+from sightline.store.entries import BodyEntry
 from tests.evals.api.eval_desk import EvalDesk, told
 from tests.recordings import exchange, store_with
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, sha256
@@ -97,11 +97,11 @@ def test_an_exchange_that_a_person_changed_is_found(tmp_path: Path) -> None:
             tmp_path, plain, [*edited, *noted("x_2", [Edited("set_text", "aa", "bb")], first=50)]
         ) as store:
             back = SentBack(store, lambda: NOON)
-            found = await back.edited(["x_2", "x_1", "x_gone"])
+            found = await back.find_edit(["x_2", "x_1", "x_gone"])
             assert found is not None
             assert found.id == "x_2"
-            assert await back.edited(["x_1"]) is None
-            assert await back.edited([]) is None
+            assert await back.find_edit(["x_1"]) is None
+            assert await back.find_edit([]) is None
 
     asyncio.run(story())
 
@@ -119,7 +119,7 @@ def test_what_was_changed_on_its_way_is_shown_and_written_into_the_case(tmp_path
             AttemptStarted(2, "acme", sha256(other), model="m", dialect="openai-chat"),
         ]
         store = desk.stage.stage.store
-        store.record([Kept(sha256(other), other), *noted(before["exchanges"][0], sent, first=50)])
+        store.record([BodyEntry(sha256(other), other), *noted(before["exchanges"][0], sent, first=50)])
         await store.settle()
         shown = await desk.call("evals/e_1/case?case=france")
         assert (before["is_edited"], shown["is_edited"]) == (False, True)

@@ -1,7 +1,7 @@
 """Results to compute with, made of what a test cares about."""
 
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result, Status
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult, Status
 from sightline.evals.core.score import CaseScore, Score, Verdict
 
 
@@ -15,13 +15,13 @@ def row(
     verdict: Verdict | None = None,
     status: Status | None = None,
     scores: tuple[Score, ...] = (),
-    seen: Observation | None = None,
+    seen: CaseObservation | None = None,
     reason: str = "",
     cached: bool = False,
-) -> Result:
+) -> CaseResult:
     """A result with this score; from 0.5 on it passes, and without one it was not graded."""
     told: Verdict = verdict or ("not_graded" if score is None else "pass" if score >= 0.5 else "fail")
-    return Result(
+    return CaseResult(
         case=case,
         target=target,
         trial=trial,
@@ -29,14 +29,14 @@ def row(
         group=group,
         status=status or ("ok" if told == "pass" else "quality_failure"),
         score=CaseScore(verdict=told, score=score, scores=scores, reason=reason),
-        observation=seen or Observation(text=f"answer of {case}"),
+        observation=seen or CaseObservation(text=f"answer of {case}"),
         cached=cached,
         at=1_700_000_000.0,
         seconds=0.25,
     )
 
 
-def failed(case: str, message: str = "connection reset", *, target: str = "a", trial: int = 0) -> Result:
+def failed(case: str, message: str = "connection reset", *, target: str = "a", trial: int = 0) -> CaseResult:
     """A result without an answer."""
-    seen = Observation(error=message, error_code="network")
+    seen = CaseObservation(error=message, error_code="network")
     return row(case, None, target=target, trial=trial, status="execution_error", seen=seen)

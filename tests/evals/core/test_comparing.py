@@ -1,19 +1,19 @@
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.comparing import Comparison, GraderPair, compare
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result
+from sightline.evals.core.comparing import GraderPair, RunComparison, compare
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import Score
 from tests.evals.core.chance import drawing
 from tests.evals.core.rows import failed, row
 
 
-def rows(scores: dict[str, float], target: str = "a") -> list[Result]:
+def rows(scores: dict[str, float], target: str = "a") -> list[CaseResult]:
     return [row(case, score, target=target) for case, score in scores.items()]
 
 
-def compared(before: list[Result], after: list[Result]) -> Comparison:
+def compared(before: list[CaseResult], after: list[CaseResult]) -> RunComparison:
     return compare(before, after, drawing())
 
 
@@ -114,9 +114,9 @@ def test_pairs_tell_what_each_grader_gave_and_whether_request_and_answer_are_the
     exact = Score(name="exact", type="equals", verdict="pass", score=1.0)
     wrong = Score(name="exact", type="equals", verdict="fail", score=0.0)
     judge = Score(name="judge", type="llm-grader", verdict="not_graded")
-    asked = Observation(text="4", request_sha256="abc")
+    asked = CaseObservation(text="4", request_sha256="abc")
     before = [row("x", 1.0, scores=(exact, judge), seen=asked), row("y", 1.0)]
-    after = [row("x", 0.0, scores=(wrong,), seen=Observation(text="5", request_sha256="abc")), row("y", 1.0)]
+    after = [row("x", 0.0, scores=(wrong,), seen=CaseObservation(text="5", request_sha256="abc")), row("y", 1.0)]
     first, second = compared(before, after).pairs
     assert first.graders == (GraderPair("exact", 1.0, 0.0), GraderPair("judge", None, None))
     assert (first.is_same_request, first.is_same_answer) == (True, False)

@@ -12,20 +12,20 @@ from sightline.evals.core.facts import (
     read,
     write,
 )
-from sightline.evals.core.observation import Observation, ToolUse
-from sightline.evals.core.options import Options
-from sightline.evals.core.result import Result
+from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.options import RunOptions
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore, Check, Score
 from sightline.evals.core.suite import (
     CallSegment,
     Case,
     CaseMessage,
+    CaseTurn,
     FileSegment,
     GraderSpec,
     ImageSegment,
     Suite,
     TextSegment,
-    Turn,
 )
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.model.message import Message
@@ -42,7 +42,7 @@ BEGAN = EvalBegan(
             Case(
                 id="a",
                 messages=(MESSAGE,),
-                turns=(Turn(messages=(MESSAGE,)),),
+                turns=(CaseTurn(messages=(MESSAGE,)),),
                 graders=(GraderSpec(type="contains", config={"value": "x"}),),
                 expected_value={"k": None},
             ),
@@ -50,7 +50,7 @@ BEGAN = EvalBegan(
     ),
     targets=(TargetSpec(name="t", model="m", cli=CommandSpec(command=("a", "b"))),),
     judges=(TargetSpec(name="j", mock="yes"),),
-    options=Options(trials=2, tags=("x",)),
+    options=RunOptions(trials=2, tags=("x",)),
     files={"d/f.md": "00"},
     at=1.5,
 )
@@ -63,12 +63,12 @@ SCORE = CaseScore(
 
 
 def done(text: str) -> CaseDone:
-    observation = Observation(
+    observation = CaseObservation(
         messages=(Message("assistant", (Text(text), ToolCall("1", "t", "{}"))),),
         text=text,
         tools=(ToolUse(name="t", arguments={}),),
     )
-    return CaseDone(Result(case="a", target="t", status="ok", score=SCORE, observation=observation))
+    return CaseDone(CaseResult(case="a", target="t", status="ok", score=SCORE, observation=observation))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-from sightline.evals.core.kept import LONGEST_INLINE, kept
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result
+from sightline.evals.core.kept import LONGEST_INLINE, replace_media
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore
 from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, Text, ToolResult
@@ -9,16 +9,16 @@ LARGE = Inline("image/png", "A" * (LONGEST_INLINE + 1))
 SMALL = Inline("image/png", "A" * LONGEST_INLINE)
 
 
-def result(*parts: Part, turns: tuple[Observation, ...] = ()) -> Result:
-    seen = Observation(asked=(Message("user", parts),), messages=(Message("assistant", (Text("x"),)),))
+def result(*parts: Part, turns: tuple[CaseObservation, ...] = ()) -> CaseResult:
+    seen = CaseObservation(asked=(Message("user", parts),), messages=(Message("assistant", (Text("x"),)),))
     score = CaseScore(verdict="pass")
-    return Result(case="a", target="t", status="ok", score=score, observation=seen, turns=turns)
+    return CaseResult(case="a", target="t", status="ok", score=score, observation=seen, turns=turns)
 
 
 def test_words_are_written_down_as_they_are() -> None:
     told = result(Text("x" * 100_000))
-    assert kept(told) is told
-    assert kept(result(Image(SMALL), Image(Link("https://x/y.png")))) == result(
+    assert replace_media(told) is told
+    assert replace_media(result(Image(SMALL), Image(Link("https://x/y.png")))) == result(
         Image(SMALL), Image(Link("https://x/y.png"))
     )
 
@@ -26,7 +26,7 @@ def test_words_are_written_down_as_they_are() -> None:
 def test_what_is_large_and_no_text_is_known_by_its_hash() -> None:
     parts = (Image(LARGE), Document(LARGE, "a.pdf"), Audio(LARGE), ToolResult("1", (Image(LARGE), Text("y")), "t"))
     turn = result(*parts).observation
-    for seen in (kept(result(*parts)).observation, kept(result(Text("x"), turns=(turn,))).turns[0]):
+    for seen in (replace_media(result(*parts)).observation, replace_media(result(Text("x"), turns=(turn,))).turns[0]):
         image, document, audio, tool = seen.asked[0].parts
         assert isinstance(image, Image)
         link = image.source

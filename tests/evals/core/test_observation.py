@@ -1,10 +1,10 @@
 """What a target did."""
 
-from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.observation import CaseObservation, ToolUse
 
 
 def test_what_is_not_known_is_none_and_not_nothing() -> None:
-    seen = Observation()
+    seen = CaseObservation()
     assert (seen.usage, seen.cost, seen.seconds) == (None, None, None)
 
 

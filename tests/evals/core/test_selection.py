@@ -1,8 +1,8 @@
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.options import Options
-from sightline.evals.core.selection import selected, targets_of
+from sightline.evals.core.options import RunOptions
+from sightline.evals.core.selection import select_cases, targets_of
 from sightline.evals.core.suite import Case, Execution, Suite
 
 SUITE = Suite(
@@ -17,7 +17,7 @@ SUITE = Suite(
 
 
 def names(**options: object) -> list[str]:
-    return [case.id for case in selected(SUITE, Options(**options))]  # type: ignore[arg-type]
+    return [case.id for case in select_cases(SUITE, RunOptions(**options))]  # type: ignore[arg-type]
 
 
 def test_without_a_wish_all_cases_are_wanted() -> None:
@@ -41,14 +41,14 @@ def test_that_nothing_is_wanted_is_told_with_what_there_is() -> None:
     assert caught.value.hint == "Its cases are: login, logout, billing/invoice, billing/refund."
     many = Suite(name="s", file="s.yaml", cases=tuple(Case(id=f"c{n}") for n in range(9)))
     with pytest.raises(Fault, match=r"s\.yaml") as caught:
-        selected(many, Options(tags=("x",)))
+        select_cases(many, RunOptions(tags=("x",)))
     assert caught.value.hint.endswith("c4, ….")
 
 
 def test_a_case_is_run_on_the_targets_that_it_names_else_on_the_usual_ones() -> None:
     given = ("a", "b", "c")
     own = Case(id="x", execution=Execution(targets=("c", "elsewhere")))
-    assert targets_of(own, given, Options(targets=("a",))) == ("c",)
-    assert targets_of(Case(id="x"), given, Options(targets=("a", "b"))) == ("a", "b")
-    assert targets_of(Case(id="x"), given, Options()) == given
-    assert targets_of(own, ("a",), Options(targets=("b",))) == ("a",)
+    assert targets_of(own, given, RunOptions(targets=("a",))) == ("c",)
+    assert targets_of(Case(id="x"), given, RunOptions(targets=("a", "b"))) == ("a", "b")
+    assert targets_of(Case(id="x"), given, RunOptions()) == given
+    assert targets_of(own, ("a",), RunOptions(targets=("b",))) == ("a",)

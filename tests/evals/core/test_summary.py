@@ -1,17 +1,17 @@
 import pytest
 
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore, Score
 from sightline.evals.core.statistics.rates import wilson_interval
-from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarized
+from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
 from sightline.model.usage import Usage
 from tests.evals.core.chance import drawing
 from tests.evals.core.rows import failed, row
 
 
-def one(results: list[Result]) -> TargetSummary:
-    (summary,) = summarized(results, drawing())
+def one(results: list[CaseResult]) -> TargetSummary:
+    (summary,) = summarize(results, drawing())
     return summary
 
 
@@ -69,8 +69,8 @@ def test_a_run_of_errors_has_no_mean() -> None:
 
 
 def test_what_is_not_known_is_counted_apart_from_nought() -> None:
-    told = Observation(usage=Usage(input_tokens=10, output_tokens=3), cost=0.5, seconds=2.0)
-    partly = Observation(usage=Usage(input_tokens=5), seconds=4.0)
+    told = CaseObservation(usage=Usage(input_tokens=10, output_tokens=3), cost=0.5, seconds=2.0)
+    partly = CaseObservation(usage=Usage(input_tokens=5), seconds=4.0)
     summary = one([row("a", 1.0, seen=told), row("b", 1.0, seen=partly), row("c", 1.0)])
     assert summary.input_tokens == Amount(None, 2, 1, 15)
     assert summary.output_tokens == Amount(None, 1, 2, 3)
@@ -81,18 +81,20 @@ def test_what_is_not_known_is_counted_apart_from_nought() -> None:
 
 
 def test_a_case_that_was_not_sent_has_no_tokens_and_no_cost_to_be_known() -> None:
-    told = Observation(usage=Usage(input_tokens=10, output_tokens=3))
-    unsent = Observation(requests=0, cost=0.0, error="there is no file")
+    told = CaseObservation(usage=Usage(input_tokens=10, output_tokens=3))
+    unsent = CaseObservation(requests=0, cost=0.0, error="there is no file")
     lost = row("b", None, verdict="not_graded", status="execution_error", seen=unsent)
     summary = one([row("a", 1.0, seen=told), lost])
     assert (summary.input_tokens, summary.output_tokens) == (Amount(10, 1, 0, 10), Amount(3, 1, 0, 3))
     assert summary.cost == Amount(None, 0, 1, 0.0)
-    unknown = row("b", None, verdict="not_graded", status="execution_error", seen=Observation(requests=0, error="lost"))
+    unknown = row(
+        "b", None, verdict="not_graded", status="execution_error", seen=CaseObservation(requests=0, error="lost")
+    )
     assert one([unknown]).cost == Amount(None, 0, 1, 0.0)
 
 
 def test_cached_answers_cost_nothing_and_skipped_cases_say_nothing() -> None:
-    seen = Observation(usage=Usage(input_tokens=10, output_tokens=3), cost=0.5, seconds=2.0)
+    seen = CaseObservation(usage=Usage(input_tokens=10, output_tokens=3), cost=0.5, seconds=2.0)
     skipped = row("c", None, verdict="skip", status="skipped")
     summary = one([row("a", 1.0, seen=seen, cached=True), row("b", 1.0, seen=seen), skipped])
     assert summary.cached == 1
@@ -110,12 +112,12 @@ def test_graders_are_summed_up_over_cases_and_turns() -> None:
     both = Score(name="both", type="composite", verdict="pass", score=0.8, scores=(inner,))
     first = row("a", 1.0, scores=(exact, both))
     second = row("b", 1.0, scores=(mute, lost))
-    talk = Result(
+    talk = CaseResult(
         case="c",
         target="a",
         status="ok",
         score=CaseScore(verdict="pass", score=1.0, turns=(CaseScore(verdict="pass", score=1.0, scores=(inner,)),)),
-        observation=Observation(),
+        observation=CaseObservation(),
     )
     summary = one([first, second, talk])
     shown = {each.name: (each.graded, each.passes, each.not_graded) for each in summary.graders}
@@ -126,12 +128,12 @@ def test_graders_are_summed_up_over_cases_and_turns() -> None:
 
 
 def test_each_target_has_its_summary() -> None:
-    found = summarized([row("a", 1.0, target="x"), row("a", 0.0, target="y"), row("a", 0.6, target="y")], drawing())
+    found = summarize([row("a", 1.0, target="x"), row("a", 0.0, target="y"), row("a", 0.6, target="y")], drawing())
     assert [(each.target, each.pass_rate, each.results) for each in found] == [("x", 1.0, 1), ("y", 1.0, 1)]
 
 
 def test_how_many_costs_are_not_known_is_said() -> None:
-    told = Observation(cost=0.5)
+    told = CaseObservation(cost=0.5)
     asked = Score(name="judge", type="llm-grader", verdict="pass", score=1.0, exchanges=("x",))
     summary = one([row("a", 1.0, seen=told), row("b", 1.0, scores=(asked,))])
     assert summary.said[-2:] == (
@@ -148,6 +150,8 @@ def test_a_result_cost_its_answer_and_its_judges_also_those_inside_others(cached
 
     turn = CaseScore(verdict="pass", scores=(score(4.0),))
     told = CaseScore(verdict="pass", scores=(score(1.0, score(0.5)), score(None, score(2.0))), turns=(turn,))
-    result = Result(case="a", target="t", status="ok", score=told, observation=Observation(cost=1.0), cached=cached)
+    result = CaseResult(
+        case="a", target="t", status="ok", score=told, observation=CaseObservation(cost=1.0), cached=cached
+    )
     assert amount_of(costs_of(result)).total == spent
     assert costs_of(row("b", None, verdict="skip", status="skipped")) == ()

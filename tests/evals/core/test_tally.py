@@ -1,11 +1,11 @@
 import pytest
 
-from sightline.evals.core.tally import CaseTally, Excluded, bounds_of, measured, tallied, targets_of
+from sightline.evals.core.tally import CaseTally, Excluded, bounds_of, score_or_reason, tally_results, targets_of
 from tests.evals.core.rows import failed, row
 
 
 def test_tries_of_a_case_stand_together() -> None:
-    tally = tallied([row("x", 1.0), row("y", 0.4, group="g"), row("x", 0.2, trial=1)])
+    tally = tally_results([row("x", 1.0), row("y", 0.4, group="g"), row("x", 0.2, trial=1)])
     assert tally.cases == (
         CaseTally(case="x", scores=(1.0, 0.2), passes=1),
         CaseTally(case="y", group="g", scores=(0.4,)),
@@ -15,11 +15,11 @@ def test_tries_of_a_case_stand_together() -> None:
 
 
 def test_what_was_run_again_counts_once() -> None:
-    assert tallied([failed("x"), row("x", 0.7)]).cases == (CaseTally(case="x", scores=(0.7,), passes=1),)
+    assert tally_results([failed("x"), row("x", 0.7)]).cases == (CaseTally(case="x", scores=(0.7,), passes=1),)
 
 
 def test_what_has_no_score_is_listed_and_is_not_nought() -> None:
-    tally = tallied([row("x", 1.0), failed("x", trial=1), row("y", None, reason="the judge wrote no JSON")])
+    tally = tally_results([row("x", 1.0), failed("x", trial=1), row("y", None, reason="the judge wrote no JSON")])
     assert tally.excluded == (
         Excluded(case="x", target="a", trial=1, why="error", reason="connection reset"),
         Excluded(case="y", target="a", why="not_graded", reason="the judge wrote no JSON"),
@@ -29,22 +29,22 @@ def test_what_has_no_score_is_listed_and_is_not_nought() -> None:
 
 
 def test_the_mean_is_bounded_by_what_is_untold() -> None:
-    tally = tallied([row("x", 1.0), failed("x", trial=1), row("y", None), row("z", 0.5)])
+    tally = tally_results([row("x", 1.0), failed("x", trial=1), row("y", None), row("z", 0.5)])
     assert bounds_of(tally.cases) == pytest.approx(((0.5 + 0 + 0.5) / 3, (1 + 1 + 0.5) / 3))
-    assert bounds_of(tallied([row("x", 1.0)]).cases) is None
+    assert bounds_of(tally_results([row("x", 1.0)]).cases) is None
 
 
 def test_a_case_that_nobody_had_to_grade_is_no_gap_but_one_that_was_not_run_is() -> None:
     silent = row("x", None, verdict="skip", status="ok")
     unrun = row("y", None, verdict="skip", status="skipped", reason="a case before it failed")
-    tally = tallied([silent, unrun, row("z", 1.0)])
+    tally = tally_results([silent, unrun, row("z", 1.0)])
     assert [(each.case, each.why) for each in tally.excluded] == [("x", "skipped"), ("y", "skipped")]
     assert bounds_of(tally.cases) == (0.5, 1.0)
 
 
 def test_a_pass_without_a_number_is_not_a_number() -> None:
-    assert measured(row("x", None, verdict="pass")) == "not_graded"
-    assert measured(row("x", 1)) == 1.0
+    assert score_or_reason(row("x", None, verdict="pass")) == "not_graded"
+    assert score_or_reason(row("x", 1)) == 1.0
 
 
 def test_targets_come_in_their_order() -> None:
@@ -53,7 +53,7 @@ def test_targets_come_in_their_order() -> None:
 
 def test_a_score_that_is_no_number_is_no_score() -> None:
     for odd in (float("nan"), float("inf")):
-        found = tallied([row("x", 1.0), row("y", odd, verdict="pass")])
+        found = tally_results([row("x", 1.0), row("y", odd, verdict="pass")])
         assert [(each.case, each.why) for each in found.excluded] == [("y", "not_graded")]
         assert [case.case for case in found.graded] == ["x"]
         assert bounds_of(found.cases) == (0.5, 1.0)

@@ -1,19 +1,19 @@
-from sightline.evals.core.trend import Run, trends
+from sightline.evals.core.trend import TrendRun, trends
 from tests.evals.core.chance import drawing
 from tests.evals.core.rows import row
 
 
 def test_runs_follow_each_other_by_their_time() -> None:
-    later = Run("r2", 20.0, (row("x", 1.0), row("new", 0.0)))
-    earlier = Run("r1", 10.0, (row("x", 1.0),))
+    later = TrendRun("r2", 20.0, (row("x", 1.0), row("new", 0.0)))
+    earlier = TrendRun("r1", 10.0, (row("x", 1.0),))
     (trend,) = trends([later, earlier], drawing())
     assert [point.run for point in trend.points] == ["r1", "r2"]
     assert trend.points[0].change is None
 
 
 def test_a_new_hard_case_is_no_loss() -> None:
-    earlier = Run("r1", 10.0, tuple(row(f"c{n}", 1.0) for n in range(8)))
-    later = Run("r2", 20.0, (*earlier.results, row("new", 0.0)))
+    earlier = TrendRun("r1", 10.0, tuple(row(f"c{n}", 1.0) for n in range(8)))
+    later = TrendRun("r2", 20.0, (*earlier.results, row("new", 0.0)))
     (trend,) = trends([earlier, later], drawing())
     point = trend.points[1]
     assert point.summary.score is not None
@@ -27,9 +27,9 @@ def test_a_new_hard_case_is_no_loss() -> None:
 
 def test_a_target_is_compared_with_the_last_run_that_had_it() -> None:
     runs = [
-        Run("r1", 1.0, (row("x", 0.0), row("x", 1.0, target="b"))),
-        Run("r2", 2.0, (row("x", 0.5, target="b"),)),
-        Run("r3", 3.0, (row("x", 1.0),)),
+        TrendRun("r1", 1.0, (row("x", 0.0), row("x", 1.0, target="b"))),
+        TrendRun("r2", 2.0, (row("x", 0.5, target="b"),)),
+        TrendRun("r3", 3.0, (row("x", 1.0),)),
     ]
     first, second = trends(runs, drawing())
     assert (first.target, [point.run for point in first.points]) == ("a", ["r1", "r3"])

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from sightline.evals.core.options import Options
+from sightline.evals.core.options import RunOptions
 from sightline.evals.service.answer_cache import PREFIX, AnswerCache
 from tests.eval_stage import ACME, EvalStage, play
 from tests.store.traffic import prices
@@ -17,7 +17,7 @@ async def opened(stage: EvalStage, target: str = "acme") -> AnswerCache:
 def test_an_answer_is_found_in_the_record(tmp_path: Path) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         standing = await stage.run()
-        ready = stage.evaluation.preview(stage.suite(), "france", ACME, Options()).prepared
+        ready = stage.evaluation.preview(stage.suite(), "france", ACME, RunOptions()).prepared
         assert ready is not None
         cache = await opened(stage)
         found = await cache.find(cache.key(ready, 0), ready.sha256)
@@ -49,7 +49,7 @@ def test_two_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
         for number, cache in enumerate(caches):
             cache.keep(f"k{number}", f"x_{number}")
         for cache in caches:
-            await cache.flushed()
+            await cache.flush()
         assert len(await stage.stage.store.logbook.lines(PREFIX + "acme")) == 2
         assert (await opened(stage))._known == {"k0": "x_0", "k1": "x_1"}
 

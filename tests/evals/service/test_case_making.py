@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.making.recorded import Recorded
-from sightline.evals.service.case_making import conversation, made_of, turns_in
+from sightline.evals.core.making.recorded import RecordedExchange
+from sightline.evals.service.case_making import conversation, make_masked_case, turns_in
 from sightline.store.entries import Entry
 from tests.recordings import exchange, store_with
 from tests.store.traffic import NOON, chat_body, chat_stream
@@ -13,8 +13,8 @@ from tests.store.traffic import NOON, chat_body, chat_stream
 KEY = "the-secret-key"
 
 
-def told(folder: Path, ids: list[str], *entries: list[Entry]) -> tuple[Recorded, ...]:
-    async def read() -> tuple[Recorded, ...]:
+def told(folder: Path, ids: list[str], *entries: list[Entry]) -> tuple[RecordedExchange, ...]:
+    async def read() -> tuple[RecordedExchange, ...]:
         async with store_with(folder, *entries) as store:
             return await conversation(store, ids, now=NOON)
 
@@ -26,11 +26,11 @@ def test_exchanges_become_a_case_without_keys(tmp_path: Path) -> None:
     second = exchange("x_2", chat_body("Hi", "Hello.", f"My key is {KEY}."), chat_stream("So ", "it is."), at=NOON + 60)
     both = told(tmp_path, ["2", "x_1"], first, second)
     assert turns_in(both) == 2
-    made = made_of(both, "about keys", [KEY])
+    made = make_masked_case(both, "about keys", [KEY])
     assert made.case["id"] == "about-keys"
     assert made.case["expected_output"] == "So it is."
     assert KEY not in made.text
-    live = made_of(both, "about keys", [KEY], from_turn=2)
+    live = make_masked_case(both, "about keys", [KEY], from_turn=2)
     assert len(live.case["turns"]) == 1  # type: ignore[arg-type]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Fault
-from sightline.evals.service.command_line import LONGEST_VALUE, NAMES, CommandLine, check, filled, places_of
+from sightline.evals.service.command_line import LONGEST_VALUE, NAMES, CommandLine, check, fill_command, places_of
 
 NASTY = 'it\'s "$(touch pwned)" `id` $HOME ${X} \\ ; rm -rf * | & > out\nsecond line {PROMPT_FILE} é'
 VALUES = {**dict.fromkeys(NAMES, ""), "PROMPT": NASTY, "EVAL_ID": "case; id", "ATTEMPT": "2"}
@@ -37,26 +37,26 @@ def output(line: CommandLine, folder: Path) -> list[str]:
 def test_no_word_of_a_question_is_shell_code_wherever_its_place_is(
     written: str, got: list[str], tmp_path: Path
 ) -> None:
-    assert output(filled(f"{ECHO} {written}", VALUES), tmp_path) == got
+    assert output(fill_command(f"{ECHO} {written}", VALUES), tmp_path) == got
     assert list(tmp_path.iterdir()) == []
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40))
 def test_any_text_arrives_as_it_is(text: str) -> None:
-    line = filled(f"{ECHO} {{PROMPT}} \"{{PROMPT}}\" '{{PROMPT}}'", {**VALUES, "PROMPT": text})
+    line = fill_command(f"{ECHO} {{PROMPT}} \"{{PROMPT}}\" '{{PROMPT}}'", {**VALUES, "PROMPT": text})
     assert output(line, Path("/")) == [text] * 3
 
 
 def test_files_are_words_of_their_own_in_the_form_that_is_wanted(tmp_path: Path) -> None:
     files = ["/a b/$(id).md", "/c/d.txt"]
-    assert output(filled(f"{ECHO} {{FILES}} x", VALUES, files), tmp_path) == [*files, "x"]
-    line = filled(f"{ECHO} {{FILES}}", VALUES, files, "--file {path} --name={basename}")
+    assert output(fill_command(f"{ECHO} {{FILES}} x", VALUES, files), tmp_path) == [*files, "x"]
+    line = fill_command(f"{ECHO} {{FILES}}", VALUES, files, "--file {path} --name={basename}")
     assert output(line, tmp_path) == ["--file", files[0], "--name=$(id).md", "--file", files[1], "--name=d.txt"]
-    assert filled(["run", "{FILES}"], VALUES, files, "-f {path}").argv == ("run", "-f", files[0], "-f", files[1])
+    assert fill_command(["run", "{FILES}"], VALUES, files, "-f {path}").argv == ("run", "-f", files[0], "-f", files[1])
 
 
 def test_words_for_no_shell_are_filled_as_they_are() -> None:
-    line = filled(["agent", "-c", "say {PROMPT} {ATTEMPT}"], VALUES)
+    line = fill_command(["agent", "-c", "say {PROMPT} {ATTEMPT}"], VALUES)
     assert line == CommandLine(("agent", "-c", f"say {NASTY} 2"))
     with pytest.raises(Fault, match="is only a part of"):
         check(["agent", "--files={FILES}"])
@@ -98,11 +98,11 @@ def test_other_commands_are_fine(command: str) -> None:
 
 def test_what_no_command_line_can_hold_is_refused() -> None:
     with pytest.raises(Fault, match="zero byte"):
-        filled("agent {PROMPT}", {**VALUES, "PROMPT": "a\0b"})
+        fill_command("agent {PROMPT}", {**VALUES, "PROMPT": "a\0b"})
     with pytest.raises(Fault, match="too long for a command line") as caught:
-        filled(["agent", "{PROMPT}"], {**VALUES, "PROMPT": "x" * (LONGEST_VALUE + 1)})
+        fill_command(["agent", "{PROMPT}"], {**VALUES, "PROMPT": "x" * (LONGEST_VALUE + 1)})
     assert "{PROMPT_FILE}" in caught.value.hint
-    filled("agent {PROMPT_FILE}", {**VALUES, "PROMPT": "a\0b"})
+    fill_command("agent {PROMPT_FILE}", {**VALUES, "PROMPT": "a\0b"})
 
 
 def test_the_places_of_a_command_are_known() -> None:

@@ -1,7 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from sightline.evals.core.options import Options
+from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import TargetSpec
 from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, play, table, verdicts
 from tests.upstream import Talk, Upstream, answer
@@ -92,16 +92,16 @@ def test_a_budget_stops_what_is_not_begun_and_lets_the_rest_finish(tmp_path: Pat
         assert one
         standing = await stage.run(budget_usd=one * 1.5, workers=1, cache=False)
         assert (len(standing.results), standing.ended) == (2, "budget")
-        assert (await stage.evaluation.shown("e_1")).state == "stopped"
+        assert (await stage.evaluation.show("e_1")).state == "stopped"
         asked = len(upstream.seen)
         again = await stage.resume()
         assert (len(again.results), again.ended, len(upstream.seen)) == (2, "budget", asked)
         evaluation = stage.evaluation
-        more = await evaluation.resume("e_1", stage.told.append, Options(budget_usd=one * 9, workers=2))
+        more = await evaluation.resume("e_1", stage.told.append, RunOptions(budget_usd=one * 9, workers=2))
         assert (len(more.results), more.ended) == (3, "finished")
-        shown = await evaluation.shown("e_1")
+        shown = await evaluation.show("e_1")
         assert (shown.standing.began.options.budget_usd, shown.state) == (one * 9, "ended")
-        same = await evaluation.rerun("e_1", stage.told.append, options=Options(workers=2))
+        same = await evaluation.rerun("e_1", stage.told.append, options=RunOptions(workers=2))
         assert len(same.results) == 3
 
     play(story, tmp_path)

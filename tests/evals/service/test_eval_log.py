@@ -8,9 +8,9 @@ from sightline.evals.core.exports.agentv_index import to_index
 from sightline.evals.core.exports.jsonl import to_jsonl
 from sightline.evals.core.exports.junit import to_junit
 from sightline.evals.core.facts import CaseDone, EvalBegan, EvalFact, EvalTaken, read
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.options import Options
-from sightline.evals.core.standing import Standing
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.options import RunOptions
+from sightline.evals.core.standing import EvalState
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.eval_log import PREFIX, EvalLog
@@ -22,7 +22,7 @@ BEGAN = EvalBegan(suite=Suite(name="s"), targets=(TargetSpec(name="t", mock="my-
 KEYED = EvalBegan(
     suite=Suite(name="s", cases=(Case(id="c"),)),
     targets=(TargetSpec(name="t", mock="my-secret-key"),),
-    options=Options(trials=2),
+    options=RunOptions(trials=2),
 )
 
 
@@ -30,12 +30,12 @@ def test_facts_are_known_at_once_and_told_when_they_last(tmp_path: Path) -> None
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         logbook = stage.stage.store.logbook
         written: list[EvalFact] = []
-        standing = Standing(BEGAN)
+        standing = EvalState(BEGAN)
         log = EvalLog(logbook, "e_5", standing, now=lambda: 7.0, secrets=("my-secret-key",), written=written.append)
         log.note(BEGAN)
         log.note(EvalTaken("p"))
         assert (standing.by, standing.version, written) == ("p", 2, [])
-        await log.flushed()
+        await log.flush()
         assert written == [BEGAN, EvalTaken("p")]
         lines = await logbook.lines(PREFIX + "e_5")
         assert [line.at for line in lines] == [7.0, 7.0]
@@ -47,15 +47,15 @@ def test_facts_are_known_at_once_and_told_when_they_last(tmp_path: Path) -> None
 
 def test_a_result_is_known_without_the_keys_too(tmp_path: Path) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
-        standing = Standing(KEYED)
+        standing = EvalState(KEYED)
         told: list[EvalFact] = []
         log = EvalLog(
             stage.stage.store.logbook, "e_5", standing, now=lambda: 7.0, secrets=("my-secret-key",), written=told.append
         )
         log.note(KEYED)
-        said = Observation(text="it is my-secret-key")
+        said = CaseObservation(text="it is my-secret-key")
         log.note(CaseDone(row("c", 1.0, target="t", seen=said)))
-        await log.noted(CaseDone(row("c", 1.0, target="t", trial=1, seen=said)))
+        await log.append(CaseDone(row("c", 1.0, target="t", trial=1, seen=said)))
         # What is exported is what the run stands at, and a model may well say what it was told.
         for export in (to_jsonl, to_junit, to_index):
             assert b"my-secret-key" not in export(standing.results)
@@ -69,11 +69,11 @@ def test_a_result_is_known_without_the_keys_too(tmp_path: Path) -> None:
 def test_a_log_that_another_process_adds_to_is_left_to_it(tmp_path: Path) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         logbook = stage.stage.store.logbook
-        logs = [EvalLog(logbook, "e_5", Standing(BEGAN), now=lambda: 7.0) for _ in range(2)]
+        logs = [EvalLog(logbook, "e_5", EvalState(BEGAN), now=lambda: 7.0) for _ in range(2)]
         for log in logs:
             log.note(BEGAN)
         with pytest.raises(Fault, match="taken over") as caught:
-            await asyncio.gather(*(log.flushed() for log in logs))
+            await asyncio.gather(*(log.flush() for log in logs))
         assert caught.value.status == 409
 
     play(story, tmp_path)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import Options
+from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.evaluation import Evaluation
 from sightline.exchange.hub import Announced
@@ -25,7 +25,7 @@ def test_a_suite_is_run_and_every_case_has_a_result(tmp_path: Path) -> None:
         assert (france.observation.text, france.observation.model, france.cached) == ("Paris", "m", False)
         assert france.observation.usage is not None
         assert france.observation.cost
-        shown = await stage.evaluation.shown("e_1")
+        shown = await stage.evaluation.show("e_1")
         assert (shown.state, table(shown.standing)) == ("ended", table(standing))
         assert (stage.told[-1].done, stage.told[-1].of, stage.told[-1].passed) == (3, 3, 2)
         await stage.stage.store.settle()
@@ -102,11 +102,11 @@ def test_a_run_that_is_stopped_finishes_what_is_under_way_and_can_be_gone_on_wit
         upstream.script = [stops, knows(upstream, {"Italy": "Rome", "Spain": "Madrid"})]
         standing = await stage.run(workers=1)
         assert (verdicts(standing), standing.ended) == ({"france": "pass"}, "stopped")
-        assert (await stage.evaluation.shown("e_1")).state == "stopped"
+        assert (await stage.evaluation.show("e_1")).state == "stopped"
         standing = await stage.resume()
         assert verdicts(standing) == {"france": "pass", "italy": "pass", "spain": "pass"}
         assert len(upstream.seen) == 3
-        assert (await stage.evaluation.shown("e_1")).state == "ended"
+        assert (await stage.evaluation.show("e_1")).state == "ended"
         with pytest.raises(Fault, match="not under way here"):
             stage.evaluation.stop("e_1")
 
@@ -126,11 +126,11 @@ def test_a_run_that_is_cut_off_keeps_what_is_done(tmp_path: Path) -> None:
         await waits.wait()
         with pytest.raises(Fault, match="is under way"):
             await stage.resume()
-        assert (await stage.evaluation.listed(5))[0].state == "running"
+        assert (await stage.evaluation.list_runs(5))[0].state == "running"
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        shown = await stage.evaluation.shown("e_1")
+        shown = await stage.evaluation.show("e_1")
         assert (shown.state, verdicts(shown.standing)) == ("stopped", {"france": "pass"})
         assert verdicts(await stage.resume()) == {"france": "pass", "italy": "pass", "spain": "fail"}
 
@@ -146,7 +146,7 @@ def test_a_run_whose_process_is_gone_is_interrupted_and_one_that_lives_elsewhere
         for run, by in (("e_2", b"gone"), ("e_3", b"alive")):
             kept = [line.replace(b'"here"', b'"%s"' % by) for line in lines[:4]]
             await logbook.append(f"eval:{run}", 0, kept, 1.0)
-        states = {each.run: each.state for each in await stage.evaluation.listed(5)}
+        states = {each.run: each.state for each in await stage.evaluation.list_runs(5)}
         assert states == {"e_1": "ended", "e_2": "interrupted", "e_3": "running"}
         with pytest.raises(Fault, match="is under way"):
             await stage.resume("e_3")
@@ -190,7 +190,7 @@ tests:
         with pytest.raises(Fault, match="there is no run 'e_9'"):
             await stage.resume("e_9")
         with pytest.raises(Fault, match="there is no run 'e_9'"):
-            await stage.evaluation.shown("e_9")
+            await stage.evaluation.show("e_9")
 
     play(story, tmp_path)
 
@@ -214,14 +214,14 @@ def test_a_run_that_another_process_takes_over_ends_here(tmp_path: Path) -> None
 def test_a_preview_is_the_exact_request(tmp_path: Path) -> None:
     async def story(stage: EvalStage, upstream: Upstream) -> None:
         suite = stage.suite()
-        preview = stage.evaluation.preview(suite, "france", ACME, Options())
+        preview = stage.evaluation.preview(suite, "france", ACME, RunOptions())
         assert preview.prepared is not None
         await stage.run(cases=("france",))
         assert upstream.seen[0].body == preview.prepared.body
         assert preview.delivery.question == "What is the capital of France?"
-        assert stage.evaluation.preview(suite, "france", MOCK, Options()).prepared is None
+        assert stage.evaluation.preview(suite, "france", MOCK, RunOptions()).prepared is None
         with pytest.raises(Fault, match="has no case 'rome'") as caught:
-            stage.evaluation.preview(suite, "rome", ACME, Options())
+            stage.evaluation.preview(suite, "rome", ACME, RunOptions())
         assert caught.value.code is Code.USAGE
 
     play(story, tmp_path)
@@ -231,12 +231,14 @@ def test_runs_are_listed_by_suite(tmp_path: Path) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         await stage.run(targets=(MOCK,))
         await stage.run(CAPITALS.replace("name: capitals", "name: others"), (MOCK,), run="e_2")
-        assert [(each.run, each.name, each.cases, each.done, each.of) for each in await stage.evaluation.listed(5)] == [
+        assert [
+            (each.run, each.name, each.cases, each.done, each.of) for each in await stage.evaluation.list_runs(5)
+        ] == [
             ("e_2", "others", 3, 3, 3),
             ("e_1", "capitals", 3, 3, 3),
         ]
-        assert [each.run for each in await stage.evaluation.listed(1)] == ["e_2"]
-        assert [each.run for each in await stage.evaluation.listed(5, "capitals")] == ["e_1"]
+        assert [each.run for each in await stage.evaluation.list_runs(1)] == ["e_2"]
+        assert [each.run for each in await stage.evaluation.list_runs(5, "capitals")] == ["e_1"]
         assert stage.evaluation.make_id().startswith("e_")
 
     play(story, tmp_path)

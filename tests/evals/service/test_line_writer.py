@@ -34,9 +34,9 @@ def test_what_comes_while_something_is_written_goes_together() -> None:
             writer.add(line, lambda line=line: heard.append(line))  # type: ignore[misc]
         assert heard == []
         disk.may_write.set()
-        await writer.flushed()
+        await writer.flush()
         assert (disk.batches, heard) == ([[b"1"], [b"2", b"3"]], [b"1", b"2", b"3"])
-        await LineWriter(disk).flushed()
+        await LineWriter(disk).flush()
 
     asyncio.run(story())
 
@@ -46,7 +46,7 @@ def test_who_is_cancelled_while_it_is_written_is_so_when_it_is() -> None:
         disk = Disk()
         writer = LineWriter(disk)
         writer.add(b"1")
-        task = asyncio.ensure_future(writer.flushed())
+        task = asyncio.ensure_future(writer.flush())
         await disk.writes.wait()
         task.cancel()
         await asyncio.sleep(0)
@@ -68,7 +68,7 @@ def test_what_cannot_be_written_is_told_to_everybody_from_then_on() -> None:
         writer.add(b"1")
         for _ in range(2):
             with pytest.raises(Fault, match="full"):
-                await writer.flushed()
+                await writer.flush()
         with pytest.raises(Fault, match="full"):
             writer.add(b"2")
         with pytest.raises(Fault, match="full"):
@@ -89,7 +89,7 @@ def test_who_waits_for_a_line_is_told_where_a_listener_fails() -> None:
         with pytest.raises(RuntimeError, match="a mistake in it"):
             await writer.lasting(b"2")
         with pytest.raises(RuntimeError, match="a mistake in it"):
-            await writer.flushed()
+            await writer.flush()
 
     asyncio.run(story())
 

@@ -2,13 +2,13 @@ import asyncio
 
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.mock_target import MockTarget
-from sightline.evals.service.wanted import Wanted
+from sightline.evals.service.wanted import CaseQuestion
 
 
 def test_fixed_words_cost_nothing() -> None:
     async def story() -> None:
         target = MockTarget(TargetSpec(name="parrot", mock="Paris"))
-        given = await target.answer(Wanted(case="a", messages=(), question="France?"))
+        given = await target.answer(CaseQuestion(case="a", messages=(), question="France?"))
         seen = given.observation
         assert (seen.text, seen.cost, seen.seconds, seen.requests, seen.question) == ("Paris", 0.0, 0.0, 0, "France?")
         assert not given.is_cached

@@ -7,7 +7,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.steps import Judged
-from sightline.evals.service.model_proxy import MOST_BYTES, TOKEN, URL, Asked, ModelProxy
+from sightline.evals.service.model_proxy import MOST_BYTES, TOKEN, URL, ModelProxy, ProxyQuestion
 from sightline.model.usage import Usage
 
 KEY = "a token of this command"
@@ -25,11 +25,11 @@ async def sent(url: str, data: bytes) -> bytes:
         writer.close()
 
 
-def talk(story: Callable[[ModelProxy, Call, list[Asked]], Awaitable[None]], most: int = 3) -> None:
+def talk(story: Callable[[ModelProxy, Call, list[ProxyQuestion]], Awaitable[None]], most: int = 3) -> None:
     """A proxy whose model answers with the question in capitals."""
-    asked: list[Asked] = []
+    asked: list[ProxyQuestion] = []
 
-    async def ask(question: Asked) -> Judged:
+    async def ask(question: ProxyQuestion) -> Judged:
         asked.append(question)
         if "trouble" in question.question:
             raise Fault(Code.RATE_LIMITED, "too much", hint="Wait.")
@@ -53,7 +53,7 @@ def talk(story: Callable[[ModelProxy, Call, list[Asked]], Awaitable[None]], most
 
 
 def test_a_command_asks_and_is_answered_in_the_words_of_agentv() -> None:
-    async def story(proxy: ModelProxy, call: Call, asked: list[Asked]) -> None:
+    async def story(proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
         body = {"question": "is it?", "systemPrompt": "Judge.", "evalCaseId": None, "attempt": 1, "target": "other"}
         assert await call("POST", "/invoke", body) == (
             200,
@@ -63,7 +63,7 @@ def test_a_command_asks_and_is_answered_in_the_words_of_agentv() -> None:
                 "tokenUsage": {"input": 3, "output": 1},
             },
         )
-        assert asked == [Asked("is it?", "Judge.", "other")]
+        assert asked == [ProxyQuestion("is it?", "Judge.", "other")]
         status, told = await call("POST", "/invokeBatch", {"requests": [{"question": "a"}, {"question": "a"}]})
         assert (status, [each["rawText"] for each in told["responses"]]) == (200, ["A", "A"])
         assert "tokenUsage" not in told["responses"][0]
@@ -78,7 +78,7 @@ def test_a_command_asks_and_is_answered_in_the_words_of_agentv() -> None:
 
 
 def test_there_are_no_more_calls_than_the_grader_may_make() -> None:
-    async def story(_proxy: ModelProxy, call: Call, asked: list[Asked]) -> None:
+    async def story(_proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
         questions = [{"question": str(number)} for number in range(3)]
         assert (await call("POST", "/invokeBatch", {"requests": questions}))[0] == 429
         assert asked == []
@@ -103,7 +103,7 @@ def test_there_are_no_more_calls_than_the_grader_may_make() -> None:
     ],
 )
 def test_what_is_no_question_is_refused_and_nobody_is_asked(path: str, body: Any, words: str) -> None:
-    async def story(_proxy: ModelProxy, call: Call, asked: list[Asked]) -> None:
+    async def story(_proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
         assert await call("POST", path, body) == (400, {"error": words})
         assert asked == []
 
@@ -111,7 +111,7 @@ def test_what_is_no_question_is_refused_and_nobody_is_asked(path: str, body: Any
 
 
 def test_only_who_has_the_token_is_answered() -> None:
-    async def story(proxy: ModelProxy, call: Call, asked: list[Asked]) -> None:
+    async def story(proxy: ModelProxy, call: Call, asked: list[ProxyQuestion]) -> None:
         for token in ("", "another", KEY[:-1]):
             assert (await call("POST", "/invoke", {"question": "x"}, token=token))[0] == 401
         assert b" 401 " in await sent(proxy.environment[URL], b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -123,7 +123,7 @@ def test_only_who_has_the_token_is_answered() -> None:
 
 
 def test_a_failure_is_never_an_answer() -> None:
-    async def story(proxy: ModelProxy, call: Call, _asked: list[Asked]) -> None:
+    async def story(proxy: ModelProxy, call: Call, _asked: list[ProxyQuestion]) -> None:
         assert await call("POST", "/invoke", {"question": "trouble"}) == (500, {"error": "too much (Wait.)"})
         batch = {"requests": [{"question": "fine"}, {"question": "trouble"}]}
         assert await call("POST", "/invokeBatch", batch) == (500, {"error": "too much (Wait.)"})
@@ -133,7 +133,7 @@ def test_a_failure_is_never_an_answer() -> None:
 
 
 def test_what_is_no_http_or_too_much_of_it_is_refused() -> None:
-    async def story(proxy: ModelProxy, _call: Call, asked: list[Asked]) -> None:
+    async def story(proxy: ModelProxy, _call: Call, asked: list[ProxyQuestion]) -> None:
         url = proxy.environment[URL]
         assert b" 400 " in await sent(url, b"this is no HTTP\r\n\r\n")
         head = f"POST /invoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n".encode()
@@ -154,7 +154,7 @@ def test_what_is_still_being_answered_ends_with_the_command() -> None:
     async def played() -> None:
         asking, ended = asyncio.Event(), asyncio.Event()
 
-        async def ask(_asked: Asked) -> Judged:
+        async def ask(_asked: ProxyQuestion) -> Judged:
             asking.set()
             try:
                 await asyncio.Event().wait()

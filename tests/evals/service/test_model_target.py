@@ -3,7 +3,7 @@ import hashlib
 from pathlib import Path
 
 from sightline.errors import Code
-from sightline.evals.core.options import Options
+from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import TargetSpec
 from sightline.model.exchange import Received
 from tests.eval_stage import ACME, CAPITALS, EvalStage, knows, play, verdicts
@@ -53,7 +53,7 @@ def test_the_preview_the_result_and_the_cache_have_the_hash_of_the_body_after_ma
         names = (f"e_{number}" for number in range(9))
 
         async def sent() -> str:
-            preview = stage.evaluation.preview(stage.suite(), "france", ACME, Options()).prepared
+            preview = stage.evaluation.preview(stage.suite(), "france", ACME, RunOptions()).prepared
             assert preview is not None
             (result,) = (await stage.run(cases=("france",), cache=True, run=next(names))).results
             assert result.observation.request_sha256 == preview.sha256

@@ -4,13 +4,13 @@ from typing import Any
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.options import Options
+from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.command_target import CommandTarget
 from sightline.evals.service.mock_target import MockTarget
 from sightline.evals.service.model_target import ModelTarget
 from sightline.evals.service.opening import Targets
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from sightline.evals.service.replay_target import ReplayTarget
 from tests.eval_stage import ACME, EvalStage, play
 from tests.upstream import Upstream
@@ -24,8 +24,8 @@ def targets(stage: EvalStage, *known: TargetSpec, **more: Any) -> Targets:
         run.store.logbook,
         stage.evaluation.surroundings,
         session="eval:e_1",
-        options=Options(),
-        purse=Purse(),
+        options=RunOptions(),
+        spending=Spending(),
         known=known,
         **settings,
     )
@@ -40,12 +40,12 @@ def test_a_target_is_what_its_description_says(tmp_path: Path) -> None:
             (TargetSpec(name="a", model="acme/m", replay="model:m"), ReplayTarget),
             (TargetSpec(name="a", cli=CommandSpec(command="true")), CommandTarget),
         ):
-            opened = await opening.opened(spec)
+            opened = await opening.open_target(spec)
             assert isinstance(opened, kind)
             assert opened.spec == spec
             await opened.close()
         with pytest.raises(Fault, match="a term is missing here"):
-            await opening.opened(TargetSpec(name="a", model="acme/m", replay="((("))
+            await opening.open_target(TargetSpec(name="a", model="acme/m", replay="((("))
         await opening.close()
 
     play(story, tmp_path)
@@ -72,11 +72,11 @@ def test_a_judge_is_opened_once_and_has_no_tools(tmp_path: Path) -> None:
 def test_a_budget_needs_prices_and_a_replay_a_record(tmp_path: Path) -> None:
     async def story(stage: EvalStage, _upstream: Upstream) -> None:
         with pytest.raises(Fault, match="the prices of other are not known"):
-            await targets(stage, has_budget=True).opened(TargetSpec(name="a", model="acme/other"))
-        await targets(stage, has_budget=True).opened(ACME)
+            await targets(stage, has_budget=True).open_target(TargetSpec(name="a", model="acme/other"))
+        await targets(stage, has_budget=True).open_target(ACME)
         bare = EvalStage(stage.stage, stage.root, store=None)
         with pytest.raises(Fault, match="there is no record"):
-            await targets(bare).opened(TargetSpec(name="a", model="acme/m", replay=""))
+            await targets(bare).open_target(TargetSpec(name="a", model="acme/m", replay=""))
         assert len((await bare.run()).results) == 3
 
     play(story, tmp_path)

@@ -35,7 +35,7 @@ def test_a_run_is_as_its_last_process_left_it(facts: list[EvalFact], state: str,
         await added(stage, "e_1", 0, BEGAN, *facts)
         past = PastEvals(stage.stage.store.logbook, lambda name: name == "alive")
         assert past.state(await past.standing("e_1")) == state
-        (brief,) = await past.listed(9)
+        (brief,) = await past.list_runs(9)
         assert (brief.run, brief.name, brief.state, brief.at, brief.of) == ("e_1", "s", state, 5.0, 1)
 
     play(story, tmp_path)

@@ -6,15 +6,15 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.evals.service import process as module
-from sightline.evals.service.process import Ended, Process
+from sightline.evals.service.process import Process, ProcessResult
 from tests.agent.tools.processes import is_gone
 from tests.fake_clock import FakeClock
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
-def ran(argv: tuple[str, ...], folder: Path, **more: object) -> Ended:
-    async def run() -> Ended:
+def ran(argv: tuple[str, ...], folder: Path, **more: object) -> ProcessResult:
+    async def run() -> ProcessResult:
         settings = {"timeout": 30.0, "environment": ENVIRONMENT, **more}
         return await Process(FakeClock()).run(argv, folder=folder, **settings)  # type: ignore[arg-type]
 

@@ -1,20 +1,20 @@
 from sightline.evals.core.facts import CaseDone, EvalBegan
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.options import Options
-from sightline.evals.core.result import Result, Status
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.options import RunOptions
+from sightline.evals.core.result import CaseResult, Status
 from sightline.evals.core.score import CaseScore, Verdict
-from sightline.evals.core.standing import Standing
+from sightline.evals.core.standing import EvalState
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.progress import Meter
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from tests.fake_clock import FakeClock
 
 
-def result(trial: int, status: Status = "ok", verdict: Verdict = "pass", *, cached: bool = False) -> Result:
+def result(trial: int, status: Status = "ok", verdict: Verdict = "pass", *, cached: bool = False) -> CaseResult:
     score = CaseScore(verdict=verdict)
-    return Result(
-        case="a", target="t", trial=trial, status=status, score=score, observation=Observation(), cached=cached
+    return CaseResult(
+        case="a", target="t", trial=trial, status=status, score=score, observation=CaseObservation(), cached=cached
     )
 
 
@@ -22,13 +22,13 @@ def test_the_time_that_is_left_is_told_by_the_rate_of_this_process() -> None:
     began = EvalBegan(
         suite=Suite(name="s", cases=(Case(id="a"),)),
         targets=(TargetSpec(name="t", mock=""),),
-        options=Options(trials=10),
+        options=RunOptions(trials=10),
     )
-    standing = Standing(began)
+    standing = EvalState(began)
     for trial in (0, 1):
         standing.add(CaseDone(result(trial)))
-    clock, purse = FakeClock(), Purse([0.5, None])
-    meter = Meter("e_1", standing, purse, clock.elapsed)
+    clock, purse = FakeClock(), Spending([0.5, None])
+    meter = Meter("e_1", standing, purse, clock.monotonic)
     first = meter.progress()
     assert (first.done, first.of, first.rate, first.left_s, first.passed, first.last) == (2, 10, 0.0, None, 2, None)
     clock.time += 2

@@ -37,9 +37,9 @@ def test_a_reader_of_suites_gets_what_it_asks_for(files: SuiteFiles) -> None:
 
 
 def test_a_file_is_found_beside_the_suite_or_above(files: SuiteFiles) -> None:
-    assert files.found("a.md", "evals/more/suite.yaml") == "evals/a.md"
-    assert files.found("b.md", "evals/more/suite.yaml") == "evals/more/b.md"
-    assert files.found("x.md", "evals/more/suite.yaml") is None
+    assert files.find("a.md", "evals/more/suite.yaml") == "evals/a.md"
+    assert files.find("b.md", "evals/more/suite.yaml") == "evals/more/b.md"
+    assert files.find("x.md", "evals/more/suite.yaml") is None
 
 
 def test_what_is_too_much_is_refused(files: SuiteFiles, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_read_is_told(files: SuiteFiles, monkeypatch: pyte
 
 def test_a_name_that_no_file_can_have_is_told(files: SuiteFiles) -> None:
     name = "x" * 300 + ".yaml"
-    for asked in (lambda: files.read(name), lambda: files.bring(Need(name, "presence")), lambda: files.found(name, "")):
+    for asked in (lambda: files.read(name), lambda: files.bring(Need(name, "presence")), lambda: files.find(name, "")):
         with pytest.raises(Fault, match="x…: File name too long") as caught:
             asked()
         assert caught.value.status == 422

@@ -265,10 +265,10 @@ def test_several_values_are_written_at_once_and_all_of_a_file_is_put_back(
 ) -> None:
     sha256 = suite_in(files, "evals/s.yaml", {}).suite.sha256  # type: ignore[union-attr]
     changes: list[tuple[tuple[str | int, ...], str]] = [(("input",), "Ho"), (("criteria",), "good")]
-    before, after = writer.changed("evals/s.yaml", "one", changes, sha256)
+    before, after = writer.preview_change("evals/s.yaml", "one", changes, sha256)
     assert (files.root / "evals/s.yaml").read_bytes() == before
     assert after == before.replace(b'"Hello"', b"Ho").replace(b"criteria: x", b"criteria: good")
-    written = writer.put("evals/s.yaml", after, sha256, ("one",))
+    written = writer.replace("evals/s.yaml", after, sha256, ("one",))
     with pytest.raises(Fault, match="changed since"):
-        writer.put("evals/s.yaml", before, sha256, ("one",))
-    assert writer.put("evals/s.yaml", before, written.sha256, ("one",)).sha256 == sha256
+        writer.replace("evals/s.yaml", before, sha256, ("one",))
+    assert writer.replace("evals/s.yaml", before, written.sha256, ("one",)).sha256 == sha256

@@ -6,7 +6,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Fault
-from sightline.evals.service.surroundings import Surroundings
+from sightline.evals.service.surroundings import EvalContext
 
 CATALOG = Catalog(
     providers={"acme": Provider(dialect="openai-chat", base_url="http://x", key_env="K", default_model="usual")},
@@ -14,8 +14,8 @@ CATALOG = Catalog(
 )
 
 
-def around(**more: object) -> Surroundings:
-    return Surroundings(CATALOG, lambda _: True, lambda: "x_1", Path(), **more)  # type: ignore[arg-type]
+def around(**more: object) -> EvalContext:
+    return EvalContext(CATALOG, lambda _: True, lambda: "x_1", Path(), **more)  # type: ignore[arg-type]
 
 
 def test_the_model_is_the_one_that_is_named_the_configured_or_the_usual_one() -> None:
@@ -27,4 +27,4 @@ def test_the_model_is_the_one_that_is_named_the_configured_or_the_usual_one() ->
 def test_nothing_is_alive_priced_or_recorded_where_nobody_says_so() -> None:
     assert (around().is_alive("p"), around().prices("acme", "m")) == (False, None)
     with pytest.raises(Fault, match="there is no record, and it is wanted"):
-        around().recorded("it is wanted")
+        around().require_store("it is wanted")

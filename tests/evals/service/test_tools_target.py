@@ -1,7 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from sightline.agent.core.approval import Rule
+from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.facts import RunBegan
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.tools_target import DENIED
@@ -22,7 +22,7 @@ tests:
 
 
 class Equipped(FakeTools):
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ApprovalRule, ...] = ()
     hooks = None
 
 
@@ -30,7 +30,7 @@ def spec(**more: object) -> TargetSpec:
     return TargetSpec(name="agent", model="acme/m", toolsets=("numbers",), **more)  # type: ignore[arg-type]
 
 
-def staged(folder: Path, story, *rules: Rule, **more: object) -> Equipped:  # type: ignore[no-untyped-def]
+def staged(folder: Path, story, *rules: ApprovalRule, **more: object) -> Equipped:  # type: ignore[no-untyped-def]
     tools = Equipped()
     tools.rules = rules
 
@@ -60,7 +60,7 @@ def test_a_case_is_a_run_of_the_tool_loop(tmp_path: Path) -> None:
         await stage.run(TEXT, (spec(),), run="e_2")
         assert len(upstream.seen) > 2
 
-    tools = staged(tmp_path, story, Rule("count", "allow"))
+    tools = staged(tmp_path, story, ApprovalRule("count", "allow"))
     assert tools.used
     assert not tools.is_closed
 
@@ -88,7 +88,7 @@ def test_a_run_that_reaches_its_limit_has_no_answer(tmp_path: Path) -> None:
         assert result.status == "execution_error"
         assert "the limit of 1 model requests is reached" in result.observation.error
 
-    staged(tmp_path, story, Rule("count", "allow"))
+    staged(tmp_path, story, ApprovalRule("count", "allow"))
 
 
 def test_conversations_go_on_with_tool_rounds(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ tests:
         roles = [each["role"] for each in upstream.seen[2].json()["messages"]]
         assert roles == ["user", "assistant", "tool", "assistant", "user"]
 
-    staged(tmp_path, story, Rule("count", "allow"))
+    staged(tmp_path, story, ApprovalRule("count", "allow"))
 
 
 def test_a_run_that_is_cut_off_is_left_as_any_other(tmp_path: Path) -> None:
@@ -126,10 +126,10 @@ def test_a_run_that_is_cut_off_is_left_as_any_other(tmp_path: Path) -> None:
         task.cancel()
         await asyncio.wait({task})
         assert tools.cut_off == ["1.1"]
-        assert (await stage.evaluation.shown("e_1")).state == "stopped"
+        assert (await stage.evaluation.show("e_1")).state == "stopped"
 
     tools = Equipped()
-    tools.rules = (Rule("count", "allow"),)
+    tools.rules = (ApprovalRule("count", "allow"),)
 
     async def equipping(_names: tuple[str, ...]) -> Equipped:
         return tools

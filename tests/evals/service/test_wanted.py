@@ -1,9 +1,9 @@
 from sightline.errors import Code, Fault
-from sightline.evals.service.wanted import Wanted, unanswered
+from sightline.evals.service.wanted import CaseQuestion, no_answer
 
 
 def test_why_there_is_no_answer_is_told_with_what_to_do() -> None:
-    wanted = Wanted(case="a", messages=(), question="France?")
-    seen = unanswered(wanted, Fault(Code.AUTH, "no key", hint="Set it.")).observation
+    wanted = CaseQuestion(case="a", messages=(), question="France?")
+    seen = no_answer(wanted, Fault(Code.AUTH, "no key", hint="Set it.")).observation
     assert (seen.error, seen.error_code, seen.question, seen.requests) == ("no key (Set it.)", "auth", "France?", 0)
-    assert unanswered(wanted, Fault(Code.AUTH, "no key")).observation.error == "no key"
+    assert no_answer(wanted, Fault(Code.AUTH, "no key")).observation.error == "no key"

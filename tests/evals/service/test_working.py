@@ -5,7 +5,7 @@ import pytest
 from sightline.errors import Fault
 from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from sightline.evals.service.working import working
 from tests.eval_stage import ACME, EvalStage, play
 from tests.upstream import Upstream
@@ -18,11 +18,11 @@ def test_only_the_targets_that_are_wanted_are_opened(tmp_path: Path) -> None:
         run, around = stage.stage, stage.evaluation.surroundings
         broken = TargetSpec(name="broken", cli=CommandSpec(command="cat", cwd="nowhere"))
         began = EvalBegan(suite=stage.suite(), targets=(ACME, MOCK, broken))
-        async with working("e_1", began, (MOCK,), run.engine, run.store.logbook, around, Purse()) as worker:
+        async with working("e_1", began, (MOCK,), run.engine, run.store.logbook, around, Spending()) as worker:
             assert list(worker.targets) == ["parrot"]
             assert (await worker.run(("france", "parrot", 0))).score.verdict == "pass"
         with pytest.raises(Fault, match="which is no folder"):
-            async with working("e_1", began, began.targets, run.engine, run.store.logbook, around, Purse()):
+            async with working("e_1", began, began.targets, run.engine, run.store.logbook, around, Spending()):
                 pass
 
     play(story, tmp_path)

@@ -4,13 +4,13 @@ from typing import Any
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.answering import events_of, failed, hand_written, said
+from sightline.exchange.interception.answering import events_of, hand_written, write_failed_stream, write_reply
 from sightline.model.fold import fold
 from sightline.model.parts import Text, ToolCall
-from sightline.model.reply import Choice, Reply, TokenLogprob, folded
+from sightline.model.reply import Choice, Reply, TokenLogprob, reply_json
 from sightline.model.usage import Usage
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "raw")
@@ -32,14 +32,14 @@ def written(told: Any) -> Reply:
 
 
 def heard(spoken: str, data: bytes) -> Reply:
-    hearing = Hearing(dialect(spoken))
+    hearing = ReplyDecoder(dialect(spoken))
     return fold([*hearing.feed(data), *hearing.close()], spoken)
 
 
 @pytest.mark.parametrize("is_stream", [True, False])
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_a_client_hears_what_a_person_wrote(spoken: str, is_stream: bool) -> None:
-    reply = heard(spoken, said(written(TOLD), spoken, CLIENT, is_stream=is_stream))
+    reply = heard(spoken, write_reply(written(TOLD), spoken, CLIENT, is_stream=is_stream))
     assert reply.fault is None
     assert [part.text for part in reply.choice.parts if isinstance(part, Text)] == ["I look."]
     (call,) = reply.choice.tool_calls
@@ -52,7 +52,7 @@ def test_a_client_hears_what_a_person_wrote(spoken: str, is_stream: bool) -> Non
 def test_a_few_words_are_enough(spoken: str, is_stream: bool) -> None:
     reply = written({"parts": [{"type": "text", "text": "No."}]})
     assert (reply.id, reply.model, reply.created, reply.choice.finish) == ("x_1", "m", 7, "stop")
-    again = heard(spoken, said(reply, spoken, CLIENT, is_stream=is_stream))
+    again = heard(spoken, write_reply(reply, spoken, CLIENT, is_stream=is_stream))
     assert (again.fault, again.choice.finish) == (None, "stop")
 
 
@@ -65,7 +65,7 @@ def test_a_call_without_an_id_gets_one_and_the_finish_agrees_with_the_calls() ->
 
 def test_a_folded_reply_is_read_back() -> None:
     reply = written(TOLD)
-    assert written(folded(reply)) == reply
+    assert written(reply_json(reply)) == reply
 
 
 def test_a_custom_call_stays_one() -> None:
@@ -77,7 +77,7 @@ def test_a_custom_call_stays_one() -> None:
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_a_call_with_nothing_to_say_has_an_empty_object(spoken: str) -> None:
     reply = written({"parts": [{"type": "tool_call", "name": "now", "arguments": ""}]})
-    (call,) = heard(spoken, said(reply, spoken, CLIENT, is_stream=True)).choice.tool_calls
+    (call,) = heard(spoken, write_reply(reply, spoken, CLIENT, is_stream=True)).choice.tool_calls
     assert call.arguments == "{}"
 
 
@@ -118,6 +118,6 @@ def test_what_is_no_reply_is_refused(told: Any, words: str) -> None:
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_a_stream_may_say_nothing_but_that_it_failed(spoken: str) -> None:
-    reply = heard(spoken, failed(Fault(Code.INVALID_REQUEST, "it was dropped"), spoken, CLIENT))
+    reply = heard(spoken, write_failed_stream(Fault(Code.INVALID_REQUEST, "it was dropped"), spoken, CLIENT))
     assert reply.fault is not None
     assert "it was dropped" in reply.fault.message

@@ -29,7 +29,7 @@ REPLY = Reply(choices=(Choice(parts=(Text("I look."), LS, RM), finish="tool_call
 def edited(*operations: Edit, reply: Reply = REPLY) -> CallsDraft:
     draft = CallsDraft.of(reply)
     for operation in operations:
-        draft = draft.applied(operation)
+        draft = draft.apply(operation)
     return draft
 
 
@@ -62,10 +62,10 @@ def test_deleting_and_restoring_is_clean() -> None:
     assert [each["id"] for each in shown(draft)] == ["c2"]
     assert [(each.deleted, each.pointer) for each in draft.sections] == [(True, ""), (False, "/0")]
     assert draft.reply(REPLY).choice.tool_calls == (RM,)
-    again = draft.applied(Restore(section="s1"))
+    again = draft.apply(Restore(section="s1"))
     assert (again.is_dirty, again.data) == (False, edited().data)
     with pytest.raises(Fault, match="deleted") as caught:
-        draft.applied(SetText(section="s1", text="{}"))
+        draft.apply(SetText(section="s1", text="{}"))
     assert caught.value.hint == "Restore it first."
 
 
@@ -80,10 +80,10 @@ def test_the_whole_list_and_any_place_in_it_can_be_written() -> None:
     draft = edited(Set(pointer="/1/arguments", value="{}"))
     assert draft.section("s2").text == "{}"
     body = json.dumps([{"id": "c2", "name": "Read", "arguments": "{}"}])
-    draft = draft.applied(SetBody(body=body))
+    draft = draft.apply(SetBody(body=body))
     assert [each.deleted for each in draft.sections] == [True, False]
     assert draft.reply(REPLY).choice.tool_calls == (ToolCall("c2", "Read", "{}"),)
-    assert not draft.applied(Reset()).is_dirty
+    assert not draft.apply(Reset()).is_dirty
     assert (draft.first.data, draft.first.is_dirty) == (draft.original, False)
 
 
@@ -145,8 +145,8 @@ def test_broken_arguments_are_an_error_unless_the_model_wrote_them() -> None:
     (problem,) = validity.problems
     assert (validity.ok, problem.pointer, problem.section, problem.severity) == (False, "/1/arguments", "s2", "error")
     back, drop = problem.fixes
-    assert not broken.applied(Batch(operations=back.operations)).is_dirty
-    assert broken.applied(Batch(operations=drop.operations)).validity.ok
+    assert not broken.apply(Batch(operations=back.operations)).is_dirty
+    assert broken.apply(Batch(operations=drop.operations)).validity.ok
     own = edited(reply=Reply(choices=(Choice(parts=(ToolCall("c", "a", "{oops"),)),)))
     assert (own.validity.ok, own.validity.problems[0].severity) == (True, "warning")
     assert edited().validity.problems == ()
@@ -187,7 +187,7 @@ def test_the_history_is_bounded() -> None:
 def test_something_is_tried_on_a_copy_of_the_history() -> None:
     editing = CallsEditing(CallsDraft.of(REPLY))
     editing.apply(SetText(section="s1", text="{}"))
-    trial = editing.copied()
+    trial = editing.copy()
     trial.apply(Undo())
     assert (trial.draft.is_dirty, trial.can_undo, trial.can_redo) == (False, False, True)
     assert (editing.draft.is_dirty, editing.can_undo, editing.can_redo) == (True, True, False)

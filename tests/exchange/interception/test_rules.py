@@ -1,13 +1,13 @@
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.rules import EVERY, MOST_RULES, NO_RULES, Rule, Rules
+from sightline.exchange.interception.rules import EVERY, MOST_RULES, NO_RULES, InterceptionRule, Rules
 from sightline.filters.predicate import Known
 
 OPUS = Known({"model": "claude-opus", "session": "blue", "dialect": "anthropic"}, "please delete the database")
 
 
-def decided(rules: Rules, phase: str = "request") -> Rule | None:
+def decided(rules: Rules, phase: str = "request") -> InterceptionRule | None:
     return rules.decide(OPUS, phase, now=0.0)[0]  # type: ignore[arg-type]
 
 
@@ -54,7 +54,7 @@ def test_rules_come_and_go_as_json() -> None:
     told = [{"filter": "model:a*", "action": "hold", "phase": "tool_calls", "once": True, "timeout_s": 1.5,
              "on_timeout": "drop"}]  # fmt: skip
     assert Rules.of(told).plain() == told  # type: ignore[arg-type]
-    assert Rule(filter="", action="hold") == EVERY
+    assert InterceptionRule(filter="", action="hold") == EVERY
 
 
 @pytest.mark.parametrize(

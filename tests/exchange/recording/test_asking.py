@@ -10,7 +10,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.recording.asking import again, call_of, elsewhere, had_credential
 from sightline.exchange.recording.har import har
 from sightline.model.exchange import ExchangeCancelled, Fact, Received
-from sightline.store.entries import Kept
+from sightline.store.entries import BodyEntry
 from sightline.wire.call import Variable
 from sightline.wire.snippet import curl
 from tests.recordings import exchange, one
@@ -117,7 +117,7 @@ def test_a_provider_that_is_not_there_any_more_is_told(tmp_path: Path) -> None:
 
 def test_what_was_never_sent_has_no_call_but_can_be_asked(tmp_path: Path) -> None:
     facts: list[Fact] = [Received("openai-chat", "m", sha256(BODY)), ExchangeCancelled()]
-    told = asyncio.run(one(tmp_path, [Kept(sha256(BODY), BODY), *noted("x_1", facts)]))
+    told = asyncio.run(one(tmp_path, [BodyEntry(sha256(BODY), BODY), *noted("x_1", facts)]))
     assert again(told).provider == ""
     with pytest.raises(Fault, match="not sent to anybody"):
         call_of(told, catalog())

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from sightline.exchange.recording.har import har
-from sightline.wire.call import Call, Variable
+from sightline.wire.call import RequestTemplate, Variable
 from tests.recordings import exchange, failed, one
 from tests.store.traffic import chat_body, chat_stream
 
 BODY = chat_body("Grüße")
 HEADERS = (("content-type", "application/json"), ("authorization", Variable("ACME_KEY", "Bearer ")))
-CALL = Call("POST", "http://127.0.0.1:9/v1/chat/completions?a=1&b=", HEADERS, BODY)
+CALL = RequestTemplate("POST", "http://127.0.0.1:9/v1/chat/completions?a=1&b=", HEADERS, BODY)
 
 # What the specification demands of an entry, besides what is optional.
 REQUEST = {"method", "url", "httpVersion", "cookies", "headers", "queryString", "headersSize", "bodySize"}
@@ -71,6 +71,6 @@ def test_bytes_that_are_no_text_are_in_base64_and_the_coding_is_not_claimed(tmp_
 
 def test_an_exchange_without_an_answer_has_no_status(tmp_path: Path) -> None:
     told = asyncio.run(one(tmp_path, exchange("x_1", BODY, end=failed(502, "network"))))
-    only = entry(har([(told, Call("POST", Variable("LOCAL_URL", suffix="/v1/x"), (), BODY))], "9"))
+    only = entry(har([(told, RequestTemplate("POST", Variable("LOCAL_URL", suffix="/v1/x"), (), BODY))], "9"))
     assert (only["response"]["status"], only["response"]["statusText"]) == (0, "")
     assert only["request"]["url"] == "http://local_url/v1/x"

@@ -16,7 +16,7 @@ from sightline.model.exchange import (
     FrameArrived,
     Received,
 )
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from tests.store.traffic import chat_stream
 
 KEY = "sk-secret-0123456789"
@@ -60,7 +60,7 @@ def imported(*entries: Any) -> HarImport:
 
 
 def facts(entries: tuple[Entry, ...]) -> list[Fact]:
-    return [each.fact for each in entries if isinstance(each, Noted)]
+    return [each.fact for each in entries if isinstance(each, FactEntry)]
 
 
 def test_a_request_and_its_answer_become_one_exchange() -> None:
@@ -78,15 +78,15 @@ def test_a_request_and_its_answer_become_one_exchange() -> None:
     assert isinstance(end, ExchangeFinished)
     assert (end.finish, end.status, end.first_byte, end.elapsed) == ("stop", 200, 0.5, 1.5)
     assert end.headers == (("content-type", "text/event-stream"),)
-    assert found.ids == [each.exchange for each in imported(entry()).exchanges[0][1:2] if isinstance(each, Noted)]
-    assert all(each.at == 1794733200.25 for each in exchange if isinstance(each, Noted))
+    assert found.ids == [each.exchange for each in imported(entry()).exchanges[0][1:2] if isinstance(each, FactEntry)]
+    assert all(each.at == 1794733200.25 for each in exchange if isinstance(each, FactEntry))
 
 
 def test_credentials_are_masked_wherever_they_stand() -> None:
     url = f"https://g.test/v1beta/models/gem:streamGenerateContent?key={KEY}&alt=sse"
     (exchange,) = imported(entry(url)).exchanges
     kept = exchange[0]
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, BodyEntry)
     assert KEY.encode() not in kept.data
     received = facts(exchange)[0]
     assert isinstance(received, Received)

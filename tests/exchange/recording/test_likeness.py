@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sightline.errors import Fault
-from sightline.exchange.recording.likeness import key_of, lines_of, marks_of, shortened
+from sightline.exchange.recording.likeness import key_of, lines_of, marks_of, shorten
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": '{"b":1, "a":2}'}}
 CHAT = {
@@ -143,5 +143,5 @@ def test_what_is_no_request_of_its_dialect_is_like_nothing() -> None:
 
 
 def test_a_line_for_a_person_is_short() -> None:
-    assert shortened("a\n b") == "a b"
-    assert len(shortened("x" * 1000)) == 400
+    assert shorten("a\n b") == "a b"
+    assert len(shorten("x" * 1000)) == 400

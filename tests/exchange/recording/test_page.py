@@ -6,7 +6,7 @@ from pathlib import Path
 from sightline.exchange.recording.page import page
 from sightline.model.exchange import Budgeted, ExchangeCancelled, Fact, Received
 from sightline.model.report import Loss
-from sightline.store.entries import Kept, Noted
+from sightline.store.entries import BodyEntry, FactEntry
 from tests.recordings import exchange, failed, one
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, sha256
 
@@ -75,7 +75,7 @@ def test_an_exchange_that_failed_and_one_that_cannot_be_read_are_shown_too(tmp_p
 def test_an_exchange_that_was_never_sent_is_shown_as_far_as_it_came(tmp_path: Path) -> None:
     body = chat_body("hi")
     facts: list[Fact] = [Received("openai-chat", "m", sha256(body)), ExchangeCancelled()]
-    told = asyncio.run(one(tmp_path, [Kept(sha256(body), body), *noted("x_1", facts)]))
+    told = asyncio.run(one(tmp_path, [BodyEntry(sha256(body), body), *noted("x_1", facts)]))
     assert "cancelled" in Reader(page(told).decode()).words
 
 
@@ -92,7 +92,7 @@ def test_several_answers_are_told_apart(tmp_path: Path) -> None:
 
 def test_what_a_chat_has_planned_is_one_line(tmp_path: Path) -> None:
     entries = exchange("x_1", chat_body("hi"), chat_stream("yes"))
-    budgeted = Noted("x_1", 99, NOON, Budgeted({"stage": "success", "messages": [{"content": "not again"}]}))
+    budgeted = FactEntry("x_1", 99, NOON, Budgeted({"stage": "success", "messages": [{"content": "not again"}]}))
     read = Reader(page(asyncio.run(one(tmp_path, [*entries, budgeted]))).decode())
     assert "stage success" in read.words
     assert "not again" not in read.words

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.playing import Played, not_recorded
+from sightline.exchange.recording.playing import PlayedBody, not_recorded
 from tests.relay_stage import asks, taken
 
 
@@ -14,7 +14,7 @@ def test_leaving_early_leaves_nothing_open() -> None:
             yield b"a"
             yield b"b"
 
-        body = Played(pieces())
+        body = PlayedBody(pieces())
         assert await anext(aiter(body)) == b"a"
         await body.leave()
         assert await anext(aiter(body)) == b"b"

@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.recorded import recorded, resolved
+from sightline.exchange.recording.recorded import find_exchange, load_exchange
 from sightline.model.events import Ended, Failed, TextReceived
 from sightline.model.exchange import AttemptStarted, Edited, ExchangeCancelled, Fact, Received, Released, Translated
-from sightline.model.reply import folded
+from sightline.model.reply import reply_json
 from sightline.model.report import Addition, Loss
-from sightline.store.entries import Kept
+from sightline.store.entries import BodyEntry
 from tests.recordings import exchange, failed, one, store_with
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, sha256
 
@@ -35,7 +35,7 @@ def test_of_a_translation_the_body_that_was_sent_is_told_apart_from_the_clients_
     reply = b'{"content":[]}'
     entries = [
         *exchange("x_1", client, [b"{}"], asked="anthropic", sent=BODY, losses=(lost,), end=ExchangeCancelled())[:-1],
-        Kept(sha256(reply), reply),
+        BodyEntry(sha256(reply), reply),
         *noted("x_1", [Translated("anthropic", sha256(reply), 1, (gone,), (Addition("/e", "e", "f"),))], first=4),
     ]
     told = asyncio.run(one(tmp_path, entries))
@@ -53,7 +53,7 @@ def test_what_a_person_changed_is_what_was_sent(tmp_path: Path) -> None:
         AttemptStarted(1, "acme", sha256(after)),
         Edited("set_text", sha256(after), sha256(other)),
     ]
-    kept = [Kept(sha256(body), body) for body in (BODY, after, other)]
+    kept = [BodyEntry(sha256(body), body) for body in (BODY, after, other)]
     told = asyncio.run(one(tmp_path, [*kept, *noted("x_1", facts)]))
     assert (told.body, told.sent) == (BODY, after)
     assert (told.end, told.usage, told.headers, told.fault) == (None, None, (), None)
@@ -67,7 +67,7 @@ def test_an_exchange_that_failed_ends_in_its_fault_and_a_cut_one_in_a_cut(tmp_pa
     assert gone.reply().fault == gone.fault
     assert gone.fault is not None
     assert (gone.fault.code, gone.fault.reason) == (Code.CANCELLED, "client_gone")
-    shown = folded(gone.reply())
+    shown = reply_json(gone.reply())
     assert (shown["finish"], shown["reason"]) == ("cancelled", "client_gone")
     unknown = asyncio.run(one(tmp_path / "c", exchange("x_1", BODY, end=failed(0, "interrupted"))))
     assert (unknown.fault or Fault(Code.USAGE, "")).code is Code.UPSTREAM_ERROR
@@ -79,16 +79,16 @@ def test_the_beginning_of_an_id_is_enough_if_there_is_only_one(tmp_path: Path) -
     async def story() -> None:
         many = [exchange(name, BODY, chat_stream("a")) for name in ("x_ab1", "x_ab2", "x_ab", "x_c*")]
         async with store_with(tmp_path, *many) as store:
-            assert (await resolved(store, "x_ab1", now=NOON)).id == "x_ab1"
-            assert (await resolved(store, "ab2", now=NOON)).id == "x_ab2"
-            assert (await resolved(store, "x_ab", now=NOON)).id == "x_ab"
-            assert (await resolved(store, "c", now=NOON)).id == "x_c*"
+            assert (await find_exchange(store, "x_ab1", now=NOON)).id == "x_ab1"
+            assert (await find_exchange(store, "ab2", now=NOON)).id == "x_ab2"
+            assert (await find_exchange(store, "x_ab", now=NOON)).id == "x_ab"
+            assert (await find_exchange(store, "c", now=NOON)).id == "x_c*"
             with pytest.raises(Fault, match="several exchanges begin with 'a'") as several:
-                await resolved(store, "a", now=NOON)
+                await find_exchange(store, "a", now=NOON)
             assert "and others" in several.value.hint
             for none in ("x_z", "", "*"):
                 with pytest.raises(Fault, match="there is no exchange"):
-                    await resolved(store, none, now=NOON)
+                    await find_exchange(store, none, now=NOON)
 
     asyncio.run(story())
 
@@ -97,10 +97,10 @@ def test_a_body_that_retention_has_taken_is_missed_only_by_those_who_need_it(tmp
     async def story() -> None:
         facts = noted("x_1", [Received("openai-chat", "m", sha256(b"gone"))])
         async with store_with(tmp_path, facts) as store:
-            summary = await resolved(store, "x_1", now=NOON)
-            assert len((await recorded(store, summary, needs_bodies=False)).facts) == 1
+            summary = await find_exchange(store, "x_1", now=NOON)
+            assert len((await load_exchange(store, summary, needs_bodies=False)).facts) == 1
             with pytest.raises(Fault, match="no longer holds"):
-                await recorded(store, summary)
+                await load_exchange(store, summary)
 
     asyncio.run(story())
 

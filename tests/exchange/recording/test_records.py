@@ -8,7 +8,7 @@ import pytest
 from sightline.errors import Fault
 from sightline.exchange.recording.records import Records
 from sightline.model.exchange import FrameArrived
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.store.sqlite import open_store
 from sightline.store.store import Store
 from tests.store.traffic import NOON, answered, chat_body, chat_stream, prices, received
@@ -31,7 +31,7 @@ def recorded(folder: Path, story: Callable[[Store], Awaitable[Any]]) -> Any:
     return asyncio.run(told())
 
 
-def over(store: Store, unwritten: Callable[[str], list[Noted]] | None = None) -> Records:
+def over(store: Store, unwritten: Callable[[str], list[FactEntry]] | None = None) -> Records:
     return Records(store, lambda: NOON, prices, unwritten)
 
 
@@ -48,7 +48,7 @@ def test_an_exchange_has_its_facts_and_what_the_record_has_read_in_it(tmp_path: 
 
 def test_facts_that_are_not_written_yet_stand_behind_those_that_are(tmp_path: Path) -> None:
     async def story(store: Store) -> None:
-        frame = Noted("x_2", 1, NOON, FrameArrived(b"data: {}\n\n", 0.1))
+        frame = FactEntry("x_2", 1, NOON, FrameArrived(b"data: {}\n\n", 0.1))
         records = over(store, lambda exchange: [frame] if exchange == "x_2" else [])
         assert [noted.n for noted in await records.facts("x_2")] == [0, 1]
         store.record([frame])

@@ -11,12 +11,12 @@ import pytest
 
 from sightline.transport.embedded import child
 from sightline.transport.embedded.child import MODEL, CannotServeError, load_engine
-from sightline.transport.embedded.messages import Failed, Orders
+from sightline.transport.embedded.messages import ChildFailed, ChildOrders
 from sightline.transport.embedded.process import child_environment
 from tests.local_model import CHILD, KEY, needs_model, serving
 
 
-def what_it_says(orders: Orders, folder: Path | None = None) -> tuple[int, dict[str, str]]:
+def what_it_says(orders: ChildOrders, folder: Path | None = None) -> tuple[int, dict[str, str]]:
     """Run the program to its end; `folder` comes first where modules are looked for."""
     environment = child_environment(os.environ)
     if folder:
@@ -26,8 +26,8 @@ def what_it_says(orders: Orders, folder: Path | None = None) -> tuple[int, dict[
     return ran.returncode, json.loads(ran.stdout)
 
 
-def orders(weights: str = "") -> Orders:
-    return Orders(key=KEY, threads=1, context_window=512, weights=weights)
+def orders(weights: str = "") -> ChildOrders:
+    return ChildOrders(key=KEY, threads=1, context_window=512, weights=weights)
 
 
 @needs_model
@@ -87,7 +87,7 @@ def test_installed_weights_that_were_damaged_are_told_by_their_hash(
     monkeypatch.setattr(child, "load_engine", lambda: RefusingEngine("engine"))
     with pytest.raises(CannotServeError) as caught:
         child.serve(orders())
-    assert caught.value.failed == Failed("bad_weights", "installed.gguf has another SHA-256 than it should")
+    assert caught.value.failed == ChildFailed("bad_weights", "installed.gguf has another SHA-256 than it should")
 
 
 class RefusingEngine(ModuleType):
@@ -131,7 +131,7 @@ def test_an_engine_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, platfo
     monkeypatch.setattr(child.sysconfig, "get_platform", lambda: platform)
     with pytest.raises(CannotServeError) as caught:
         load_engine()
-    assert caught.value.failed == Failed(cause, platform)  # type: ignore[arg-type]
+    assert caught.value.failed == ChildFailed(cause, platform)  # type: ignore[arg-type]
 
 
 def test_what_an_engine_prints_is_not_taken_for_the_answer(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.transport.embedded.diagnosis import Finding, diagnose, findings_of
+from sightline.transport.embedded.diagnosis import DiagnosisFinding, diagnose, findings_of
 from sightline.transport.embedded.inspection import Inspection
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.embedded.weights import SHA256
@@ -33,13 +33,15 @@ async def post(request: HttpRequest) -> tuple[int, bytes]:
     return answer.status, answer.body
 
 
-def diagnosed(*, python: str = sys.executable, url: str = "", weights: str = "", says: object = None) -> list[Finding]:
+def diagnosed(
+    *, python: str = sys.executable, url: str = "", weights: str = "", says: object = None
+) -> list[DiagnosisFinding]:
     """The findings; `says` is what stands in for the answers of a model elsewhere."""
 
     async def answer(request: HttpRequest) -> tuple[int, bytes]:
         return says  # type: ignore[return-value]
 
-    async def story() -> list[Finding]:
+    async def story() -> list[DiagnosisFinding]:
         model = EmbeddedModel(python=python, environment=os.environ, make_key=lambda: "key", url=url, weights=weights)
         try:
             return await diagnose(model, answer if says else post)
@@ -49,7 +51,7 @@ def diagnosed(*, python: str = sys.executable, url: str = "", weights: str = "",
     return asyncio.run(story())
 
 
-def by_name(findings: list[Finding]) -> dict[str, Finding]:
+def by_name(findings: list[DiagnosisFinding]) -> dict[str, DiagnosisFinding]:
     return {finding.name: finding for finding in findings}
 
 
@@ -78,7 +80,7 @@ def test_a_model_that_dies_between_two_looks_is_told(tmp_path: Path) -> None:
 read line; test -e {once} && exit 5; touch {once}; {STARTED}; read line"""
     python = StandIn(tmp_path, dying)
 
-    async def story() -> list[Finding]:
+    async def story() -> list[DiagnosisFinding]:
         model = EmbeddedModel(python=str(python.path), environment=os.environ, make_key=lambda: "key")
 
         async def killing(request: HttpRequest) -> tuple[int, bytes]:
@@ -135,11 +137,13 @@ def test_a_model_elsewhere_that_cannot_be_reached() -> None:
     async def unreachable(request: HttpRequest) -> tuple[int, bytes]:
         raise Fault(Code.NETWORK, "connection refused", hint="Is it running?")
 
-    async def story() -> list[Finding]:
+    async def story() -> list[DiagnosisFinding]:
         model = EmbeddedModel(environment={}, make_key=lambda: "key", url="http://127.0.0.1:1")
         return await diagnose(model, unreachable)
 
-    assert asyncio.run(story())[-1] == Finding("answer", ok=False, detail="connection refused", hint="Is it running?")
+    assert asyncio.run(story())[-1] == DiagnosisFinding(
+        "answer", ok=False, detail="connection refused", hint="Is it running?"
+    )
 
 
 @pytest.mark.parametrize(

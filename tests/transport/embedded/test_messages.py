@@ -1,10 +1,10 @@
 import msgspec
 import pytest
 
-from sightline.transport.embedded.messages import Answer, Failed, Orders, Started
+from sightline.transport.embedded.messages import Answer, ChildFailed, ChildOrders, ChildStarted
 
 
-@pytest.mark.parametrize("answer", [Started("http://127.0.0.1:1"), Failed("libgomp", "no such file")])
+@pytest.mark.parametrize("answer", [ChildStarted("http://127.0.0.1:1"), ChildFailed("libgomp", "no such file")])
 def test_an_answer_comes_over_as_it_was_said(answer: Answer) -> None:
     line = msgspec.json.encode(answer)
     assert b"\n" not in line
@@ -17,6 +17,6 @@ def test_a_cause_that_nobody_knows_is_not_understood() -> None:
 
 
 def test_orders_show_no_key() -> None:
-    orders = Orders(key="secret-word", threads=1, context_window=512)
+    orders = ChildOrders(key="secret-word", threads=1, context_window=512)
     assert "secret-word" not in f"{orders} {orders!r}"
-    assert msgspec.json.decode(msgspec.json.encode(orders), type=Orders).key == "secret-word"
+    assert msgspec.json.decode(msgspec.json.encode(orders), type=ChildOrders).key == "secret-word"

@@ -9,13 +9,13 @@ import pytest
 
 from sightline.errors import Code
 from sightline.transport.embedded import pipes
-from sightline.transport.embedded.messages import Started
-from sightline.transport.embedded.pipes import COMPLAINTS_KEPT, Pipes
+from sightline.transport.embedded.messages import ChildStarted
+from sightline.transport.embedded.pipes import COMPLAINTS_KEPT, ChildPipes
 
 
 @asynccontextmanager
-async def child(script: str) -> AsyncIterator[Pipes]:
-    _, protocol = await asyncio.get_running_loop().subprocess_exec(Pipes, "/bin/sh", "-c", script, env={})
+async def child(script: str) -> AsyncIterator[ChildPipes]:
+    _, protocol = await asyncio.get_running_loop().subprocess_exec(ChildPipes, "/bin/sh", "-c", script, env={})
     try:
         yield protocol
     finally:
@@ -28,8 +28,8 @@ def until_dead(pid: int) -> None:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
-def told_by(script: str) -> Pipes:
-    async def listen() -> Pipes:
+def told_by(script: str) -> ChildPipes:
+    async def listen() -> ChildPipes:
         async with child(script) as heard:
             await heard.settled.wait()
             await heard.ended.wait()
@@ -42,7 +42,7 @@ def test_a_child_says_where_it_listens_and_goes_on() -> None:
     async def story() -> None:
         async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
             await heard.settled.wait()
-            assert heard.answer == Started("http://127.0.0.1:7")
+            assert heard.answer == ChildStarted("http://127.0.0.1:7")
             assert heard.address == "http://127.0.0.1:7"
             assert heard.is_alive
         assert not heard.is_alive

@@ -319,7 +319,7 @@ def until_dead(pid: int) -> None:
 async def dies_in_its_answer(model: EmbeddedModel, python: StandIn) -> None:
     async with model.turn() as turn:
         os.kill(python.pids[-1], signal.SIGKILL)
-        turn.failed(Fault(Code.NETWORK, "cut", details={"kind": "cut"}))
+        turn.fail(Fault(Code.NETWORK, "cut", details={"kind": "cut"}))
 
 
 def test_after_an_answer_that_broke_off_with_its_model_the_next_gets_a_new_one(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_an_answer_that_failed_in_another_way_keeps_its_model(tmp_path: Path) ->
         python = StandIn(tmp_path, LIVES)
         async with model_with(str(python.path)) as model:
             async with model.turn() as turn:
-                turn.failed(Fault(Code.UPSTREAM_ERROR, "no more room"))
+                turn.fail(Fault(Code.UPSTREAM_ERROR, "no more room"))
             async with model.turn():
                 assert len(python.pids) == 1
 

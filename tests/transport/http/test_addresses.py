@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from sightline.transport.http import addresses
-from sightline.transport.http.addresses import connected_socket
+from sightline.transport.http.addresses import connect_socket
 from tests.transport.http.asking import told, turns
 
 Found = tuple[int, int, int, str, tuple[str, int]]
@@ -38,7 +38,7 @@ def test_the_next_address_is_tried_when_one_fails(monkeypatch: pytest.MonkeyPatc
         named(monkeypatch, ("127.0.0.1", 1), ("::1", 1), ("127.0.0.1", port))
 
         async def story() -> None:
-            raw = await connected_socket(asyncio.get_running_loop(), "a.example", port)
+            raw = await connect_socket(asyncio.get_running_loop(), "a.example", port)
             with raw:
                 assert raw.getpeername() == ("127.0.0.1", port)
 
@@ -83,7 +83,7 @@ def test_a_refusal_says_more_than_a_missing_route(monkeypatch: pytest.MonkeyPatc
 
 
 async def _connect() -> socket.socket:
-    return await connected_socket(asyncio.get_running_loop(), "a.example", 1)
+    return await connect_socket(asyncio.get_running_loop(), "a.example", 1)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -120,7 +120,7 @@ def test_a_name_server_that_does_not_answer_holds_up_nobody(monkeypatch: pytest.
 
     async def story() -> None:
         loop = asyncio.get_running_loop()
-        looking = asyncio.ensure_future(connected_socket(loop, "a.example", 1))
+        looking = asyncio.ensure_future(connect_socket(loop, "a.example", 1))
         await asyncio.to_thread(has_begun.wait)
         looking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -141,7 +141,7 @@ def test_a_look_up_that_ends_after_it_was_given_up_is_forgotten(monkeypatch: pyt
 
     async def story() -> None:
         loop = asyncio.get_running_loop()
-        looking = asyncio.ensure_future(connected_socket(loop, "late.example", 1))
+        looking = asyncio.ensure_future(connect_socket(loop, "late.example", 1))
         await turns(2)
         looking.cancel()
         await turns(2)

@@ -20,7 +20,7 @@ def heard(*data: bytes, clean: bool | None = None, bodiless: bool = False) -> An
         if part and not parser.is_over():
             parser.feed(part)
     if clean is not None:
-        parser.ended(clean=clean)
+        parser.feed_eof(clean=clean)
     return parser
 
 

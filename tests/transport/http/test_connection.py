@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.errors import Fault
-from sightline.transport.http.connection import BUFFER_LIMIT, WRITE_SIZE, Connection
+from sightline.transport.http.connection import BUFFER_LIMIT, WRITE_SIZE, HttpConnection
 from sightline.transport.http.timeouts import Timeouts
 from tests.transport.http.asking import client, failure, kind, post, told, turns
 from tests.upstream import LAST, Upstream, answer, chunk, cut, head, pieces
@@ -46,8 +46,8 @@ class Wire(asyncio.Transport):
         self.is_paused = False
 
 
-def connected() -> tuple[Connection, Wire]:
-    connection, wire = Connection(asyncio.get_running_loop(), "api.example.com"), Wire()
+def connected() -> tuple[HttpConnection, Wire]:
+    connection, wire = HttpConnection(asyncio.get_running_loop(), "api.example.com"), Wire()
     wire.protocol = connection
     connection.connection_made(wire)
     return connection, wire
@@ -61,10 +61,10 @@ def test_head_and_body_go_out_in_one_write() -> None:
         parsed = await connection.exchange(b"HEAD", b"BODY", Timeouts(), bodiless=False)
         assert parsed.status == 204
         assert wire.written == [b"HEADBODY"]
-        assert connection.released()
+        assert connection.release()
         connection.abort()
-        await connection.lost()
-        await connection.lost()
+        await connection.wait_until_closed()
+        await connection.wait_until_closed()
 
     told(story())
 
@@ -80,9 +80,9 @@ def test_a_connection_whose_request_is_not_out_is_not_used_again() -> None:
         assert parsed.is_complete
         assert parsed.keeps_alive
         assert sum(map(len, wire.written)) < 2 * WRITE_SIZE
-        assert not connection.released()
+        assert not connection.release()
         connection.abort()
-        await connection.lost()
+        await connection.wait_until_closed()
 
     told(story())
 
@@ -95,9 +95,9 @@ def test_a_connection_whose_last_byte_was_handed_over_is_used_again() -> None:
         asyncio.get_running_loop().call_soon(connection.data_received, b"HTTP/1.1 204 Done\r\n\r\n")
         await connection.exchange(b"HEAD", body, Timeouts(), bodiless=False)
         assert b"".join(wire.written) == b"HEAD" + body
-        assert connection.released()
+        assert connection.release()
         connection.abort()
-        await connection.lost()
+        await connection.wait_until_closed()
 
     told(story())
 
@@ -108,7 +108,7 @@ def test_bytes_that_nobody_asked_for_end_an_idle_connection() -> None:
         connection.data_received(b"HTTP/1.1 200 OK\r\n\r\n")
         assert not wire.is_open
         assert not connection.is_usable()
-        await connection.lost()
+        await connection.wait_until_closed()
 
     told(story())
 
@@ -121,8 +121,8 @@ def test_bytes_behind_an_answer_that_is_not_released_yet_end_the_connection() ->
         connection.data_received(b"x")
         assert parsed.is_complete
         assert not wire.is_open
-        assert not connection.released()
-        await connection.lost()
+        assert not connection.release()
+        await connection.wait_until_closed()
 
     told(story())
 
@@ -139,7 +139,7 @@ def test_reading_stops_only_where_there_is_something_to_take() -> None:
         assert connection.take(parsed) == b"z"
         assert not wire.is_paused
         connection.abort()
-        await connection.lost()
+        await connection.wait_until_closed()
 
     told(story())
 
@@ -148,12 +148,12 @@ def test_an_exchange_on_a_lost_connection_fails_like_any_other() -> None:
     async def story() -> None:
         connection, wire = connected()
         wire.abort()
-        await connection.lost()
+        await connection.wait_until_closed()
         assert kind(await failure(connection.exchange(b"HEAD", b"", Timeouts(), bodiless=False))) == "reset"
         connection, wire = connected()
         connection.eof_received()
         wire.abort()
-        await connection.lost()
+        await connection.wait_until_closed()
         assert kind(await failure(connection.exchange(b"HEAD", b"", Timeouts(), bodiless=False))) == "eof"
 
     told(story())
@@ -218,11 +218,11 @@ def test_whatever_comes_is_an_answer_or_a_fault_and_never_a_hang(reads: list[byt
                 limits = Timeouts(first_byte=0.001, idle=0.001)
                 parsed = await connection.exchange(b"HEAD", b"", limits, bodiless=False)
                 while not parsed.is_over():
-                    await connection.changed()
+                    await connection.next_change()
             connection.take(parsed)
-            connection.released()
+            connection.release()
         connection.abort()
-        await connection.lost()
+        await connection.wait_until_closed()
         await turns(1)
 
     told(story())

@@ -72,18 +72,18 @@ def test_an_unknown_issuer_s_hint_names_the_two_ways_out() -> None:
         (faults.not_connected(ConnectionRefusedError(errno.ECONNREFUSED, ""), PLACE, 1), True),
         (faults.not_connected(tls_error("UNEXPECTED_EOF"), PLACE, 1), True),
         (faults.connect_timeout(PLACE, 1), True),
-        (faults.ended(PLACE, clean=True), True),
-        (faults.ended(PLACE, clean=False), True),
+        (faults.no_answer(PLACE, clean=True), True),
+        (faults.no_answer(PLACE, clean=False), True),
         (faults.proxy_refused("p:1", "HTTPS_PROXY", 502, PLACE), True),
         (faults.proxy_refused("p:1", "HTTPS_PROXY", 407, PLACE), False),
         (faults.not_connected(certificate_error(18), PLACE, 1), False),
         (faults.not_connected(tls_error("WRONG_VERSION_NUMBER"), PLACE, 1), False),
-        (faults.cut(PLACE), False),
+        (faults.truncation(PLACE), False),
         (faults.silent(PLACE, 1, begun=False), False),
         (faults.silent(PLACE, 1, begun=True), False),
-        (faults.malformed(PLACE, "why"), False),
+        (faults.protocol_violation(PLACE, "why"), False),
         (faults.too_large(PLACE, 1), False),
-        (faults.closed(), False),
+        (faults.client_closing(), False),
         (Fault(Code.NETWORK, "from elsewhere"), False),
     ],
 )
@@ -93,6 +93,6 @@ def test_only_what_failed_before_the_first_byte_and_may_pass_is_tried_again(faul
 
 
 def test_an_answer_that_began_says_so() -> None:
-    assert faults.cut(PLACE).details == {"kind": "cut", "bytes": True}
+    assert faults.truncation(PLACE).details == {"kind": "cut", "bytes": True}
     assert faults.silent(PLACE, 3, begun=True).details == {"kind": "idle", "bytes": True}
     assert faults.silent(PLACE, 3, begun=False).details == {"kind": "first_byte", "bytes": False}

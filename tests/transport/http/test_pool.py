@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from sightline.errors import Code
-from sightline.transport.http.connection import Connection
-from sightline.transport.http.pool import Pool
+from sightline.transport.http.connection import HttpConnection
+from sightline.transport.http.pool import ConnectionPool
 from sightline.transport.http.timeouts import Timeouts
 from tests.transport.http.asking import PATIENT, client, failure, kind, later, post, told, turns
 from tests.upstream import LAST, Upstream, answer, chunk, cut, head, pieces, stall
@@ -180,12 +180,12 @@ def test_a_connection_that_ends_as_soon_as_it_is_made_fails_its_request_and_leav
     async def story() -> None:
         loop = asyncio.get_running_loop()
 
-        async def dial(_seconds: float) -> Connection:
-            connection = Connection(loop, "api.example.com")
+        async def dial(_seconds: float) -> HttpConnection:
+            connection = HttpConnection(loop, "api.example.com")
             connection.connection_lost(None)
             return connection
 
-        pool = Pool(loop, dial, limit=1, keep_alive=60)
+        pool = ConnectionPool(loop, dial, limit=1, keep_alive=60)
         for _ in range(3):
             connection = await pool.acquire(0)
             assert kind(await failure(connection.exchange(b"", b"", PATIENT, bodiless=False))) == "reset"

@@ -71,7 +71,7 @@ def test_an_answer_that_is_cut_from_here_tells_its_reader_why(is_waited_for: boo
             reading = asyncio.ensure_future(everything(response))
             if is_waited_for:
                 await turns()
-            response.cut(Fault(Code.OVERLOADED, "that is enough"))
+            response.abort(Fault(Code.OVERLOADED, "that is enough"))
             with pytest.raises(Fault, match="that is enough"):
                 await reading
             await upstream.gone(0)
@@ -84,7 +84,7 @@ def test_an_answer_that_has_ended_cannot_be_cut() -> None:
         async with Upstream([answer(200, b"all")]) as upstream, client() as http:
             response = await http.send(post(upstream.url), PATIENT)
             assert await response.read() == b"all"
-            response.cut(Fault(Code.OVERLOADED, "too late"))
+            response.abort(Fault(Code.OVERLOADED, "too late"))
             assert await everything(response) == []
             await http.send(post(upstream.url), PATIENT)
             assert len(upstream.connections) == 1

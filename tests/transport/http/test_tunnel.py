@@ -26,7 +26,7 @@ def asked(*answers: bytes | None, authorization: str = "") -> tuple[int, bytes]:
             loop.call_soon(tunnel.connection_lost, None) if answer is None else loop.call_soon(
                 tunnel.data_received, answer
             )
-        return await tunnel.asked("api.example.com:443", authorization), line.written
+        return await tunnel.connect("api.example.com:443", authorization), line.written
 
     return told(story())
 

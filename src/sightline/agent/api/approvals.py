@@ -2,11 +2,11 @@
 
 import msgspec
 
-from sightline.agent.core.approval import Rule
+from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.service.kept_rules import KeptRule, KeptRules
 from sightline.errors import Code, Fault
-from sightline.web.bodies import wanted
-from sightline.web.routes import Call, Calls
+from sightline.web.bodies import read_body
+from sightline.web.routes import ApiCall, Calls
 
 
 class ApprovalShown(msgspec.Struct, frozen=True):
@@ -32,11 +32,11 @@ class Approvals:
     def __init__(self, kept: KeptRules) -> None:
         self._kept = kept
 
-    def listed(self) -> list[ApprovalShown]:
+    def list_all(self) -> list[ApprovalShown]:
         """All of them."""
         return [ApprovalShown(each.tool, each.place, each.arguments, each.words) for each in self._kept.all()]
 
-    def keep(self, tool: str, place: str, rule: Rule) -> None:
+    def keep(self, tool: str, place: str, rule: ApprovalRule) -> None:
         """Remember that calls of a tool may run whose arguments fit this rule's patterns."""
         if not place:
             message = f"nobody knows where the tool {tool!r} comes from"
@@ -48,16 +48,16 @@ class Approvals:
         if not self._kept.forget(KeptRule(gone.tool, gone.place, gone.arguments)):
             hint = "GET /api/approvals tells which there are."
             raise Fault(Code.USAGE, f"no such rule about {gone.tool!r} is kept", hint=hint, status=404)
-        return self.listed()
+        return self.list_all()
 
 
 def approval_calls(approvals: Approvals) -> Calls:
     """All calls below `/api/approvals`."""
 
-    async def listed(_call: Call) -> object:
-        return approvals.listed()
+    async def list_approvals(_call: ApiCall) -> object:
+        return approvals.list_all()
 
-    async def forget(call: Call) -> object:
-        return approvals.forget(await wanted(call.receive, ApprovalGone))
+    async def forget(call: ApiCall) -> object:
+        return approvals.forget(await read_body(call.receive, ApprovalGone))
 
-    return {"approvals": {"GET": listed}, "approvals/forget": {"POST": forget}}
+    return {"approvals": {"GET": list_approvals}, "approvals/forget": {"POST": forget}}

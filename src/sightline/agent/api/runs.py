@@ -9,8 +9,8 @@ from urllib.parse import unquote
 import msgspec
 
 from sightline.agent.api.approvals import Approvals, approval_calls
-from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied, Rule
-from sightline.agent.core.rounds import Ended
+from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
+from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.service.people import Interrupted
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.shapes import ApprovePending, MidFlightPending, RunBrief, RunShown
@@ -18,8 +18,8 @@ from sightline.agent.service.toolsets import Toolsets
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
-from sightline.web.bodies import Query, wanted
-from sightline.web.routes import Call, Calls, Handler
+from sightline.web.bodies import Query, read_body
+from sightline.web.routes import ApiCall, Calls, Handler
 
 W = TypeVar("W", bound=msgspec.Struct)
 
@@ -32,7 +32,7 @@ class AllowedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     every other run of this tool."""
 
     arguments: dict[str, Json] | str | None = None
-    rule: Rule | None = None
+    rule: ApprovalRule | None = None
     always: bool = False
 
 
@@ -40,7 +40,7 @@ class DeniedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     """Do not run it, and tell the model why."""
 
     reason: str = ""
-    rule: Rule | None = None
+    rule: ApprovalRule | None = None
 
 
 class AnsweredCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="decision", tag="answered"):
@@ -102,53 +102,53 @@ class Runs:
         self._runner = runner
         self._toolsets = toolsets
         self._joining = joining
-        self._tasks: set[asyncio.Task[Ended]] = set()
+        self._tasks: set[asyncio.Task[FinishedRun]] = set()
 
-    async def listed(self, query: Query) -> list[RunBrief]:
+    async def list_runs(self, query: Query) -> list[RunBrief]:
         """The newest runs."""
-        return await self._runner.listed(min(query.number("limit", 50), MOST_RUNS))
+        return await self._runner.list_runs(min(query.number("limit", 50), MOST_RUNS))
 
-    async def shown(self, run: str) -> RunShown:
+    async def show(self, run: str) -> RunShown:
         """All of a run."""
-        return await self._runner.shown(run)
+        return await self._runner.show(run)
 
-    async def decide(self, run: str, told: DecisionsWanted) -> RunShown:
+    async def decide(self, run: str, body: DecisionsWanted) -> RunShown:
         """Decide about calls: some of those that wait, or all."""
-        await self._keep(await self._runner.shown(run), told)
-        self._runner.questions.decide(run, {key: _decision(each) for key, each in told.decisions.items()})
-        return await self._runner.shown(run)
+        await self._keep(await self._runner.show(run), body)
+        self._runner.questions.decide(run, {key: _decision(each) for key, each in body.decisions.items()})
+        return await self._runner.show(run)
 
-    async def confirm(self, run: str, told: ConfirmWanted) -> RunShown:
+    async def confirm(self, run: str, body: ConfirmWanted) -> RunShown:
         """Raise a limit, or let it end the run."""
-        await self._runner.shown(run)
-        self._runner.questions.confirm_with(run, goes_on=told.goes_on)
-        return await self._runner.shown(run)
+        await self._runner.show(run)
+        self._runner.questions.confirm_with(run, goes_on=body.goes_on)
+        return await self._runner.show(run)
 
-    async def stop(self, run: str, told: StopWanted) -> RunShown:
+    async def stop(self, run: str, body: StopWanted) -> RunShown:
         """Break a run off, so that it can be taken up again."""
-        await self._runner.shown(run)
-        self._runner.leave(run, now=told.now)
-        return await self._runner.shown(run)
+        await self._runner.show(run)
+        self._runner.leave(run, now=body.now)
+        return await self._runner.show(run)
 
-    async def step(self, run: str, told: StepWanted) -> RunShown:
+    async def step(self, run: str, body: StepWanted) -> RunShown:
         """Hold each request, or none any more."""
-        await self._runner.shown(run)
-        self._runner.step(run, is_on=told.on)
-        return await self._runner.shown(run)
+        await self._runner.show(run)
+        self._runner.step(run, is_on=body.on)
+        return await self._runner.show(run)
 
-    async def take_up(self, run: str, told: TakeUpWanted) -> RunShown:
+    async def take_up(self, run: str, body: TakeUpWanted) -> RunShown:
         """Go on with a run that its process has left, or answer what it asks of interrupted calls."""
-        now = await self._runner.shown(run)
+        now = await self._runner.show(run)
         if now.state == "waiting" and isinstance(now.pending, MidFlightPending):
-            self._runner.questions.tell(run, told.mid_flight)
-            return await self._runner.shown(run)
-        tools = await self._toolsets.opened(await self._wanted_tools(run))
+            self._runner.questions.tell(run, body.mid_flight)
+            return await self._runner.show(run)
+        tools = await self._toolsets.open_toolsets(await self._toolset_names(run))
         if now.state in ("running", "waiting"):
             hint = "Only a run that was broken off can be taken up."
             raise Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
-        self._runner.questions.tell(run, told.mid_flight)
-        if await self._joined(run, now.origin):
-            return await self._runner.shown(run)
+        self._runner.questions.tell(run, body.mid_flight)
+        if await self._join_chat_pair(run, now.origin):
+            return await self._runner.show(run)
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[None] = loop.create_future()
         work = self._runner.resume(run, tools, hooks=tools.hooks, begun=lambda: begun.set_result(None))
@@ -159,7 +159,7 @@ class Runs:
         if not begun.done():
             self._runner.questions.tell(run, {})
             await task  # it was not taken up, and says why
-        return await self._runner.shown(run)
+        return await self._runner.show(run)
 
     async def close(self) -> None:
         """Leave all runs as they stand, so that they can be taken up again."""
@@ -168,7 +168,7 @@ class Runs:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._runner.leave_all()
 
-    async def _joined(self, run: str, origin: JsonObject) -> bool:
+    async def _join_chat_pair(self, run: str, origin: JsonObject) -> bool:
         """Whether it goes on for a pair of the chat."""
         pair = origin.get("pair")
         if self._joining is None or not isinstance(pair, str):
@@ -179,24 +179,24 @@ class Runs:
             self._runner.questions.tell(run, {})
             raise
 
-    async def _keep(self, shown: RunShown, told: DecisionsWanted) -> None:
+    async def _keep(self, shown: RunShown, body: DecisionsWanted) -> None:
         """Remember what is to hold for other runs, of the tool that waits and no other."""
         waiting = shown.pending.calls if isinstance(shown.pending, ApprovePending) else ()
         names = {call.key: call.name for call in waiting}
         wanted = [
             (names[key], each.rule)
-            for key, each in told.decisions.items()
+            for key, each in body.decisions.items()
             if isinstance(each, AllowedCall) and each.always and each.rule is not None and key in names
         ]
         if not wanted:
             return
         if self.approvals is None:
             raise Fault(Code.USAGE, "no rules are kept here", hint="Allow it for this run.", status=409)
-        places = (await self._toolsets.opened(await self._wanted_tools(shown.id))).places
+        places = (await self._toolsets.open_toolsets(await self._toolset_names(shown.id))).places
         for name, rule in wanted:
             self.approvals.keep(name, places.get(name, ""), rule)
 
-    async def _wanted_tools(self, run: str) -> list[str]:
+    async def _toolset_names(self, run: str) -> list[str]:
         """The toolsets that the run had; a fault where the configuration has no names for its tools."""
         names = (await self._runner.began(run)).origin.get("toolsets")
         if not isinstance(names, list) or not names:
@@ -204,7 +204,7 @@ class Runs:
             raise Fault(Code.USAGE, message, hint=f"Go on with it there: sightline resume {run}", status=409)
         return [str(name) for name in names]
 
-    def _over(self, task: "asyncio.Task[Ended]") -> None:
+    def _over(self, task: "asyncio.Task[FinishedRun]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.warning("a run that was taken up has stopped: %s", error)  # its facts say how far it got
@@ -213,30 +213,30 @@ class Runs:
 def run_calls(runs: Runs) -> Calls:
     """All calls below `/api/runs`."""
     return {
-        "runs": {"GET": lambda call: runs.listed(Query(call.query))},
-        "runs/*": {"GET": lambda call: runs.shown(_run(call))},
-        "runs/*/decide": {"POST": _ordered(DecisionsWanted, runs.decide)},
-        "runs/*/confirm": {"POST": _ordered(ConfirmWanted, runs.confirm)},
-        "runs/*/stop": {"POST": _ordered(StopWanted, runs.stop)},
-        "runs/*/step": {"POST": _ordered(StepWanted, runs.step)},
-        "runs/*/resume": {"POST": _ordered(TakeUpWanted, runs.take_up)},
+        "runs": {"GET": lambda call: runs.list_runs(Query(call.query))},
+        "runs/*": {"GET": lambda call: runs.show(_run(call))},
+        "runs/*/decide": {"POST": _post_handler(DecisionsWanted, runs.decide)},
+        "runs/*/confirm": {"POST": _post_handler(ConfirmWanted, runs.confirm)},
+        "runs/*/stop": {"POST": _post_handler(StopWanted, runs.stop)},
+        "runs/*/step": {"POST": _post_handler(StepWanted, runs.step)},
+        "runs/*/resume": {"POST": _post_handler(TakeUpWanted, runs.take_up)},
         **({} if runs.approvals is None else approval_calls(runs.approvals)),
     }
 
 
-def _run(call: Call) -> str:
+def _run(call: ApiCall) -> str:
     return unquote(call.name)
 
 
-def _ordered(kind: type[W], does: Callable[[str, W], Awaitable[object]]) -> Handler:
-    async def done(call: Call) -> object:
-        return await does(_run(call), await wanted(call.receive, kind))
+def _post_handler(kind: type[W], does: Callable[[str, W], Awaitable[object]]) -> Handler:
+    async def handle(call: ApiCall) -> object:
+        return await does(_run(call), await read_body(call.receive, kind))
 
-    return done
+    return handle
 
 
-def _decision(told: CallDecision) -> Decision:
-    match told:
+def _decision(body: CallDecision) -> Decision:
+    match body:
         case AllowedCall(arguments, rule):
             return Allowed(arguments, rule)
         case DeniedCall(reason, rule):

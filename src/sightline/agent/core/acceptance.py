@@ -56,10 +56,10 @@ class Ear:
         return call.name if self.spoken in NAMES_RESULTS or not call.id else None
 
     def _errors(self, messages: tuple[Message, ...]) -> bool:
-        read = self.written(messages)
+        read = self.round_trip(messages)
         return read is None or any(each.severity == "error" for each in dialect(self.spoken).problems(read))
 
-    def written(self, messages: tuple[Message, ...]) -> Request | None:
+    def round_trip(self, messages: tuple[Message, ...]) -> Request | None:
         """What the provider would read; None where it could not."""
         request = Request(_MODEL, messages, options=Options(max_tokens=1024), dialect=self.source)
         try:
@@ -83,6 +83,6 @@ def _takes_ids(ear: Ear, rounds: tuple[tuple[str, ...], ...]) -> bool:
         messages.append(Message("tool", tuple(results)))
     if not ear.takes(*messages):
         return False
-    read = ear.written((_QUESTION, *messages))
+    read = ear.round_trip((_QUESTION, *messages))
     told = [part.name for m in (read.messages if read else ()) for part in m.parts if isinstance(part, ToolResult)]
     return ear.spoken not in NAMES_RESULTS or told == names

@@ -5,23 +5,23 @@ from collections.abc import Iterable
 
 import msgspec
 
-from sightline.agent.core.limits import LimitName, Spent
-from sightline.agent.core.output import Outcome
+from sightline.agent.core.limits import LimitName, RunUsage
+from sightline.agent.core.output import ToolOutcome
 from sightline.catalog.facts import Prices
 from sightline.model.json import Json
 from sightline.model.usage import Usage, possible
 from sightline.tokens.cost import cost_of
 
 
-def usage_of(told: Usage | None, estimate: Usage | None) -> Usage | None:
+def usage_of(usage: Usage | None, estimate: Usage | None) -> Usage | None:
     """The counts that the provider told, and where it told none the estimated ones."""
-    told = possible(told)
-    if told is None or estimate is None:
-        return told or estimate
+    usage = possible(usage)
+    if usage is None or estimate is None:
+        return usage or estimate
     return msgspec.structs.replace(
-        told,
-        input_tokens=estimate.input_tokens if told.input_tokens is None else told.input_tokens,
-        output_tokens=estimate.output_tokens if told.output_tokens is None else told.output_tokens,
+        usage,
+        input_tokens=estimate.input_tokens if usage.input_tokens is None else usage.input_tokens,
+        output_tokens=estimate.output_tokens if usage.output_tokens is None else usage.output_tokens,
     )
 
 
@@ -43,9 +43,9 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage:
     )
 
 
-def charged(
-    spent: Spent, usage: Usage | None, prices: Prices | None, *, is_estimated: bool = False
-) -> tuple[Spent, float | None]:
+def charge(
+    spent: RunUsage, usage: Usage | None, prices: Prices | None, *, is_estimated: bool = False
+) -> tuple[RunUsage, float | None]:
     """What is spent after a reply with this usage, and what the reply cost, which no estimate tells. What cannot be
     counted is marked."""
     unmeasured: list[LimitName] = []
@@ -72,9 +72,9 @@ class Repeats:
     """Notices the same call with the same result. A result that differs is progress, and counting begins again."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[Outcome, int]] = {}
+        self._seen: dict[str, tuple[ToolOutcome, int]] = {}
 
-    def add(self, name: str, arguments: Json, outcome: Outcome) -> int:
+    def add(self, name: str, arguments: Json, outcome: ToolOutcome) -> int:
         """How often this call has now brought this result."""
         mark = json.dumps([name, arguments], sort_keys=True)
         before, count = self._seen.get(mark, (outcome, 0))

@@ -22,7 +22,7 @@ DeniedBy: TypeAlias = Literal["user", "hook", "rule", "nobody"]
 """Who does not allow a call; `nobody`: there was no one to ask."""
 
 
-class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
+class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """For calls of these tools whose arguments fit: the pattern of the name, and patterns by JSON pointer.
 
     `reason` goes to the model when the call is denied. A tool for free text has its text at the empty pointer.
@@ -43,16 +43,16 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rules of a run. One that denies comes before all others; of the rest the first that covers a call decides."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ApprovalRule, ...] = ()
     otherwise: Ruling = "ask"
 
-    def ruling(self, name: str, arguments: JsonObject | str) -> Rule:
+    def ruling(self, name: str, arguments: JsonObject | str) -> ApprovalRule:
         """What holds for this call."""
         covering = [rule for rule in self.rules if rule.covers(name, arguments)]
         denying = [rule for rule in covering if rule.ruling == "deny"]
-        return next(iter(denying or covering), Rule(name, self.otherwise))
+        return next(iter(denying or covering), ApprovalRule(name, self.otherwise))
 
-    def preceded(self, rule: Rule) -> "Policy":
+    def prepend(self, rule: ApprovalRule) -> "Policy":
         """The policy with a newer rule before the others."""
         return msgspec.structs.replace(self, rules=(rule, *self.rules))
 
@@ -61,14 +61,14 @@ class Allowed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decisi
     """Run it, with these arguments if they were edited; `rule` is to hold from now on."""
 
     arguments: dict[str, Json] | str | None = None
-    rule: Rule | None = None
+    rule: ApprovalRule | None = None
 
 
 class Denied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decision", tag="denied"):
     """Do not run it, and tell the model who denied it and why."""
 
     reason: str = ""
-    rule: Rule | None = None
+    rule: ApprovalRule | None = None
     by: DeniedBy = "user"
 
 
@@ -93,10 +93,10 @@ def _holds(arguments: JsonObject | str, place: str, pattern: str) -> bool:
 def _fits(pattern: str, value: str) -> bool:
     if "*" in pattern and ".." in re.split(r"[/\\]", value):
         return False
-    return _compiled(pattern).fullmatch(value) is not None
+    return _compile_pattern(pattern).fullmatch(value) is not None
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     pieces = {"**": r"[^\r\n]*", "*": r"[^/\r\n]*"}
     return re.compile("".join(pieces.get(piece, re.escape(piece)) for piece in re.split(r"(\*\*?)", pattern)))

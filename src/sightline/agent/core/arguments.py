@@ -5,8 +5,8 @@ A call that is refused is answered, never run: the text names each wrong place a
 
 from dataclasses import dataclass
 
-from sightline.agent.core.repair import Repair, repaired, unwrapped, without_nulls
-from sightline.agent.core.schema import Mismatch, judged
+from sightline.agent.core.repair import Repair, repair_value, unwrap, without_nulls
+from sightline.agent.core.schema import Mismatch, validate
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.dialects.tool_names import free_text
 from sightline.errors import Fault
@@ -20,7 +20,7 @@ TRY_AGAIN = "Please check your input and try again."
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedArguments:
     """Arguments for a tool: an object, or the text of a tool for free text."""
 
     arguments: JsonObject | str
@@ -28,56 +28,62 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedArguments:
     """Why a call cannot be run, for the model."""
 
     text: str
 
 
-def read(call: ToolCall, toolbox: Toolbox) -> Accepted | Refused:
+def read(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | RefusedArguments:
     """The arguments of a call, if its tool can be used and they are such as it takes."""
     definition = toolbox.find(call.name)
     if definition is None:
-        return Refused(f"The tool {call.name!r} does not exist.{_instead(call.name, toolbox)}")
+        return RefusedArguments(f"The tool {call.name!r} does not exist.{_instead(call.name, toolbox)}")
     if not definition.is_enabled:
-        return Refused(f"The tool {call.name!r} is disabled and cannot be called.{_instead(call.name, toolbox)}")
+        return RefusedArguments(
+            f"The tool {call.name!r} is disabled and cannot be called.{_instead(call.name, toolbox)}"
+        )
     if definition.is_remote:
-        return Refused(f"The tool {call.name!r} is run by the provider, and cannot be called here.")
+        return RefusedArguments(f"The tool {call.name!r} is run by the provider, and cannot be called here.")
     if definition.kind == "custom":
         # Where an API has functions only, one with a single text stood for the tool.
-        return Accepted(call.arguments if call.kind == "custom" else free_text(call.arguments))
+        return AcceptedArguments(call.arguments if call.kind == "custom" else free_text(call.arguments))
     try:
         value = decode(call.arguments) if call.arguments.strip() else {}
     except Fault as fault:
-        return Refused(f"The arguments of {call.name!r} are invalid: {fault.message}.\n{TRY_AGAIN}")
-    value, repairs = unwrapped(value)
-    return _held(definition, value, repairs)
+        return RefusedArguments(f"The arguments of {call.name!r} are invalid: {fault.message}.\n{TRY_AGAIN}")
+    value, repairs = unwrap(value)
+    return _check_schema(definition, value, repairs)
 
 
-def edited(arguments: JsonObject | str, definition: Definition) -> Accepted | Refused:
+def check_edited(arguments: JsonObject | str, definition: Definition) -> AcceptedArguments | RefusedArguments:
     """Arguments that a person wrote: held to the same schema, and never changed."""
     if (definition.kind == "custom") is not isinstance(arguments, str):
         wanted = "text" if definition.kind == "custom" else "an object"
-        return Refused(f"{definition.name!r} takes {wanted}.")
+        return RefusedArguments(f"{definition.name!r} takes {wanted}.")
     if definition.schema is not None and isinstance(arguments, dict):
-        verdict = judged(definition.schema, arguments)
+        verdict = validate(definition.schema, arguments)
         if verdict.count:
-            return Refused(_complaint(definition.name, verdict.mismatches))
-    return Accepted(arguments)
+            return RefusedArguments(_complaint(definition.name, verdict.mismatches))
+    return AcceptedArguments(arguments)
 
 
-def _held(definition: Definition, value: Json, before: tuple[Repair, ...]) -> Accepted | Refused:
+def _check_schema(
+    definition: Definition, value: Json, before: tuple[Repair, ...]
+) -> AcceptedArguments | RefusedArguments:
     if definition.strict and definition.schema is not None:
         value, repairs = without_nulls(value, definition.schema)
         before = (*before, *repairs)
     if definition.schema is not None:
-        value, verdict, repairs = repaired(value, definition.schema)
+        value, verdict, repairs = repair_value(value, definition.schema)
         before = (*before, *repairs)
         if verdict.count:
-            return Refused(f"{_complaint(definition.name, verdict.mismatches)}\n{TRY_AGAIN}")
+            return RefusedArguments(f"{_complaint(definition.name, verdict.mismatches)}\n{TRY_AGAIN}")
     if not isinstance(value, dict):
-        return Refused(f"The arguments of {definition.name!r} are invalid: they must be a JSON object.\n{TRY_AGAIN}")
-    return Accepted(value, before)
+        return RefusedArguments(
+            f"The arguments of {definition.name!r} are invalid: they must be a JSON object.\n{TRY_AGAIN}"
+        )
+    return AcceptedArguments(value, before)
 
 
 def _complaint(name: str, mismatches: tuple[Mismatch, ...]) -> str:

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.plan import Plan
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.plan import RunPlan
 from sightline.agent.core.rounds import Why
-from sightline.agent.core.steps import Confirmed, Decided, Replied, Rested, Stopped, Used
+from sightline.agent.core.steps import CallsDecided, Confirmed, Replied, Rested, RunStopped, Used
 from sightline.catalog.route import Route
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json
@@ -27,7 +27,7 @@ class RunBegan(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"
     exchanges are labelled, where the run was wanted, and the route that its requests take, if one was configured."""
 
     request: Request
-    plan: Plan
+    plan: RunPlan
     provider: str = ""
     session: str = ""
     origin: dict[str, Json] = {}
@@ -57,7 +57,7 @@ class ToolFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="k
     """A tool has come to its end; `context` is what hooks have the model told beside its result."""
 
     key: str
-    outcome: Outcome
+    outcome: ToolOutcome
     context: str = ""
 
 
@@ -83,11 +83,11 @@ RunFact: TypeAlias = (
     | Remarked
     | RunEnded
     | Replied
-    | Decided
+    | CallsDecided
     | Used
     | Confirmed
     | Rested
-    | Stopped
+    | RunStopped
 )
 
 

@@ -7,8 +7,8 @@ import msgspec
 
 from sightline.agent.core.acceptance import NAMES_RESULTS, Ear
 from sightline.agent.core.amendment import Amendment, AmendmentKind
-from sightline.agent.core.orphans import paired
-from sightline.agent.core.output import NOTHING, Outcome
+from sightline.agent.core.orphans import pair_calls
+from sightline.agent.core.output import NOTHING, ToolOutcome
 from sightline.dialects.openai_responses.rules import brings_state
 from sightline.dialects.registry import dialect
 from sightline.model.message import Message
@@ -21,7 +21,7 @@ _FORCING = ("required", "named")
 _USER = Message("user", (Text("."),))
 
 
-class History:
+class RunConversation:
     """Grows by turns. `request` asks with all of it; what had to be changed for that is told as amendments."""
 
     def __init__(self, request: Request, spoken: str) -> None:
@@ -35,12 +35,12 @@ class History:
         stateful = brings_state(request) or bool(
             request.dialect and any(request.extras.get(key) for key in dialect(request.dialect).unread.stateful)
         )
-        messages, amendments = paired(request.messages, named=self._spoken in NAMES_RESULTS, stateful=stateful)
+        messages, amendments = pair_calls(request.messages, named=self._spoken in NAMES_RESULTS, stateful=stateful)
         self._amendments += amendments
         self._ear = Ear(request.dialect, self._spoken)
         self.request = msgspec.structs.replace(request, messages=messages) if amendments else request
 
-    def taken(self) -> tuple[Amendment, ...]:
+    def take_amendments(self) -> tuple[Amendment, ...]:
         """The amendments since the last time."""
         amendments, self._amendments = tuple(self._amendments), []
         return amendments
@@ -49,7 +49,7 @@ class History:
         """Tell of a change."""
         self._amendments.append(Amendment(kind, what, why))
 
-    def spelled(self, calls: Sequence[ToolCall]) -> list[str]:
+    def outgoing_ids(self, calls: Sequence[ToolCall]) -> list[str]:
         """The ids under which these calls go back: the model's own, unless the provider would refuse it."""
         before = {part.id for message in self.request.messages for part in message.parts if isinstance(part, ToolCall)}
         now: list[str] = []
@@ -70,13 +70,13 @@ class History:
 
     def add_turn(self, parts: tuple[Part, ...], *, is_open: bool = False) -> None:
         """The model has spoken and called nothing. `is_open`: it will go on, and nobody speaks in between."""
-        kept = self._echoed(parts, () if is_open else (_USER,))
+        kept = self._acceptable_parts(parts, () if is_open else (_USER,))
         self._append(self._turn(kept))
 
     def add_calls(self, parts: tuple[Part, ...], results: tuple[ToolResult, ...], context: str) -> None:
         """The model has called tools; every call in `parts` has its result, in the same order."""
-        kept = self._echoed(parts, (Message("tool", tuple(_plain(result) for result in results)),))
-        settled, moved = self._settled(results)
+        kept = self._acceptable_parts(parts, (Message("tool", tuple(_plain(result) for result in results)),))
+        settled, moved = self._split_results(results)
         self._append(self._turn(kept))
         self._append(Message("tool", settled))
         words = (Text(context),) if context.strip() else ()
@@ -87,7 +87,7 @@ class History:
         """Somebody tells the model something."""
         self._append(Message("user", (Text(text),)))
 
-    def result_for(self, call: ToolCall, call_id: str, outcome: Outcome) -> ToolResult:
+    def result_for(self, call: ToolCall, call_id: str, outcome: ToolOutcome) -> ToolResult:
         """The result of a call that is sent under this id."""
         name = self._ear.name_for(msgspec.structs.replace(call, id=call_id))
         return ToolResult(
@@ -112,7 +112,7 @@ class History:
         self.request = msgspec.structs.replace(self.request, messages=messages[:-1])
         return msgspec.structs.replace(messages[-1], parts=(*messages[-1].parts, *parts), bare=True)
 
-    def _echoed(self, parts: tuple[Part, ...], after: tuple[Message, ...]) -> tuple[Part, ...]:
+    def _acceptable_parts(self, parts: tuple[Part, ...], after: tuple[Message, ...]) -> tuple[Part, ...]:
         """The model's parts, without those that the provider would not take back."""
         if not parts or self._ear.takes(Message("assistant", parts), *after):
             return parts
@@ -128,7 +128,7 @@ class History:
         self.amend("reply_left_out", "all but the calls of the reply", f"{self._spoken} refuses it")
         return tuple(part for part in kept if isinstance(part, ToolCall))
 
-    def _settled(self, results: tuple[ToolResult, ...]) -> tuple[tuple[ToolResult, ...], tuple[Part, ...]]:
+    def _split_results(self, results: tuple[ToolResult, ...]) -> tuple[tuple[ToolResult, ...], tuple[Part, ...]]:
         """The results with what they may hold, and what has to stand behind them in the user's name."""
         settled: list[ToolResult] = []
         moved: list[Part] = []

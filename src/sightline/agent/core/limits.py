@@ -27,7 +27,7 @@ _WORDS: dict[LimitName, str] = {
 }
 
 
-class Limits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The most of each; None means no limit, 0 means none at all. A limit of N requests means N requests.
 
     `repeats` is how often the same call may bring the same result, `mistakes` how many rounds in a row may hold a call
@@ -57,13 +57,13 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         limit: float | None = getattr(self, name)
         return limit
 
-    def raised(self, name: LimitName) -> "Limits":
+    def raise_limit(self, name: LimitName) -> "RunLimits":
         """The limits with this one raised."""
         most = self.most(name)
-        return self if most is None else msgspec.structs.replace(self, **{name: raised(most)})
+        return self if most is None else msgspec.structs.replace(self, **{name: next_limit(most)})
 
 
-class Spent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a run has used. `unmeasured` are the counts that somebody did not tell, so that no limit of them holds.
     Where `is_estimated`, a provider told no usage: limits hold against the estimate, and the cost is not known."""
 
@@ -106,12 +106,12 @@ class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"the limit of {self.limit:g} {_WORDS[self.name]} is reached"
 
 
-def raised(limit: float) -> float:
+def next_limit(limit: float) -> float:
     """Half as much again; whole numbers are rounded, a half up."""
     return (3 * limit + 1) // 2 if isinstance(limit, int) else limit * 1.5
 
 
-def reached(limits: Limits, spent: Spent, names: tuple[LimitName, ...]) -> Reached | None:
+def find_reached_limit(limits: RunLimits, spent: RunUsage, names: tuple[LimitName, ...]) -> Reached | None:
     """The first of these limits that has been reached."""
     for name in names:
         most = limits.most(name)
@@ -120,7 +120,7 @@ def reached(limits: Limits, spent: Spent, names: tuple[LimitName, ...]) -> Reach
         if name in spent.unmeasured:
             return Reached(name, most, spent.of(name), is_unmeasured=True)
         if spent.of(name) >= most:
-            more = raised(most)
+            more = next_limit(most)
             can_grow = limits.behaviour == "confirm" and more > most
             return Reached(name, most, spent.of(name), more if can_grow else None)
     return None

@@ -9,7 +9,7 @@ from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolRes
 NO_RESULT = "There is no result: the call was not completed."
 
 
-def paired(
+def pair_calls(
     messages: tuple[Message, ...], *, named: bool, stateful: bool = False
 ) -> tuple[tuple[Message, ...], tuple[Amendment, ...]]:
     """The messages with every call answered and no answer to nothing. `named`: results say their function's name.
@@ -17,7 +17,7 @@ def paired(
     A result counts wherever it comes after its call; the answer that is missing is put behind the turn that asked.
     `stateful`: the provider knows more of the conversation, so a result may answer a call that is not here.
     """
-    matched, orphans = _matched(messages)
+    matched, orphans = _match_calls(messages)
     if stateful:
         orphans = set()
     amendments: list[Amendment] = []
@@ -47,7 +47,7 @@ def paired(
     return tuple(out), tuple(amendments)
 
 
-def _matched(messages: tuple[Message, ...]) -> tuple[set[int], set[int]]:
+def _match_calls(messages: tuple[Message, ...]) -> tuple[set[int], set[int]]:
     """The calls that are answered, and the results that answer nothing, by identity: ids may come twice."""
     waiting: list[ToolCall] = []
     matched: set[int] = set()

@@ -12,7 +12,7 @@ _HEAD_SHARE = 0.4
 """The end of an output usually says how it went, so it gets the larger part."""
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What came of a call: parts, or a JSON object where that is the tool's form."""
 
     parts: tuple[ResultPart, ...] = ()
@@ -27,35 +27,35 @@ class Cap(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     media: int = 3_500_000
 
 
-def said(text: str, *, is_error: bool = False) -> Outcome:
+def text_outcome(text: str, *, is_error: bool = False) -> ToolOutcome:
     """An outcome of words."""
-    return Outcome((Text(text),), is_error=is_error)
+    return ToolOutcome((Text(text),), is_error=is_error)
 
 
-def words_of(outcome: Outcome) -> str:
+def words_of(outcome: ToolOutcome) -> str:
     """Its words; where it has none, its JSON."""
     text = "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
     return encode(outcome.structured).decode() if not text and outcome.structured is not None else text
 
 
-def capped(outcome: Outcome, cap: Cap) -> Outcome:
+def cap_outcome(outcome: ToolOutcome, cap: Cap) -> ToolOutcome:
     """The outcome within its bounds. It says something even if the tool said nothing."""
     if outcome.structured is not None and len(encode(outcome.structured)) > cap.characters:
         text = Text(encode(outcome.structured).decode())
         outcome = msgspec.structs.replace(outcome, parts=(text, *outcome.parts), structured=None)
-    parts = _bounded_media(outcome.parts, cap.media)
+    parts = _cap_media(outcome.parts, cap.media)
     parts = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
     length = sum(len(part.text) for part in parts if isinstance(part, Text))
     if length > cap.characters:
         whole = "".join(part.text for part in parts if isinstance(part, Text))
         media = tuple(part for part in parts if not isinstance(part, Text))
-        parts = (Text(cut(whole, cap.characters)), *media)
+        parts = (Text(truncate(whole, cap.characters)), *media)
     if not parts and outcome.structured is None:
         parts = (Text(NOTHING),)
     return msgspec.structs.replace(outcome, parts=parts)
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """The head and the tail of a text that is too long, and between them how much is missing."""
     if len(text) <= most:
         return text
@@ -69,7 +69,7 @@ def _mark(missing: int, whole: int) -> str:
     return f"\n[{missing} of {whole} characters are left out here]\n"
 
 
-def _bounded_media(parts: tuple[ResultPart, ...], most: int) -> tuple[ResultPart, ...]:
+def _cap_media(parts: tuple[ResultPart, ...], most: int) -> tuple[ResultPart, ...]:
     kept: list[ResultPart] = []
     for part in parts:
         source = None if isinstance(part, Text) else part.source

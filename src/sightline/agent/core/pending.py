@@ -7,9 +7,9 @@ import msgspec
 
 from sightline.agent.core.approval import DeniedBy
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.output import Cap, Outcome, capped, said
+from sightline.agent.core.output import Cap, ToolOutcome, cap_outcome, text_outcome
 from sightline.agent.core.rounds import CallRecord, Fate
-from sightline.agent.core.steps import Call
+from sightline.agent.core.steps import RunnableCall
 from sightline.dialects.tool_names import as_function_arguments
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import ToolCall
@@ -32,32 +32,32 @@ class Pending:
     key: str
     call: ToolCall
     sent_id: str
-    ready: Call | None = None
+    ready: RunnableCall | None = None
     fate: Fate | None = None
-    outcome: Outcome | None = None
+    outcome: ToolOutcome | None = None
     is_edited: bool = False
     denied_by: DeniedBy | None = None
 
-    def settle(self, fate: Fate, outcome: Outcome, cap: Cap) -> None:
+    def settle(self, fate: Fate, outcome: ToolOutcome, cap: Cap) -> None:
         """This is what came of it."""
-        self.fate, self.outcome = fate, capped(outcome, cap)
+        self.fate, self.outcome = fate, cap_outcome(outcome, cap)
 
     def cancel(self, cap: Cap) -> None:
         """It was not run, or not to its end, because a person stopped it."""
-        self.settle("cancelled", said(CANCELLED, is_error=True), cap)
+        self.settle("cancelled", text_outcome(CANCELLED, is_error=True), cap)
 
     def exceed(self, reached: Reached, cap: Cap) -> None:
         """It is not run because of a limit."""
-        self.settle("limit", said(f"This call was not run: {reached.words}.", is_error=True), cap)
+        self.settle("limit", text_outcome(f"This call was not run: {reached.words}.", is_error=True), cap)
 
     def expire(self, reached: Reached, cap: Cap) -> None:
         """It was not run, or not to its end, because the time was up."""
-        self.settle("limit", said(f"This call was not run to its end: {reached.words}.", is_error=True), cap)
+        self.settle("limit", text_outcome(f"This call was not run to its end: {reached.words}.", is_error=True), cap)
 
     def deny(self, reason: str, cap: Cap, by: DeniedBy = "user") -> None:
         """It is not run because somebody does not want it."""
         self.denied_by = by
-        self.settle("denied", said(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
+        self.settle("denied", text_outcome(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
 
     def edit(self, arguments: JsonObject | str) -> None:
         """Somebody wrote other arguments: these run, and these are what the model will see that it asked for."""
@@ -71,7 +71,7 @@ class Pending:
         call = msgspec.structs.replace(self.call, id=self.sent_id)
         if not self.is_edited or self.ready is None:
             return call
-        written = _written(self.ready.arguments)
+        written = _arguments_text(self.ready.arguments)
         if isinstance(self.ready.arguments, str) and call.kind == "function":  # it stood for a tool for free text
             written = as_function_arguments(msgspec.structs.replace(call, arguments=written, kind="custom"))
         return msgspec.structs.replace(call, arguments=written)
@@ -101,5 +101,5 @@ class Pending:
         )
 
 
-def _written(arguments: JsonObject | str) -> str:
+def _arguments_text(arguments: JsonObject | str) -> str:
     return arguments if isinstance(arguments, str) else encode(arguments).decode()

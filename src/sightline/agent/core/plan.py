@@ -3,14 +3,14 @@
 import msgspec
 
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.limits import Limits
+from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.output import Cap
 from sightline.agent.core.tool import Toolbox
 from sightline.catalog.facts import Prices
 from sightline.errors import Code, Fault
 
 
-class Plan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class RunPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`dialect` is the one that the provider speaks, to which every request will be written.
 
     With `is_hooked` somebody looks at every call before it runs, also at those that a rule allows, and at the last
@@ -20,7 +20,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     dialect: str
     toolbox: Toolbox = Toolbox()
     policy: Policy = Policy()
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
     cap: Cap = Cap()
     prices: Prices | None = None
     is_hooked: bool = False

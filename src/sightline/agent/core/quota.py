@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sightline.catalog.facts import Facts
-from sightline.tokens.account import Limits
+from sightline.tokens.account import RateLimits
 from sightline.tokens.ledger import Ledger, LimitName, Wait
 
 _NAMES: Final[dict[LimitName, str]] = {
@@ -27,8 +27,8 @@ class Quota:
 
     wait: Wait
     can_go_at: float | None
-    used: Limits
-    limits: Limits
+    used: RateLimits
+    limits: RateLimits
     line: str
 
     @property
@@ -43,7 +43,7 @@ def quota_of(ledger: Ledger, provider: str, model: str, tokens: int, now: float,
     return Quota(
         wait,
         None if wait.is_endless else now + max(0.0, wait.seconds),
-        ledger.used(provider, model, now),
+        ledger.usage(provider, model, now),
         ledger.limits(provider, model, facts),
         line_of(wait, tokens),
     )

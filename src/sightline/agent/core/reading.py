@@ -12,7 +12,7 @@ from sightline.model.reply import Reply
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReplyOutcome:
     """`use` its calls, `pause`: the model has not ended its turn, or `end` the run, because of `why`.
 
     `parts` go into the conversation. With `is_cut` the reply is not whole, so that none of its calls is acted on.
@@ -24,23 +24,23 @@ class Reading:
     is_cut: bool = False
 
 
-def read(reply: Reply, source: str) -> Reading:
+def read(reply: Reply, source: str) -> ReplyOutcome:
     """The meaning of a reply to a request of the dialect `source`. Of several choices the first is meant."""
     choice = reply.choice
     if reply.fault is not None:
-        return Reading("end", (), "cancelled" if reply.fault.code is Code.CANCELLED else "failed", is_cut=True)
+        return ReplyOutcome("end", (), "cancelled" if reply.fault.code is Code.CANCELLED else "failed", is_cut=True)
     parts = tuple(_as_history(part, same=reply.dialect == source) for part in choice.parts)
     match choice.finish:
         case "stop" | "tool_calls" | "pause":
             if choice.tool_calls:
-                return Reading("use", parts)
-            return Reading("pause" if choice.finish == "pause" and parts else "end", parts)
+                return ReplyOutcome("use", parts)
+            return ReplyOutcome("pause" if choice.finish == "pause" and parts else "end", parts)
         case "length" | "content_filter" | "refusal":
-            return Reading("end", _without_calls(parts), choice.finish, is_cut=True)
+            return ReplyOutcome("end", _without_calls(parts), choice.finish, is_cut=True)
         case "cancelled":
-            return Reading("end", (), "cancelled", is_cut=True)
+            return ReplyOutcome("end", (), "cancelled", is_cut=True)
         case "error" | None:
-            return Reading("end", (), "failed", is_cut=True)
+            return ReplyOutcome("end", (), "failed", is_cut=True)
         case unreachable:
             assert_never(unreachable)
 

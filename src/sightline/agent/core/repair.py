@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from sightline.agent.core.schema import Mismatch, Verdict, judged
+from sightline.agent.core.schema import Mismatch, SchemaVerdict, validate
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.wire import pointer
@@ -28,10 +28,10 @@ class Repair(msgspec.Struct, frozen=True):
     what: str
 
 
-def unwrapped(value: Json) -> tuple[Json, tuple[Repair, ...]]:
+def unwrap(value: Json) -> tuple[Json, tuple[Repair, ...]]:
     """Arguments that were encoded twice or more often, and those that say nothing, as the object that is meant."""
     repairs: list[Repair] = []
-    if isinstance(value, str) and isinstance(inner := _parsed(value), dict):
+    if isinstance(value, str) and isinstance(inner := _parse_nested_json(value), dict):
         repairs.append(Repair("", "JSON in a string was read as object"))
         value = inner
     if value is None:
@@ -40,20 +40,20 @@ def unwrapped(value: Json) -> tuple[Json, tuple[Repair, ...]]:
     return value, tuple(repairs)
 
 
-def repaired(value: Json, schema: JsonObject) -> tuple[Json, Verdict, tuple[Repair, ...]]:
+def repair_value(value: Json, schema: JsonObject) -> tuple[Json, SchemaVerdict, tuple[Repair, ...]]:
     """The value as the schema wants it, as far as that can be had without guessing, what is still wrong, and how."""
     value = copy.deepcopy(value)
     repairs: list[Repair] = []
-    verdict = judged(schema, value)
+    verdict = validate(schema, value)
     progress = True
     while progress and verdict.count and len(repairs) < MOST_REPAIRS:
         progress = False
         for mismatch in verdict.types:
-            fixed = _fixed(value, mismatch)
+            fixed = _fix_mismatch(value, mismatch)
             if fixed is None:
                 continue
             changed, what, is_inner = fixed
-            after = judged(schema, changed)
+            after = validate(schema, changed)
             # JSON out of a string may be wrong further down, where the next turn finds it.
             if after.count < verdict.count or (is_inner and after != verdict):
                 value, verdict, progress = changed, after, True
@@ -62,19 +62,19 @@ def repaired(value: Json, schema: JsonObject) -> tuple[Json, Verdict, tuple[Repa
     return value, verdict, tuple(repairs)
 
 
-def _fixed(value: Json, mismatch: Mismatch) -> tuple[Json, str, bool] | None:
+def _fix_mismatch(value: Json, mismatch: Mismatch) -> tuple[Json, str, bool] | None:
     """The whole value with this place changed, how it was changed, and whether JSON came out of a string there."""
     found = pointer.resolve(value, mismatch.pointer)
     for wanted in mismatch.wanted:
         fits, meant = _meant(found, wanted)
         if fits:
             is_inner = wanted in ("object", "array")
-            what = f"JSON in a string was read as {wanted}" if is_inner else f"{_written(found)} was read as {wanted}"
+            what = f"JSON in a string was read as {wanted}" if is_inner else f"{_kind_name(found)} was read as {wanted}"
             return _with(value, mismatch.pointer, meant), what, is_inner
     return None
 
 
-def _written(value: Json) -> str:
+def _kind_name(value: Json) -> str:
     return "a string" if isinstance(value, str) else "a number"
 
 
@@ -94,22 +94,22 @@ def _meant(value: Json, wanted: str) -> tuple[bool, Json]:
         case "boolean":
             return text.lower() in _WORDS, _WORDS.get(text.lower())
         case "object":
-            inner = _parsed(value)
+            inner = _parse_nested_json(value)
             return isinstance(inner, dict), inner
         case "array":
-            inner = _parsed(value)
+            inner = _parse_nested_json(value)
             return isinstance(inner, list), inner
         case _:
             return text == "null", None
 
 
-def _parsed(text: str) -> Json:
+def _parse_nested_json(text: str) -> Json:
     """What the JSON in a string says, JSON in it that is a string again included; None where it is no JSON."""
     try:
         value = decode(text)
     except Fault:
         return None
-    return _parsed(value) if isinstance(value, str) else value
+    return _parse_nested_json(value) if isinstance(value, str) else value
 
 
 def _with(value: Json, place: str, meant: Json) -> Json:
@@ -117,7 +117,7 @@ def _with(value: Json, place: str, meant: Json) -> Json:
         return meant
     changed = copy.deepcopy(value)
     above, _, _ = place.rpartition("/")
-    holder, last = pointer.resolve(changed, above), pointer.split(place)[-1]
+    holder, last = pointer.resolve(changed, above), pointer.parse_pointer(place)[-1]
     if isinstance(holder, list):
         holder[int(last)] = meant
     else:
@@ -130,14 +130,14 @@ def without_nulls(value: Json, schema: JsonObject) -> tuple[Json, tuple[Repair, 
     """The value without each null that the schema does not take and that may be left out: to a strict schema every
     property is required, so that a model writes null for one that it leaves out."""
     repairs: list[Repair] = []
-    return _stripped(value, schema, schema, "", repairs), tuple(repairs)
+    return _strip_nulls(value, schema, schema, "", repairs), tuple(repairs)
 
 
-def _stripped(value: Json, schema: Json, root: JsonObject, at: str, repairs: list[Repair]) -> Json:
-    schema = _followed(schema, root)
+def _strip_nulls(value: Json, schema: Json, root: JsonObject, at: str, repairs: list[Repair]) -> Json:
+    schema = _resolve_reference(schema, root)
     if isinstance(value, list):
         items = schema.get("items", {})
-        return [_stripped(each, items, root, f"{at}/{n}", repairs) for n, each in enumerate(value)]
+        return [_strip_nulls(each, items, root, f"{at}/{n}", repairs) for n, each in enumerate(value)]
     if not isinstance(value, dict):
         return value
     properties, required = schema.get("properties"), schema.get("required")
@@ -149,11 +149,11 @@ def _stripped(value: Json, schema: Json, root: JsonObject, at: str, repairs: lis
         if each is None and name in known and name not in needed and not _takes_null(inner, root):
             repairs.append(Repair(place, "null was read as left out"))
         else:
-            kept[name] = _stripped(each, inner, root, place, repairs)
+            kept[name] = _strip_nulls(each, inner, root, place, repairs)
     return kept
 
 
-def _followed(schema: Json, root: JsonObject) -> JsonObject:
+def _resolve_reference(schema: Json, root: JsonObject) -> JsonObject:
     """The schema that is meant, where it refers to a definition of the same document."""
     for _ in range(_MOST_STEPS):
         if not isinstance(schema, dict):
@@ -169,4 +169,4 @@ def _followed(schema: Json, root: JsonObject) -> JsonObject:
 
 
 def _takes_null(schema: Json, root: JsonObject) -> bool:
-    return judged({**_followed(schema, root), "$defs": root.get("$defs", {})}, None).count == 0
+    return validate({**_resolve_reference(schema, root), "$defs": root.get("$defs", {})}, None).count == 0

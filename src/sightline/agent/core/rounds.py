@@ -6,8 +6,8 @@ import msgspec
 
 from sightline.agent.core.amendment import Amendment
 from sightline.agent.core.approval import DeniedBy
-from sightline.agent.core.limits import Reached, Spent
-from sightline.agent.core.output import Outcome
+from sightline.agent.core.limits import Reached, RunUsage
+from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.repair import Repair
 from sightline.errors import CancelReason
 from sightline.model.json import Json
@@ -32,7 +32,7 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     name: str
     arguments: str
     fate: Fate
-    outcome: Outcome | None = None
+    outcome: ToolOutcome | None = None
     ran: dict[str, Json] | str | None = None
     sent_id: str | None = None
     is_edited: bool = False
@@ -81,14 +81,14 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.reply.id
 
 
-class Ended(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class FinishedRun(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How a run ended. `request` holds the whole conversation and can be gone on with. `reason` is why it was
     cancelled."""
 
     why: Why
     request: Request
     rounds: tuple[Round, ...] = ()
-    spent: Spent = Spent()
+    spent: RunUsage = RunUsage()
     reached: Reached | None = None
     amendments: tuple[Amendment, ...] = ()
     reason: CancelReason | None = None

@@ -10,30 +10,39 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.agent.core import reading as replies
-from sightline.agent.core.account import Repeats, charged, usage_of
-from sightline.agent.core.arguments import Refused
+from sightline.agent.core.account import Repeats, charge, usage_of
+from sightline.agent.core.arguments import RefusedArguments
 from sightline.agent.core.arguments import read as read_arguments
-from sightline.agent.core.deciding import Deciding
-from sightline.agent.core.history import History
-from sightline.agent.core.limits import BEFORE_ASK, BEFORE_USE, LimitName, Limits, Reached, Spent, raised, reached
-from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.deciding import RunPolicy
+from sightline.agent.core.history import RunConversation
+from sightline.agent.core.limits import (
+    BEFORE_ASK,
+    BEFORE_USE,
+    LimitName,
+    Reached,
+    RunLimits,
+    RunUsage,
+    find_reached_limit,
+    next_limit,
+)
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.pending import Pending
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.reading import Reading
-from sightline.agent.core.rounds import CallRecord, Ended, Round, Why
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.reading import ReplyOutcome
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Round, Why
 from sightline.agent.core.steps import (
     Answer,
     Approve,
-    Ask,
-    Call,
+    AskModel,
+    CallsDecided,
     Confirm,
     Confirmed,
-    Decided,
     Replied,
     Rest,
     Rested,
+    RunnableCall,
+    RunStopped,
     Step,
-    Stopped,
     Use,
     Used,
     unfit,
@@ -43,31 +52,31 @@ from sightline.errors import CancelReason, Code, Fault
 from sightline.model.parts import Part, ToolCall
 from sightline.model.request import Request
 
-Loop: TypeAlias = Generator[Step, Answer, Ended]
+Loop: TypeAlias = Generator[Step, Answer, FinishedRun]
 
 
-def run(request: Request, plan: Plan) -> Loop:
+def run(request: Request, plan: RunPlan) -> Loop:
     """The run that begins with this request."""
-    return Run(request, plan).steps()
+    return ToolLoop(request, plan).steps()
 
 
-class Run:
+class ToolLoop:
     """One run, which can be looked at while it is driven. `pending` are the calls of a round that is not over."""
 
-    def __init__(self, request: Request, plan: Plan) -> None:
+    def __init__(self, request: Request, plan: RunPlan) -> None:
         plan.check()
         self.pending: list[Pending] = []
         self._plan = plan
         self._limits = plan.limits
-        self._spent = Spent()
-        self._history = History(
-            msgspec.structs.replace(request, tools=plan.toolbox.offered(request.tools)), plan.dialect
+        self._spent = RunUsage()
+        self._history = RunConversation(
+            msgspec.structs.replace(request, tools=plan.toolbox.tools_for(request.tools)), plan.dialect
         )
-        self._deciding = Deciding(plan.policy, plan.cap)
+        self._deciding = RunPolicy(plan.policy, plan.cap)
         self._repeats = Repeats()
         self._rounds: list[Round] = []
         self._reached: Reached | None = None
-        self._complete: Mapping[str, Outcome] = {}
+        self._complete: Mapping[str, ToolOutcome] = {}
         self._reason: CancelReason = "user"
 
     @property
@@ -76,26 +85,26 @@ class Run:
         return tuple(self._rounds)
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> RunUsage:
         """What it has used so far."""
         return self._spent
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RunLimits:
         """How far it may go, with what was raised."""
         return self._limits
 
     def steps(self) -> Loop:
         """Every step of the run."""
-        first = self._history.taken()
+        first = self._history.take_amendments()
         why: Why | None = None
         while why is None:
             try:
                 why = yield from self._next()
             except Fault as fault:
-                why = self._cut_off(fault)
-        last = self._history.taken()
-        return Ended(
+                why = self._stop_for(fault)
+        last = self._history.take_amendments()
+        return FinishedRun(
             why=why,
             request=self._history.request,
             rounds=tuple(self._rounds),
@@ -107,18 +116,18 @@ class Run:
 
     def _next(self) -> Generator[Step, Answer, Why | None]:
         """One round; why the run ends with it, if it does."""
-        if (yield from self._held_back(BEFORE_ASK)) is not None:
+        if (yield from self._check_limits(BEFORE_ASK)) is not None:
             return "limit"
         number = len(self._rounds) + 1
         self._spent = msgspec.structs.replace(self._spent, requests=self._spent.requests + 1)
-        step = Ask(number, self._history.request)
-        answer = self._heard((yield step))
+        step = AskModel(number, self._history.request)
+        answer = self._accept_answer((yield step))
         if not isinstance(answer, Replied):
             raise unfit(step, answer)
         if answer.sent is not None:
             self._history.replace(answer.sent)
         usage = usage_of(answer.reply.usage, answer.estimate)
-        self._spent, cost = charged(self._spent, usage, self._plan.prices, is_estimated=answer.estimate is not None)
+        self._spent, cost = charge(self._spent, usage, self._plan.prices, is_estimated=answer.estimate is not None)
         told = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
         reading = replies.read(answer.reply, self._history.request.dialect)
         if reading.then == "use":
@@ -135,7 +144,7 @@ class Run:
     def _rest(self, number: int) -> Generator[Step, Answer, Why | None]:
         """Ask whether the run may end; None where the model is told to go on."""
         step = Rest(number)
-        answer = self._heard((yield step))
+        answer = self._accept_answer((yield step))
         if not isinstance(answer, Rested):
             raise unfit(step, answer)
         if answer.words.strip():
@@ -148,47 +157,47 @@ class Run:
         self._rounds[-1] = msgspec.structs.replace(last, reply=msgspec.structs.replace(last.reply, fault=fault))
         return "failed"
 
-    def _heard(self, answer: Answer) -> Answer:
+    def _accept_answer(self, answer: Answer) -> Answer:
         """An answer, with the time that it brings."""
         self._spent = msgspec.structs.replace(self._spent, seconds=max(self._spent.seconds, answer.elapsed))
-        if isinstance(answer, Stopped):
+        if isinstance(answer, RunStopped):
             self._complete = answer.outcomes
             raise Fault(Code.CANCELLED, "the run was stopped", reason=answer.reason)
         return answer
 
     # --- limits ---------------------------------------------------------------------------------------
 
-    def _held_back(self, names: tuple[LimitName, ...]) -> Generator[Step, Answer, Reached | None]:
+    def _check_limits(self, names: tuple[LimitName, ...]) -> Generator[Step, Answer, Reached | None]:
         """The limit that ends the run here; None if there is none, or somebody has raised it."""
-        while (found := reached(self._limits, self._spent, names)) is not None:
-            if not (yield from self._confirmed(found)):
+        while (found := find_reached_limit(self._limits, self._spent, names)) is not None:
+            if not (yield from self._confirm_limit(found)):
                 return found
         return None
 
-    def _held_short(self, count: int) -> Generator[Step, Answer, Reached | None]:
+    def _check_call_limit(self, count: int) -> Generator[Step, Answer, Reached | None]:
         """The limit of calls, where so many more do not fit under it."""
         while (most := self._limits.tool_calls) is not None and self._spent.tool_calls + count > most:
-            more = raised(most) if self._limits.behaviour == "confirm" else None
+            more = next_limit(most) if self._limits.behaviour == "confirm" else None
             found = Reached("tool_calls", most, self._spent.tool_calls, more)
-            if not (yield from self._confirmed(found)):
+            if not (yield from self._confirm_limit(found)):
                 return found
         return None
 
-    def _confirmed(self, found: Reached) -> Generator[Step, Answer, bool]:
+    def _confirm_limit(self, found: Reached) -> Generator[Step, Answer, bool]:
         goes_on = False
         if found.raised is not None:
             step = Confirm(len(self._rounds), found)
-            answer = self._heard((yield step))
+            answer = self._accept_answer((yield step))
             if not isinstance(answer, Confirmed):
                 raise unfit(step, answer)
             goes_on = answer.goes_on
         if goes_on:
-            self._limits = self._limits.raised(found.name)
+            self._limits = self._limits.raise_limit(found.name)
         else:
             self._reached = found
         return goes_on
 
-    def _cut_off(self, fault: Fault) -> Why:
+    def _stop_for(self, fault: Fault) -> Why:
         if fault.code is not Code.CANCELLED:
             raise fault
         return self._stop(fault.reason)
@@ -204,57 +213,57 @@ class Run:
 
     def _late(self) -> Reached | None:
         """The limit of time, if it is reached and nobody can raise it."""
-        found = reached(self._limits, self._spent, ("seconds",))
+        found = find_reached_limit(self._limits, self._spent, ("seconds",))
         return None if found is None or found.raised is not None else found
 
     # --- replies that are not acted on ----------------------------------------------------------------
 
-    def _keep(self, told: Round, reading: Reading) -> None:
+    def _keep(self, round_: Round, reading: ReplyOutcome) -> None:
         """What of such a reply goes into the conversation, and what is only recorded."""
         cut = tuple(
-            CallRecord(key=f"{told.number}.{n}", id=call.id, name=call.name, arguments=call.arguments, fate="cut")
-            for n, call in enumerate(told.reply.choice.tool_calls, 1)
+            CallRecord(key=f"{round_.number}.{n}", id=call.id, name=call.name, arguments=call.arguments, fate="cut")
+            for n, call in enumerate(round_.reply.choice.tool_calls, 1)
         )
         for call in cut:
             self._history.amend("call_left_out", f"call of {call.name!r}", "the reply that held it is not whole")
-        if reading.is_cut and not reading.parts and told.reply.choice.parts:
+        if reading.is_cut and not reading.parts and round_.reply.choice.parts:
             self._history.amend("reply_left_out", "the reply", "nothing of it can be sent back")
         self._history.add_turn(reading.parts, is_open=reading.then == "pause")
-        self._close(told, cut)
+        self._close(round_, cut)
 
-    def _close(self, told: Round, calls: tuple[CallRecord, ...], *, mistakes: int = 0, context: str = "") -> None:
+    def _close(self, round_: Round, calls: tuple[CallRecord, ...], *, mistakes: int = 0, context: str = "") -> None:
         self._spent = msgspec.structs.replace(self._spent, mistakes=mistakes)
-        amendments = self._history.taken()
+        amendments = self._history.take_amendments()
         self._rounds.append(
-            msgspec.structs.replace(told, calls=calls, mistakes=mistakes, context=context, amendments=amendments)
+            msgspec.structs.replace(round_, calls=calls, mistakes=mistakes, context=context, amendments=amendments)
         )
 
     # --- replies with calls ---------------------------------------------------------------------------
 
-    def _use(self, told: Round, reading: Reading) -> Generator[Step, Answer, Why | None]:
+    def _use(self, round_: Round, reading: ReplyOutcome) -> Generator[Step, Answer, Why | None]:
         """A round with calls: whatever happens, each of them gets its result."""
-        pending = self.pending = self._opened(told.number, reading.parts)
+        pending = self.pending = self._open_calls(round_.number, reading.parts)
         context = ""
         why: Why | None = None
         try:
-            found, context = yield from self._worked_off(told.number, pending)
+            found, context = yield from self._run_calls(round_.number, pending)
             why = None if found is None else "limit"
         except Fault as fault:
-            why = self._cut_off(fault)
+            why = self._stop_for(fault)
             self._finish(pending, {})
-        self._settle(told, reading.parts, pending, context)
+        self._settle(round_, reading.parts, pending, context)
         return why
 
-    def _opened(self, number: int, parts: tuple[Part, ...]) -> list[Pending]:
+    def _open_calls(self, number: int, parts: tuple[Part, ...]) -> list[Pending]:
         calls = [part for part in parts if isinstance(part, ToolCall)]
-        ids = self._history.spelled(calls)
+        ids = self._history.outgoing_ids(calls)
         pending = [Pending(f"{number}.{n}", call, ids[n - 1]) for n, call in enumerate(calls, 1)]
         for each in pending:
             read = read_arguments(each.call, self._plan.toolbox)
-            if isinstance(read, Refused):
-                each.settle("refused", said(read.text + self._attempt(), is_error=True), self._plan.cap)
+            if isinstance(read, RefusedArguments):
+                each.settle("refused", text_outcome(read.text + self._attempt(), is_error=True), self._plan.cap)
             else:
-                each.ready = Call(
+                each.ready = RunnableCall(
                     key=each.key,
                     id=each.call.id,
                     name=each.call.name,
@@ -271,18 +280,18 @@ class Run:
     def _definition(self, name: str) -> Definition:
         return next(each for each in self._plan.toolbox.definitions if each.name == name)
 
-    def _worked_off(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, tuple[Reached | None, str]]:
+    def _run_calls(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, tuple[Reached | None, str]]:
         """Run what may run; the limit that ended it, and what else the model is to be told."""
         found: Reached | None = None
         context = ""
         if _open(pending):
-            found = yield from self._held_back(BEFORE_USE)
+            found = yield from self._check_limits(BEFORE_USE)
         if found is None:
             yield from self._decide(number, pending)
         if found is None and _open(pending):  # people take their time
-            found = yield from self._held_back(BEFORE_USE)
+            found = yield from self._check_limits(BEFORE_USE)
         if found is None:
-            found = yield from self._held_short(len(_open(pending)))
+            found = yield from self._check_call_limit(len(_open(pending)))
             context = yield from self._run(number, pending, found)
         if found is not None:
             for each, _ in _open(pending):
@@ -291,7 +300,7 @@ class Run:
 
     def _decide(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, None]:
         """Settle what may not run, and ask about what nobody has decided beforehand."""
-        waiting: list[tuple[Pending, Call]] = []
+        waiting: list[tuple[Pending, RunnableCall]] = []
         allowed: list[str] = []
         for each, call in _open(pending):
             ruling = self._deciding.ruling(each, call)
@@ -303,8 +312,8 @@ class Run:
         while waiting:
             known = tuple(each.key for each, _ in waiting if each.key in allowed)
             step = Approve(number, tuple(call for _, call in waiting), objections, known)
-            answer = self._heard((yield step))
-            if not isinstance(answer, Decided):
+            answer = self._accept_answer((yield step))
+            if not isinstance(answer, CallsDecided):
                 raise unfit(step, answer)
             told = {
                 each.key: self._deciding.decide(each, answer.decisions.get(each.key), self._definition(call.name))
@@ -322,7 +331,7 @@ class Run:
         self._spent = msgspec.structs.replace(self._spent, tool_calls=self._spent.tool_calls + len(chosen))
         step = Use(number, tuple(call for _, call in chosen))
         try:
-            answer = self._heard((yield step))
+            answer = self._accept_answer((yield step))
         except Fault:
             self._finish([each for each, _ in chosen], self._complete)
             raise
@@ -331,7 +340,7 @@ class Run:
         self._finish([each for each, _ in chosen], answer.outcomes)
         return answer.context
 
-    def _finish(self, pending: list[Pending], outcomes: Mapping[str, Outcome]) -> None:
+    def _finish(self, pending: list[Pending], outcomes: Mapping[str, ToolOutcome]) -> None:
         late = self._late()
         for each, _ in _open(pending):
             if each.key in outcomes:
@@ -341,7 +350,7 @@ class Run:
             else:
                 each.cancel(self._plan.cap)
 
-    def _settle(self, told: Round, parts: tuple[Part, ...], pending: list[Pending], context: str) -> None:
+    def _settle(self, round_: Round, parts: tuple[Part, ...], pending: list[Pending], context: str) -> None:
         """Every call has its result: put the round into the conversation."""
         echoes = iter(each.echo for each in pending)
         echoed = tuple(next(echoes) if isinstance(part, ToolCall) else part for part in parts)
@@ -353,9 +362,9 @@ class Run:
         is_mistaken = any(each.fate == "refused" for each in pending)
         mistakes = self._spent.mistakes + 1 if is_mistaken else 0
         self.pending = []
-        self._close(told, tuple(each.record for each in pending), mistakes=mistakes, context=context)
+        self._close(round_, tuple(each.record for each in pending), mistakes=mistakes, context=context)
 
 
-def _open(pending: list[Pending]) -> list[tuple[Pending, Call]]:
+def _open(pending: list[Pending]) -> list[tuple[Pending, RunnableCall]]:
     """The calls that are not settled yet, all of which can be run."""
     return [(each, each.ready) for each in pending if each.fate is None and each.ready is not None]

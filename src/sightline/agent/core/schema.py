@@ -37,7 +37,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SchemaVerdict:
     """What is wrong with a value: `mismatches` for whoever reads about it, `types` each wrong type in any branch.
 
     `count` is the number of places where the schema as a whole is broken; none means that the value is right.
@@ -62,15 +62,17 @@ def schema_problems(schema: JsonObject) -> list[str]:
     return [*found, *_reference_problems(schema)]
 
 
-def judged(schema: JsonObject, value: Json) -> Verdict:
+def validate(schema: JsonObject, value: Json) -> SchemaVerdict:
     """What the schema has to say of a value."""
     try:
         errors = sorted(_validator(encode(schema)).iter_errors(value), key=relevance, reverse=True)
     except (Unresolvable, RecursionError):
-        return Verdict((Mismatch("", "the schema of this tool refers to something that cannot be followed"),), (), 1)
-    mismatches = dict.fromkeys(mismatch for error in errors for mismatch in _told(error))
+        return SchemaVerdict(
+            (Mismatch("", "the schema of this tool refers to something that cannot be followed"),), (), 1
+        )
+    mismatches = dict.fromkeys(mismatch for error in errors for mismatch in _mismatches_of(error))
     types = dict.fromkeys(_mismatch(leaf) for error in errors for leaf in _leaves(error) if leaf.validator == "type")
-    return Verdict(tuple(mismatches), tuple(types), len(errors))
+    return SchemaVerdict(tuple(mismatches), tuple(types), len(errors))
 
 
 @lru_cache(maxsize=256)
@@ -79,7 +81,7 @@ def _validator(text: bytes) -> Validator:
     return validator_for(schema, default=Draft202012Validator)(schema, registry=EMPTY_REGISTRY)
 
 
-def _told(error: ValidationError) -> Iterator[Mismatch]:
+def _mismatches_of(error: ValidationError) -> Iterator[Mismatch]:
     """An error as it is told: of several branches that all fail, the one that comes nearest tells why."""
     if error.validator not in _BRANCHES or not error.context:
         yield _mismatch(error)
@@ -91,11 +93,11 @@ def _told(error: ValidationError) -> Iterator[Mismatch]:
     deeper = [each for each in by_branch.values() if all(len(e.absolute_path) > depth for e in each)]
     if len(deeper) == 1:
         for inner in deeper[0]:
-            yield from _told(inner)
+            yield from _mismatches_of(inner)
         return
     reasons = dict.fromkeys(_reason(inner) for inner in error.context)
     yield Mismatch(
-        _place(error.absolute_path), f"{_short(_shown(_instance(error)))} fits none: {'; or '.join(reasons)}"
+        _place(error.absolute_path), f"{_short(_to_json(_instance(error)))} fits none: {'; or '.join(reasons)}"
     )
 
 
@@ -123,9 +125,11 @@ def _types(error: ValidationError) -> tuple[str, ...]:
 
 def _reason(error: ValidationError) -> str:
     if wanted := _types(error):
-        return f"expected {' or '.join(wanted)}, got {_kind(_instance(error))} {_short(_shown(_instance(error)))}"
+        return f"expected {' or '.join(wanted)}, got {_kind(_instance(error))} {_short(_to_json(_instance(error)))}"
     if error.validator == "enum":
-        return f"expected one of {_shown(cast(Json, error.validator_value))}, got {_short(_shown(_instance(error)))}"
+        return (
+            f"expected one of {_to_json(cast(Json, error.validator_value))}, got {_short(_to_json(_instance(error)))}"
+        )
     return _short(error.message, 3 * _LONGEST_VALUE)
 
 
@@ -145,7 +149,7 @@ def _kind(value: Json) -> str:
             return "number"
 
 
-def _shown(value: Json) -> str:
+def _to_json(value: Json) -> str:
     return encode(value).decode()
 
 

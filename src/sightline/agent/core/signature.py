@@ -47,7 +47,7 @@ def definition_of(function: Callable[..., object], *, is_parallel: bool = False)
     schemas, definitions = _schemas({each: hints.get(each, Any) for each in parameters}, name)
     properties: JsonObject = {}
     for key, parameter in parameters.items():
-        described = _described(schemas[key], hints.get(key), doc.parameters.get(key))
+        described = _describe(schemas[key], hints.get(key), doc.parameters.get(key))
         properties[key] = described | _default(parameter)
     schema: JsonObject = {"type": "object", "properties": properties}
     required: list[Json] = [key for key, each in parameters.items() if each.default is inspect.Parameter.empty]
@@ -131,7 +131,7 @@ def _plain(hint: Any) -> Any:
     return Annotated[(kind, *kept)] if kept else kind
 
 
-def _described(schema: JsonObject, hint: Any, lines: list[str] | None) -> JsonObject:
+def _describe(schema: JsonObject, hint: Any, lines: list[str] | None) -> JsonObject:
     """The schema of a parameter with its description: the hint's own words, or the docstring's."""
     own = [each for each in get_args(hint)[1:] if isinstance(each, str)] if get_origin(hint) is Annotated else []
     words = own[0] if own else " ".join(lines or ()).strip()

@@ -13,15 +13,15 @@ from sightline.agent.core.facts import (
     ToolFinished,
     ToolStarted,
 )
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.rounds import Ended
-from sightline.agent.core.run import Loop, Run
-from sightline.agent.core.steps import Answer, Call, Step, Use
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.core.run import Loop, ToolLoop
+from sightline.agent.core.steps import Answer, RunnableCall, Step, Use
 from sightline.errors import Code, Fault
 
 
 @dataclass(slots=True)
-class Standing:
+class RunState:
     """A run that waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer; `run` tells how far
     it has come.
 
@@ -30,27 +30,27 @@ class Standing:
     asking anybody. `exchange` is where a request that may have been answered is on record.
     """
 
-    run: Run
+    run: ToolLoop
     loop: Loop
     step: Step | None = None
-    ended: Ended | None = None
-    finished: dict[str, Outcome] = field(default_factory=dict)
+    ended: FinishedRun | None = None
+    finished: dict[str, ToolOutcome] = field(default_factory=dict)
     contexts: dict[str, str] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
     exchange: str = ""
 
     @property
-    def mid_flight(self) -> tuple[Call, ...]:
+    def mid_flight(self) -> tuple[RunnableCall, ...]:
         """The calls that were running."""
         return tuple(call for call in self._calls if call.key in self.started and call.key not in self.finished)
 
     @property
-    def untouched(self) -> tuple[Call, ...]:
+    def untouched(self) -> tuple[RunnableCall, ...]:
         """The calls that had not been started."""
         return tuple(call for call in self._calls if call.key not in self.started)
 
     @property
-    def _calls(self) -> tuple[Call, ...]:
+    def _calls(self) -> tuple[RunnableCall, ...]:
         return self.step.calls if isinstance(self.step, Use) else ()
 
     def answer(self, answer: Answer) -> None:
@@ -62,10 +62,10 @@ class Standing:
             self.step, self.ended = None, stop.value
 
 
-def begun(fact: RunBegan) -> Standing:
+def begin_run(fact: RunBegan) -> RunState:
     """A run at its first step."""
-    run = Run(fact.request, fact.plan)
-    standing = Standing(run, run.steps())
+    run = ToolLoop(fact.request, fact.plan)
+    standing = RunState(run, run.steps())
     try:
         standing.step = next(standing.loop)
     except StopIteration as stop:
@@ -73,14 +73,14 @@ def begun(fact: RunBegan) -> Standing:
     return standing
 
 
-def stand(facts: Iterable[RunFact]) -> Standing:
+def stand(facts: Iterable[RunFact]) -> RunState:
     """Where the run of these facts stands."""
-    standing: Standing | None = None
+    standing: RunState | None = None
     for fact in facts:
         if standing is None:
             if not isinstance(fact, RunBegan):
                 break
-            standing = begun(fact)
+            standing = begin_run(fact)
         else:
             _add(standing, fact)
     if standing is None:
@@ -90,7 +90,7 @@ def stand(facts: Iterable[RunFact]) -> Standing:
     return standing
 
 
-def _add(standing: Standing, fact: RunFact) -> None:
+def _add(standing: RunState, fact: RunFact) -> None:
     match fact:
         case RunBegan():
             raise Fault(Code.INVALID_REQUEST, "a run began twice", hint="Read the facts of one run only.")

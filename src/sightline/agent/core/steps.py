@@ -6,7 +6,7 @@ import msgspec
 
 from sightline.agent.core.approval import Decision
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.output import Outcome
+from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.repair import Repair
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json
@@ -15,7 +15,7 @@ from sightline.model.request import Request
 from sightline.model.usage import Usage
 
 
-class Call(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class RunnableCall(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A call that can be run. `key` is the loop's own name for it and unique in the run; `id` is the model's.
 
     `arguments` are what the tool gets: an object, or the text of a tool for free text.
@@ -29,7 +29,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     is_parallel: bool = False
 
 
-class Ask(msgspec.Struct, frozen=True):
+class AskModel(msgspec.Struct, frozen=True):
     """Send this request. Answered by `Replied`."""
 
     round: int
@@ -44,7 +44,7 @@ class Approve(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     round: int
-    calls: tuple[Call, ...]
+    calls: tuple[RunnableCall, ...]
     objections: dict[str, str] = {}
     allowed: tuple[str, ...] = ()
 
@@ -53,7 +53,7 @@ class Use(msgspec.Struct, frozen=True):
     """Run these calls. Answered by `Used`."""
 
     round: int
-    calls: tuple[Call, ...]
+    calls: tuple[RunnableCall, ...]
 
 
 class Confirm(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Rest(msgspec.Struct, frozen=True):
     round: int
 
 
-Step: TypeAlias = Ask | Approve | Use | Confirm | Rest
+Step: TypeAlias = AskModel | Approve | Use | Confirm | Rest
 
 
 class Replied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="replied"):
@@ -85,7 +85,7 @@ class Replied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind",
     estimate: Usage | None = None
 
 
-class Decided(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="decided"):
+class CallsDecided(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="decided"):
     """What was decided, by the key of the call. A call about which nothing was decided is not run."""
 
     decisions: dict[str, Decision] = {}
@@ -95,7 +95,7 @@ class Decided(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind",
 class Used(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="used"):
     """What came of the calls, by key; one that is missing was cancelled. `context` is told to the model as well."""
 
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, ToolOutcome] = {}
     elapsed: float = 0.0
     context: str = ""
 
@@ -116,15 +116,15 @@ class Rested(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", 
     failure: str = ""
 
 
-class Stopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="stopped"):
+class RunStopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="stopped"):
     """Somebody ends the run. It can answer any step; `outcomes` are those of the calls that were complete by then."""
 
     elapsed: float = 0.0
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, ToolOutcome] = {}
     reason: CancelReason = "user"
 
 
-Answer: TypeAlias = Replied | Decided | Used | Confirmed | Rested | Stopped
+Answer: TypeAlias = Replied | CallsDecided | Used | Confirmed | Rested | RunStopped
 
 
 def unfit(step: Step, answer: Answer) -> Fault:
@@ -133,9 +133,9 @@ def unfit(step: Step, answer: Answer) -> Fault:
     return Fault(Code.USAGE, f"{asked} was answered by {got}", hint="See the step's own words for its answer.")
 
 
-def batches(calls: tuple[Call, ...]) -> tuple[tuple[Call, ...], ...]:
+def batches(calls: tuple[RunnableCall, ...]) -> tuple[tuple[RunnableCall, ...], ...]:
     """The calls in the order in which they may run: those of one batch beside each other, the batches in turn."""
-    groups: list[list[Call]] = []
+    groups: list[list[RunnableCall]] = []
     for call in calls:
         if call.is_parallel and groups and groups[-1][-1].is_parallel:
             groups[-1].append(call)

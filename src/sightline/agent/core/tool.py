@@ -6,7 +6,7 @@ from difflib import get_close_matches
 import msgspec
 
 from sightline.agent.core.schema import schema_problems
-from sightline.catalog.hosted_tools import HostedTool, hosted_kind, hosted_tool
+from sightline.catalog.hosted_tools import HostedTool, make_native_tool, native_tool_kind
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.parts import ToolKind
@@ -56,11 +56,11 @@ class Toolbox(msgspec.Struct, frozen=True, omit_defaults=True):
         close = get_close_matches(name.casefold(), list(folded), n=_MOST_NAMES, cutoff=_LEAST_LIKENESS)
         return tuple(folded[each] for each in close) or tuple(names)
 
-    def offered(self, tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
+    def tools_for(self, tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
         """The tools for a request that has these already: a tool that stands there stays as it is written there."""
-        there = {hosted_kind(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
+        there = {native_tool_kind(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
         fresh = (each for each in self.definitions if each.is_enabled and each.name not in there)
-        return (*tools, *(_told(each) for each in fresh))
+        return (*tools, *(_tool_of(each) for each in fresh))
 
     def check(self) -> None:
         """Refuse tools that could not be used, all of them in one fault."""
@@ -84,9 +84,9 @@ def definition_problems(definition: Definition) -> list[str]:
     return [f"{definition.name}: {problem}" for problem in schema_problems(definition.schema)]
 
 
-def _told(definition: Definition) -> Tool:
+def _tool_of(definition: Definition) -> Tool:
     if definition.hosted is not None:
-        return hosted_tool(definition.hosted)
+        return make_native_tool(definition.hosted)
     description = definition.description or None
     if definition.kind == "custom":
         return CustomTool(definition.name, description, definition.grammar)

@@ -7,11 +7,11 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.agent.core.approval import Allowed, Decision, Denied, Policy
-from sightline.agent.core.steps import Approve, Call
-from sightline.agent.tools.hooks import Verdict
+from sightline.agent.core.steps import Approve, RunnableCall
+from sightline.agent.tools.hooks import HookVerdict
 from sightline.model.json import Json
 
-Looking: TypeAlias = Callable[[int, Call], Awaitable[Verdict | None]]
+Looking: TypeAlias = Callable[[int, RunnableCall], Awaitable[HookVerdict | None]]
 """What hooks say of a call; nothing where there are none."""
 
 Deciding: TypeAlias = Callable[[Approve], Awaitable[Mapping[str, Decision]]]
@@ -32,10 +32,12 @@ class Approving:
     async def approve(self, step: Approve) -> dict[str, Decision]:
         """A decision for every call about which one was made."""
         decisions: dict[str, Decision] = {}
-        shown: list[Call] = []
+        shown: list[RunnableCall] = []
         for call in step.calls:
             objection = step.objections.get(call.key)
-            decision = self._objected(call.key, objection) if objection else await self._looked(step, call)
+            decision = (
+                self._hook_objection(call.key, objection) if objection else await self._automatic_decision(step, call)
+            )
             if decision is not None:
                 decisions[call.key] = decision
             else:
@@ -44,16 +46,18 @@ class Approving:
             objections = {call.key: step.objections[call.key] for call in shown if call.key in step.objections}
             asked = Approve(step.round, tuple(shown), objections)
             told = await self.decide(asked)
-            decisions |= {call.key: self._followed(call.key, told[call.key]) for call in shown if call.key in told}
+            decisions |= {
+                call.key: self._merge_hook_change(call.key, told[call.key]) for call in shown if call.key in told
+            }
         return decisions
 
-    def _objected(self, key: str, objection: str) -> Decision | None:
+    def _hook_objection(self, key: str, objection: str) -> Decision | None:
         """Arguments of a hook that cannot be used are nobody's to correct; a person's are asked about again."""
         if self.by_hook.pop(key, None) is None:
             return None
         return Denied(f"It changed the arguments to some that cannot be used: {objection}", by="hook")
 
-    async def _looked(self, step: Approve, call: Call) -> Decision | None:
+    async def _automatic_decision(self, step: Approve, call: RunnableCall) -> Decision | None:
         """What the hooks and the rules decide; None where a person has to."""
         verdict = await self.look(step.round, call)
         is_allowed = call.key in step.allowed
@@ -70,11 +74,11 @@ class Approving:
             return Allowed(verdict.arguments)
         return None
 
-    def _as_shown(self, call: Call) -> Call:
+    def _as_shown(self, call: RunnableCall) -> RunnableCall:
         changed = self.by_hook.get(call.key)
         return call if changed is None else msgspec.structs.replace(call, arguments=changed, repairs=())
 
-    def _followed(self, key: str, decision: Decision) -> Decision:
+    def _merge_hook_change(self, key: str, decision: Decision) -> Decision:
         """What a person leaves as a hook has changed it runs so; what the person changes is the person's."""
         if not isinstance(decision, Allowed):
             return decision

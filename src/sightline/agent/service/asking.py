@@ -7,13 +7,13 @@ import msgspec
 
 from sightline.agent.core.account import usage_of
 from sightline.agent.core.steps import Replied
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
 from sightline.errors import CANCEL_WORDS, CancelReason, Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.heard import Heard
 from sightline.exchange.overheard import Telling
-from sightline.exchange.preparing import Prepared, written
+from sightline.exchange.preparing import Prepared, write_prepared
 from sightline.exchange.recording.recorded import read_request
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import Dropped, Edited, Held, Released
@@ -23,7 +23,7 @@ from sightline.model.message import Message
 from sightline.model.reply import Reply
 from sightline.model.request import Request
 from sightline.model.usage import Usage
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.transport.retry import LONGEST_WAIT
 
@@ -40,7 +40,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class RunGate:
     """Lets the requests of a run go where whoever began it sees to the account's limits. `admitted` returns when one
     can go, with what to call once it is on its way or never will be; `max_wait` is the longest wait that a provider may
     ask for before another attempt."""
@@ -58,7 +58,7 @@ def _nothing() -> None:
 
 
 @dataclass
-class Asking:
+class RoundSender:
     """Asks the model of a run. `held` hears whether a person is waited for before the request goes out, `paused` how
     long the provider's limits are waited for, and None once they are not, `noted` of each fact of its exchanges.
 
@@ -67,30 +67,30 @@ class Asking:
     """
 
     engine: Engine
-    choice: Choice
+    choice: ModelChoice
     session: str
     is_stream: bool
     heard: Heard
     held: Callable[[str], None]
     paused: Callable[[Wait | None], None]
     noted: Telling | None = None
-    gate: Gate | None = None
+    gate: RunGate | None = None
     conversation: str = ""
     _events: list[StreamEvent] = field(default_factory=list)
 
-    def prepared(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> Prepared:
         """The exact bytes."""
         says_stream = not dialect(self.choice.dialect).model_in_path
         stream = bool(request.options.stream) if says_stream else self.is_stream
-        return written(request, self.choice, stream=stream)
+        return write_prepared(request, self.choice, stream=stream)
 
     async def ask(self, request: Request, exchange: str, opening: "Opening") -> Replied:
         """The reply, whatever became of the request: a fault is one too. The time is not in it."""
         self._events.clear()
-        way, gate = _Way(self, exchange), self.gate or Gate(_at_once)
+        way, gate = _Way(self, exchange), self.gate or RunGate(_at_once)
         sent: Callable[[], None] = _nothing
         try:
-            prepared = self.prepared(request)
+            prepared = self.prepare(request)
             sent = await gate.admitted(prepared)
             reply = await self.engine.ask(
                 prepared,
@@ -143,13 +143,13 @@ class Asking:
 class _Way:
     """What happens to a request on its way: a person may hold, edit and drop it."""
 
-    asking: Asking
+    asking: RoundSender
     exchange: str
     sent: Request | None = None
     dropped: Fault | None = None
     is_edited: bool = False
 
-    def note(self, noted: Noted) -> None:
+    def note(self, noted: FactEntry) -> None:
         self.asking.paused(None)
         if self.asking.noted is not None:
             self.asking.noted(noted)

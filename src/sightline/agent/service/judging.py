@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Denied
-from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.service.people import Interrupted
 from sightline.model.json import Json
 
 Said: TypeAlias = bool | str | dict[str, Json] | Decision
 """What can be said of a call: yes or no, why not, other arguments to run it with, or a decision in full."""
 
-Judge: TypeAlias = Callable[[Call], Said | Awaitable[Said]]
+Judge: TypeAlias = Callable[[RunnableCall], Said | Awaitable[Said]]
 Approval: TypeAlias = Literal["yes"] | Judge
 
 
@@ -26,17 +26,17 @@ class Judging:
 
     async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
         """What the function says of each call."""
-        return {call.key: await self._decided(call, step.objections.get(call.key, "")) for call in step.calls}
+        return {call.key: await self._decide(call, step.objections.get(call.key, "")) for call in step.calls}
 
     async def confirm(self, run: str, step: Confirm) -> bool:
         """A limit is a limit."""
         return False
 
-    async def mid_flight(self, run: str, calls: Sequence[Call]) -> Mapping[str, Interrupted]:
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
         """The same for all."""
         return {call.key: self._interrupted for call in calls}
 
-    async def _decided(self, call: Call, objection: str) -> Decision:
+    async def _decide(self, call: RunnableCall, objection: str) -> Decision:
         if objection:
             return Denied(objection)
         if self._approve == "yes":
@@ -45,7 +45,7 @@ class Judging:
         return _decision(await said if inspect.isawaitable(said) else said)
 
 
-def nobody(_call: Call) -> Said:
+def deny_unattended(_call: RunnableCall) -> Said:
     """Decides where there is nobody who could: a hook may want a person even for what a rule allows."""
     return Denied(by="nobody")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.core.approval import Rule
+from sightline.agent.core.approval import ApprovalRule
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import MISFIT, decode
 
@@ -25,9 +25,9 @@ class KeptRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     arguments: dict[str, str] = {}
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> ApprovalRule:
         """The same for a run."""
-        return Rule(self.tool, "allow", self.arguments)
+        return ApprovalRule(self.tool, "allow", self.arguments)
 
     @property
     def words(self) -> str:

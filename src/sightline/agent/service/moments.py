@@ -4,11 +4,11 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from sightline.agent.core.facts import Remarked
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.service.brake import Brake
 from sightline.agent.service.run_log import RunLog
-from sightline.agent.tools.hooks import Hooks, Verdict
+from sightline.agent.tools.hooks import Hooks, HookVerdict
 from sightline.errors import Code, Fault
 from sightline.model.reply import Reply
 from sightline.model.request import Request
@@ -23,37 +23,47 @@ class Moments:
     log: RunLog
     brake: Brake
 
-    async def before_request(self, number: int, request: Request) -> Verdict | None:
+    async def before_request(self, number: int, request: Request) -> HookVerdict | None:
         """A request is about to be sent."""
         return (
-            None if self.hooks is None else await self._heard(self.hooks.before_request(self.log.run, number, request))
+            None
+            if self.hooks is None
+            else await self._record_verdict(self.hooks.before_request(self.log.run, number, request))
         )
 
-    async def after_reply(self, number: int, reply: Reply) -> Verdict | None:
+    async def after_reply(self, number: int, reply: Reply) -> HookVerdict | None:
         """A reply has come."""
-        return None if self.hooks is None else await self._heard(self.hooks.after_reply(self.log.run, number, reply))
+        return (
+            None
+            if self.hooks is None
+            else await self._record_verdict(self.hooks.after_reply(self.log.run, number, reply))
+        )
 
-    async def before_tool(self, number: int, call: Call) -> Verdict | None:
+    async def before_tool(self, number: int, call: RunnableCall) -> HookVerdict | None:
         """A call is about to be decided on."""
-        return None if self.hooks is None else await self._heard(self.hooks.before_tool(self.log.run, number, call))
+        return (
+            None
+            if self.hooks is None
+            else await self._record_verdict(self.hooks.before_tool(self.log.run, number, call))
+        )
 
-    async def after_tool(self, number: int, call: Call, outcome: Outcome) -> Verdict | None:
+    async def after_tool(self, number: int, call: RunnableCall, outcome: ToolOutcome) -> HookVerdict | None:
         """A tool has answered."""
         return (
             None
             if self.hooks is None
-            else await self._heard(self.hooks.after_tool(self.log.run, number, call, outcome))
+            else await self._record_verdict(self.hooks.after_tool(self.log.run, number, call, outcome))
         )
 
-    async def stop(self, number: int, reply: Reply, *, is_active: bool) -> Verdict | None:
+    async def stop(self, number: int, reply: Reply, *, is_active: bool) -> HookVerdict | None:
         """The model has said its last word."""
         return (
             None
             if self.hooks is None
-            else await self._heard(self.hooks.stop(self.log.run, number, reply, is_active=is_active))
+            else await self._record_verdict(self.hooks.stop(self.log.run, number, reply, is_active=is_active))
         )
 
-    async def _heard(self, asked: Awaitable[Verdict]) -> Verdict:
+    async def _record_verdict(self, asked: Awaitable[HookVerdict]) -> HookVerdict:
         verdict = await asked
         remarks = list(verdict.warnings)
         if verdict.stop is not None:
@@ -65,7 +75,7 @@ class Moments:
         return verdict
 
 
-def refused(what: str, verdict: Verdict) -> Fault:
+def refusal_fault(what: str, verdict: HookVerdict) -> Fault:
     """The fault of a run that a hook does not let go on."""
     hint = "Look at the hooks of this run."
     if verdict.has_failed:

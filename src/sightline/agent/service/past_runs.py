@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from sightline.agent.core.facts import NOBODY, RunBegan, RunEnded, RunTaken
 from sightline.agent.core.standing import stand
-from sightline.agent.service.run_log import PREFIX, Told, told_in
+from sightline.agent.service.run_log import PREFIX, TimedFact, read_facts
 from sightline.agent.service.shapes import RunBrief, RunShown, SpentShown, State
-from sightline.agent.service.showing import Looked, brief, shown
+from sightline.agent.service.showing import Looked, brief, show_run
 from sightline.errors import Code, Fault
 from sightline.store.logbook import Logbook
 
@@ -24,31 +24,31 @@ class PastRuns:
     is_alive: Callable[[str], bool]
     _ended: dict[tuple[str, int], RunBrief] = field(default_factory=dict)
 
-    async def told(self, run: str) -> list[Told]:
+    async def facts(self, run: str) -> list[TimedFact]:
         """All facts of a run, of which the first is how it began; a fault if there is no such run."""
         lines = await self.logbook.lines(PREFIX + run) if _NAME.fullmatch(run) else []
         if not lines:
             hint = "GET /api/runs lists the runs."
             raise Fault(Code.USAGE, f"there is no run {run!r}", hint=hint, status=404)
-        return told_in(lines)
+        return read_facts(lines)
 
-    def state(self, told: Sequence[Told]) -> State:
+    def state(self, facts: Sequence[TimedFact]) -> State:
         """How a run stands that is not driven here."""
-        if any(isinstance(each.fact, RunEnded) for each in told):
+        if any(isinstance(each.fact, RunEnded) for each in facts):
             return "ended"
-        drivers = [each.fact.by for each in told if isinstance(each.fact, RunTaken)]
+        drivers = [each.fact.by for each in facts if isinstance(each.fact, RunTaken)]
         is_driven = bool(drivers) and drivers[-1] != NOBODY and self.is_alive(drivers[-1])
         return "running" if is_driven else "interrupted"
 
-    async def shown(self, run: str) -> RunShown:
+    async def show(self, run: str) -> RunShown:
         """All of a run."""
-        told = await self.told(run)
+        told = await self.facts(run)
         standing, state = stand([each.fact for each in told]), self.state(told)
         # What was running when its process ended will be asked about first.
         question = standing.mid_flight or None if state == "interrupted" else None
-        return shown(run, told, standing, Looked(state, question))
+        return show_run(run, told, standing, Looked(state, question))
 
-    async def listed(self, limit: int, driven: Callable[[str], State | None]) -> list[RunBrief]:
+    async def list_runs(self, limit: int, driven: Callable[[str], State | None]) -> list[RunBrief]:
         """The newest runs; `driven` tells how one stands that is driven here."""
         found: list[RunBrief] = []
         for log in (await self.logbook.logs(PREFIX))[:limit]:
@@ -63,7 +63,7 @@ class PastRuns:
 
     async def _brief(self, run: str, at: float, state: State | None) -> RunBrief:
         try:
-            told = await self.told(run)
+            told = await self.facts(run)
             return brief(run, told, stand([each.fact for each in told]), state or self.state(told))
         except Fault as fault:  # one that nobody here can read keeps nobody from the others
             return _unreadable(run, at, fault)
@@ -74,9 +74,9 @@ class PastRuns:
             del self._ended[next(iter(self._ended))]
 
 
-def beginning(told: Sequence[Told]) -> RunBegan:
+def beginning(facts: Sequence[TimedFact]) -> RunBegan:
     """How a run began; a fault if nobody knows."""
-    began = told[0].fact
+    began = facts[0].fact
     if not isinstance(began, RunBegan):
         hint = "Name a run that is on record whole."
         raise Fault(Code.INVALID_REQUEST, "the facts of this run have no beginning", hint=hint)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from sightline.agent.core.approval import Decision
-from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.tokens.ledger import Wait
 
 Interrupted: TypeAlias = Literal["again", "skip"]
@@ -22,7 +22,7 @@ class Approver(Protocol):
         """Whether a limit is raised."""
         ...
 
-    async def mid_flight(self, run: str, calls: Sequence[Call]) -> Mapping[str, Interrupted]:
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
         """Whether each call runs again that was started, may have had effects, and has no result."""
         ...
 
@@ -30,10 +30,10 @@ class Approver(Protocol):
 class Watcher(Protocol):
     """Is told what no fact of a run tells, as it happens."""
 
-    def paused(self, wait: Wait) -> None:
+    def on_pause(self, wait: Wait) -> None:
         """The next request waits for the provider's limits."""
         ...
 
-    def progressed(self, key: str, words: str) -> None:
+    def on_progress(self, key: str, words: str) -> None:
         """How far the tool is that runs for a call."""
         ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from sightline.agent.core.approval import Decision
-from sightline.agent.core.steps import Approve, Call, Confirm
+from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.service.people import Interrupted
 from sightline.errors import Code, Fault
 
@@ -40,18 +40,18 @@ class Questions:
 
     async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
         """Wait until there is a decision for each call."""
-        return await _answered(self._calls, run, {call.key for call in step.calls}, {})
+        return await _answer_question(self._calls, run, {call.key for call in step.calls}, {})
 
     async def confirm(self, run: str, step: Confirm) -> bool:
         """Wait until somebody says whether the limit is raised."""
-        return await _answered(self._limits, run, set(), {})
+        return await _answer_question(self._limits, run, set(), {})
 
-    async def mid_flight(self, run: str, calls: Sequence[Call]) -> Mapping[str, Interrupted]:
+    async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
         """Wait until somebody has said of each call whether it runs again."""
         told = self._told.pop(run, {})
-        return await _answered(self._interrupted, run, {call.key for call in calls}, told)
+        return await _answer_question(self._interrupted, run, {call.key for call in calls}, told)
 
-    def undecided(self, run: str) -> frozenset[str]:
+    def open_keys(self, run: str) -> frozenset[str]:
         """The keys of calls that somebody is asked about and has not answered."""
         asked = (self._calls.get(run), self._interrupted.get(run))
         return frozenset(key for each in asked if each is not None for key in each.keys)
@@ -68,23 +68,25 @@ class Questions:
         question.done.set_result(goes_on)
         self._changed(run)
 
-    def tell(self, run: str, told: Mapping[str, Interrupted]) -> None:
+    def tell(self, run: str, answers: Mapping[str, Interrupted]) -> None:
         """What becomes of calls that were interrupted: now, or when the run is taken up."""
         if run in self._interrupted:
-            self._add(self._interrupted, run, told, "")
+            self._add(self._interrupted, run, answers, "")
         else:
             self._told.pop(run, None)
-            if told:
-                self._told[run] = dict(told)
+            if answers:
+                self._told[run] = dict(answers)
 
-    def _add(self, questions: dict[str, _Open[dict[str, T]]], run: str, told: Mapping[str, T], otherwise: str) -> None:
+    def _add(
+        self, questions: dict[str, _Open[dict[str, T]]], run: str, answers: Mapping[str, T], otherwise: str
+    ) -> None:
         question = _open(questions, run, otherwise)
-        unknown = sorted(set(told) - question.keys - set(question.answers))
+        unknown = sorted(set(answers) - question.keys - set(question.answers))
         if unknown:
             message = f"no call {', '.join(unknown)} waits for a decision"
             raise Fault(Code.USAGE, message, hint="GET /api/runs/{id} tells which do.", status=409)
-        question.answers |= told
-        question.keys -= set(told)
+        question.answers |= answers
+        question.keys -= set(answers)
         if not question.keys:
             question.done.set_result(question.answers)
         self._changed(run)
@@ -97,9 +99,9 @@ def _open(questions: "dict[str, _Open[T]]", run: str, otherwise: str) -> "_Open[
     return question
 
 
-async def _answered(questions: "dict[str, _Open[T]]", run: str, keys: set[str], told: Mapping[str, Any]) -> T:
+async def _answer_question(questions: "dict[str, _Open[T]]", run: str, keys: set[str], answers: Mapping[str, Any]) -> T:
     done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    known = {key: answer for key, answer in told.items() if key in keys}
+    known = {key: answer for key, answer in answers.items() if key in keys}
     question = questions[run] = _Open(done, keys - set(known), dict(known))
     if known and not question.keys:
         done.set_result(question.answers)  # type: ignore[arg-type] # only questions by key have answers beforehand

@@ -7,8 +7,8 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.agent.core.facts import RunBegan, RunFact, read, write
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import RunObserver
 from sightline.exchange.redaction import Redaction
@@ -21,7 +21,7 @@ PREFIX = "run:"
 _CHANGED = 409
 
 
-class Told(msgspec.Struct, frozen=True):
+class TimedFact(msgspec.Struct, frozen=True):
     """A fact and the time of day at which it was written down."""
 
     at: float
@@ -42,13 +42,13 @@ class RunLog:
         *,
         now: Callable[[], float],
         secrets: tuple[str, ...] = (),
-        told: Sequence[Told] = (),
+        facts: Sequence[TimedFact] = (),
         changed: Callable[[], None] = lambda: None,
         tell: Telling | None = None,
         observer: RunObserver | None = None,
     ) -> None:
         self.run = run
-        self.told = list(told)
+        self.told = list(facts)
         self._logbook = logbook
         self._now = now
         self._redaction = Redaction(secrets)
@@ -77,18 +77,18 @@ class RunLog:
         """The time of day."""
         return self._now()
 
-    def observe_tool(self, call: Call, began: float, outcome: Outcome) -> None:
+    def observe_tool(self, call: RunnableCall, began: float, outcome: ToolOutcome) -> None:
         """A tool has just been run, from that time of day on."""
         if self._observer is not None:
             masking = self._redaction.masking()
             shown = masking.feed(encode(msgspec.to_builtins(call))) + masking.close()
-            call = msgspec.convert(decode(shown), Call) if masking.has_found else call
+            call = msgspec.convert(decode(shown), RunnableCall) if masking.has_found else call
             self._observer.observe_tool(self.run, call, began, self._now(), outcome)
 
     async def _append(self, facts: Sequence[RunFact]) -> None:
         at = self._now()
         try:
-            await self._logbook.append(PREFIX + self.run, len(self.told), [self._kept(fact) for fact in facts], at)
+            await self._logbook.append(PREFIX + self.run, len(self.told), [self._encode(fact) for fact in facts], at)
         except Fault as fault:
             if fault.status != _CHANGED:
                 raise
@@ -96,15 +96,15 @@ class RunLog:
             raise Fault(
                 Code.USAGE, f"the run {self.run} was taken over by another process", hint=hint, status=_CHANGED
             ) from None
-        self.told += [Told(at, fact) for fact in facts]
+        self.told += [TimedFact(at, fact) for fact in facts]
 
-    def masked(self, outcome: Outcome) -> Outcome:
+    def mask_outcome(self, outcome: ToolOutcome) -> ToolOutcome:
         """An outcome without the configured keys: the request that brings it to the model is on record as well."""
         masking = self._redaction.masking()
         shown = masking.feed(encode(msgspec.to_builtins(outcome))) + masking.close()
-        return msgspec.convert(decode(shown), Outcome) if masking.has_found else outcome
+        return msgspec.convert(decode(shown), ToolOutcome) if masking.has_found else outcome
 
-    def _kept(self, fact: RunFact) -> bytes:
+    def _encode(self, fact: RunFact) -> bytes:
         masking = self._redaction.masking()
         return masking.feed(write(fact)) + masking.close()
 
@@ -115,9 +115,9 @@ def conversation_of(began: RunBegan, run: str) -> str:
     return named if isinstance(named, str) and named else run
 
 
-def told_in(lines: Sequence[Line]) -> list[Told]:
+def read_facts(lines: Sequence[Line]) -> list[TimedFact]:
     """The facts that these lines hold."""
-    return [Told(line.at, read(line.data)) for line in lines]
+    return [TimedFact(line.at, read(line.data)) for line in lines]
 
 
 async def _whole(work: Coroutine[object, object, None]) -> None:

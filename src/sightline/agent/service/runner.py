@@ -7,35 +7,35 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from sightline.agent.core.facts import RunBegan, RunTaken
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.rounds import Ended, Round
-from sightline.agent.core.standing import begun as at_first
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.rounds import FinishedRun, Round
+from sightline.agent.core.standing import begin_run as at_first
 from sightline.agent.core.standing import stand
-from sightline.agent.core.steps import Ask
+from sightline.agent.core.steps import AskModel
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.service.asking import Gate, Opening
-from sightline.agent.service.drive import Company, Drive, Means
+from sightline.agent.service.asking import Opening, RunGate
+from sightline.agent.service.drive import Company, RunDriver, RunnerContext
 from sightline.agent.service.past_runs import PastRuns, beginning
 from sightline.agent.service.people import Approver, Watcher
 from sightline.agent.service.questions import Questions
 from sightline.agent.service.run_log import RunLog
 from sightline.agent.service.run_log import Telling as FactTelling
 from sightline.agent.service.shapes import RunBrief, RunShown, State
-from sightline.agent.service.showing import Looked, shown
+from sightline.agent.service.showing import Looked, show_run
 from sightline.agent.service.so_far import so_far
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.catalog.lookup import facts_of, family_of
-from sightline.catalog.problem import quoted
+from sightline.catalog.problem import quote_word
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.heard import Heard
 from sightline.exchange.hub import RUN_PREFIX, Hub
 from sightline.exchange.overheard import Telling
-from sightline.exchange.preparing import composed, written
+from sightline.exchange.preparing import compose_request, write_prepared
 from sightline.model.events import StreamEvent
 from sightline.model.json import JsonObject
 from sightline.model.request import Request
@@ -47,7 +47,7 @@ EVENT = "run"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunnerOptions:
     """What a program gives its runs besides an engine and a logbook. `make_id` names exchanges.
 
     `process` is the name of this process, and `is_alive` tells of such a name whether that process still runs.
@@ -67,14 +67,14 @@ class Runner:
 
     engine: Engine
     logbook: Logbook
-    surroundings: Surroundings
+    surroundings: RunnerOptions
     questions: Questions = field(init=False)
     _past: PastRuns = field(init=False)
-    _drives: dict[str, Drive] = field(default_factory=dict)
+    _drives: dict[str, RunDriver] = field(default_factory=dict)
     _tasks: "set[asyncio.Task[object]]" = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.questions = Questions(self._changed)
+        self.questions = Questions(self._announce_change)
         around = self.surroundings
         # What this process drives is known here; what it does not, it has left.
         self._past = PastRuns(self.logbook, lambda name: name != around.process and around.is_alive(name))
@@ -88,8 +88,8 @@ class Runner:
     async def run(
         self,
         wanted: Prompt | Request,
-        choice: Choice,
-        plan: Plan,
+        choice: ModelChoice,
+        plan: RunPlan,
         tools: Tools,
         approver: Approver | None = None,
         *,
@@ -101,26 +101,26 @@ class Runner:
         is_stepping: bool = False,
         opening: Opening | None = None,
         origin: JsonObject | None = None,
-        told: FactTelling | None = None,
+        on_fact: FactTelling | None = None,
         watcher: Watcher | None = None,
-        gate: Gate | None = None,
-    ) -> Ended:
+        gate: RunGate | None = None,
+    ) -> FinishedRun:
         """Begin a run and drive it to its end. What cannot even be asked for is a fault, and no run.
 
         The plan's dialect is that of the choice; where it names none, its tools are all that there are, and its prices
         those of the model. `opening` is how its first request is sent, `told` hears each fact of the run, `gate` lets
         its requests go. To be cancelled leaves a run that can be taken up again.
         """
-        plan = _completed(plan, choice, tools, is_hooked=hooks is not None)
+        plan = _complete_plan(plan, choice, tools, is_hooked=hooks is not None)
         if isinstance(wanted, Prompt):
-            wanted = composed(replace(wanted, tools=plan.toolbox.offered(wanted.tools)), choice)
+            wanted = compose_request(replace(wanted, tools=plan.toolbox.tools_for(wanted.tools)), choice)
         began = RunBegan(wanted, plan, choice.provider_name, session, dict(origin or {}), choice.route)
-        standing, log = at_first(began), self._log(run or self.make_id(), told)
-        if isinstance(standing.step, Ask):
-            written(standing.step.request, choice, stream=bool(wanted.options.stream))
+        standing, log = at_first(began), self._log(run or self.make_id(), on_fact)
+        if isinstance(standing.step, AskModel):
+            write_prepared(standing.step.request, choice, stream=bool(wanted.options.stream))
         await log.note(began, RunTaken(self.surroundings.process))
         company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher, gate)
-        drive = Drive(standing, log, began, choice, self._means, company, is_stepping, opening=opening or Opening())
+        drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, opening=opening or Opening())
         return await self._driven(drive)
 
     async def resume(
@@ -134,29 +134,29 @@ class Runner:
         noted: Telling | None = None,
         is_stepping: bool = False,
         begun: Callable[[], None] | None = None,
-        told: FactTelling | None = None,
+        on_fact: FactTelling | None = None,
         watcher: Watcher | None = None,
-    ) -> Ended:
+    ) -> FinishedRun:
         """Take a run up where its last process left it. No tool that has an outcome runs again, and one that was
         running is asked about. `begun` hears once nothing keeps it from going on."""
-        known = await self._past.told(run)
+        known = await self._past.facts(run)
         state = "running" if run in self._drives else self._past.state(known)
         if state != "interrupted":
             raise _not_left(run, state)
-        began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, told)
+        began, standing, log = beginning(known), stand([each.fact for each in known]), self._log(run, on_fact)
         log.told = known
         choice = self._choice(began)
         await log.note(RunTaken(self.surroundings.process))
         company = Company(tools, approver or self.questions, hooks, heard or _unheard, noted, watcher)
         before = max(getattr(each.fact, "elapsed", 0.0) for each in known)
-        drive = Drive(standing, log, began, choice, self._means, company, is_stepping, before)
+        drive = RunDriver(standing, log, began, choice, self._means, company, is_stepping, before)
         return await self._driven(drive, begun)
 
-    async def _driven(self, drive: Drive, begun: Callable[[], None] | None = None) -> Ended:
+    async def _driven(self, drive: RunDriver, begun: Callable[[], None] | None = None) -> FinishedRun:
         run = drive.log.run
-        drive.changed = lambda: self._changed(run)
+        drive.changed = lambda: self._announce_change(run)
         self._drives[run] = drive
-        self._changed(run)
+        self._announce_change(run)
         if begun is not None:
             begun()
         task = asyncio.current_task()
@@ -196,26 +196,26 @@ class Runner:
     def step(self, run: str, *, is_on: bool) -> None:
         """Hold each request of a run from now on, or none any more."""
         self._drive(run).is_stepping = is_on
-        self._changed(run)
+        self._announce_change(run)
 
     # --- looking ---
 
-    async def shown(self, run: str) -> RunShown:
+    async def show(self, run: str) -> RunShown:
         """All of a run."""
         drive = self._drives.get(run)
         if drive is None:
-            return await self._past.shown(run)
+            return await self._past.show(run)
         is_page = drive.company.approver is self.questions
         looked = Looked(
             _state(drive),
             drive.waits_for,
-            self.questions.undecided(run) if is_page and drive.waits_for else None,
+            self.questions.open_keys(run) if is_page and drive.waits_for else None,
             drive.held,
             drive.progress,
             drive.is_stepping,
             drive.paused,
         )
-        return shown(run, drive.log.told, drive.standing, looked)
+        return show_run(run, drive.log.told, drive.standing, looked)
 
     def rounds(self, run: str) -> tuple[Round, ...]:
         """The rounds that are over of a run that is driven here."""
@@ -226,25 +226,25 @@ class Runner:
         drive = self._drive(run)
         return so_far(drive.log.told, drive.standing)
 
-    async def left(self, run: str) -> tuple[tuple[Round, ...], Ended | None]:
+    async def result_of(self, run: str) -> tuple[tuple[Round, ...], FinishedRun | None]:
         """The rounds of a run that nobody drives, and how it ended, if it has."""
-        told = await self._past.told(run)
+        told = await self._past.facts(run)
         standing = stand([each.fact for each in told])
         return so_far(told, standing), standing.ended
 
-    async def listed(self, limit: int) -> list[RunBrief]:
+    async def list_runs(self, limit: int) -> list[RunBrief]:
         """The newest runs."""
-        return await self._past.listed(limit, self._state)
+        return await self._past.list_runs(limit, self._state)
 
     async def began(self, run: str) -> RunBegan:
         """How a run began."""
-        return beginning(await self._past.told(run))
+        return beginning(await self._past.facts(run))
 
     # --- parts ---
 
     @property
-    def _means(self) -> Means:
-        return Means(self.engine, self.surroundings.make_id, self.surroundings.store)
+    def _means(self) -> RunnerContext:
+        return RunnerContext(self.engine, self.surroundings.make_id, self.surroundings.store)
 
     def _log(self, run: str, tell: FactTelling | None) -> RunLog:
         clock, secrets = self.engine.clock, self.engine.relay.secrets
@@ -253,23 +253,23 @@ class Runner:
             run,
             now=clock.now,
             secrets=secrets,
-            changed=lambda: self._changed(run),
+            changed=lambda: self._announce_change(run),
             tell=tell,
             observer=self.engine.relay.observer,
         )
 
-    def _choice(self, began: RunBegan) -> Choice:
+    def _choice(self, began: RunBegan) -> ModelChoice:
         """Where the requests of a run went and how, with the provider as it is configured now."""
         name, model, catalog = began.provider, began.request.model, self.surroundings.catalog
         provider = catalog.providers.get(name)
         if provider is None or provider.dialect != began.plan.dialect:
-            message = f"the provider {quoted(name)} of this run is not configured as it was"
+            message = f"the provider {quote_word(name)} of this run is not configured as it was"
             hint = f"Add it to sightline.toml; it speaks {began.plan.dialect}."
             raise Fault(Code.CONFIG, message, hint=hint)
         facts, family = facts_of(catalog, name, model), family_of(catalog, name, model)
-        return Choice(name, provider, model, facts, family, began.route)
+        return ModelChoice(name, provider, model, facts, family, began.route)
 
-    def _drive(self, run: str) -> Drive:
+    def _drive(self, run: str) -> RunDriver:
         drive = self._drives.get(run)
         if drive is None:
             hint = "GET /api/runs/{id} tells how it stands; a run of another process is stopped there."
@@ -280,7 +280,7 @@ class Runner:
         drive = self._drives.get(run)
         return None if drive is None else _state(drive)
 
-    def _changed(self, run: str) -> None:
+    def _announce_change(self, run: str) -> None:
         drive = self._drives.get(run)
         if drive is not None:
             self._announce(run, len(drive.log.told), _state(drive))
@@ -291,7 +291,7 @@ class Runner:
             hub.announce(EVENT, {"run": run, "version": version, "state": state})
 
 
-def _completed(plan: Plan, choice: Choice, tools: Tools, *, is_hooked: bool) -> Plan:
+def _complete_plan(plan: RunPlan, choice: ModelChoice, tools: Tools, *, is_hooked: bool) -> RunPlan:
     return msgspec.structs.replace(
         plan,
         dialect=choice.dialect,
@@ -301,7 +301,7 @@ def _completed(plan: Plan, choice: Choice, tools: Tools, *, is_hooked: bool) -> 
     )
 
 
-def _state(drive: Drive) -> State:
+def _state(drive: RunDriver) -> State:
     return "waiting" if drive.waits_for is not None or drive.held else "running"
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 import msgspec
 
 from sightline.agent.core.facts import Remarked, RequestStarted, RunBegan, ToolFinished, ToolStarted
-from sightline.agent.core.output import Outcome, words_of
+from sightline.agent.core.output import ToolOutcome, words_of
 from sightline.agent.core.pending import Pending as PendingOfLoop
 from sightline.agent.core.rounds import CallRecord, Round
-from sightline.agent.core.standing import Standing
-from sightline.agent.core.steps import Approve, Call, Confirm, Replied
+from sightline.agent.core.standing import RunState
+from sightline.agent.core.steps import Approve, Confirm, Replied, RunnableCall
 from sightline.agent.service.drive import Question
-from sightline.agent.service.run_log import Told
+from sightline.agent.service.run_log import TimedFact
 from sightline.agent.service.shapes import (
     ApprovePending,
     CallResult,
@@ -60,30 +60,30 @@ class _Times:
     exchanges: dict[int, str]
     rounds: dict[int, float]
     calls: dict[str, float]
-    outcomes: dict[str, Outcome]
+    outcomes: dict[str, ToolOutcome]
     running: frozenset[str]
 
 
-def shown(run: str, told: Sequence[Told], standing: Standing, looked: Looked) -> RunShown:
+def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: Looked) -> RunShown:
     """All of a run."""
-    began, ended = _began(told), standing.ended
+    began, ended = _began(facts), standing.ended
     rounds = ended.rounds if ended is not None else standing.run.rounds
-    times = _times(told)
+    times = _times(facts)
     amendments = ended.amendments if ended is not None else tuple(each for done in rounds for each in done.amendments)
     whole = [_round(each, times) for each in rounds]
-    if ended is None and (reply := _open_reply(told, len(rounds))) is not None:
+    if ended is None and (reply := _open_reply(facts, len(rounds))) is not None:
         whole.append(_open_round(len(rounds) + 1, reply, standing, times, looked))
     return RunShown(
         id=run,
-        version=len(told),
-        at=told[0].at,
+        version=len(facts),
+        at=facts[0].at,
         title=_title(began),
         state=looked.state,
         why="" if ended is None else ended.why,
         reason=None if ended is None else ended.reason,
         provider=began.provider,
         model=began.request.model,
-        spent=_spent(standing),
+        spent=_show_usage(standing),
         limits=LimitsShown(**msgspec.structs.asdict(standing.run.limits)),
         reached=None if ended is None else ended.reached,
         rounds=tuple(whole),
@@ -92,33 +92,33 @@ def shown(run: str, told: Sequence[Told], standing: Standing, looked: Looked) ->
         is_stepping=looked.is_stepping,
         origin=began.origin,
         amendments=amendments,
-        notes=tuple(each.fact.words for each in told if isinstance(each.fact, Remarked)),
+        notes=tuple(each.fact.words for each in facts if isinstance(each.fact, Remarked)),
     )
 
 
-def brief(run: str, told: Sequence[Told], standing: Standing, state: State) -> RunBrief:
+def brief(run: str, facts: Sequence[TimedFact], standing: RunState, state: State) -> RunBrief:
     """A run in one line."""
-    began = _began(told)
+    began = _began(facts)
     return RunBrief(
         id=run,
-        at=told[0].at,
+        at=facts[0].at,
         title=_title(began),
         model=began.request.model,
         state=state,
         why="" if standing.ended is None else standing.ended.why,
-        rounds=sum(isinstance(each.fact, Replied) for each in told),
-        spent=_spent(standing),
+        rounds=sum(isinstance(each.fact, Replied) for each in facts),
+        spent=_show_usage(standing),
         origin=began.origin,
     )
 
 
-def _began(told: Sequence[Told]) -> RunBegan:
-    began = told[0].fact
+def _began(facts: Sequence[TimedFact]) -> RunBegan:
+    began = facts[0].fact
     assert isinstance(began, RunBegan)  # without it nobody could tell how the run stands
     return began
 
 
-def _spent(standing: Standing) -> SpentShown:
+def _show_usage(standing: RunState) -> SpentShown:
     spent = standing.run.spent
     told = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
     if spent.is_estimated:  # the provider told no usage: what is shown of it is an estimate
@@ -136,15 +136,15 @@ def _title(began: RunBegan) -> str:
     return ""
 
 
-def _times(told: Sequence[Told]) -> _Times:
+def _times(facts: Sequence[TimedFact]) -> _Times:
     exchanges: dict[int, str] = {}
     rounds: dict[int, float] = {}
     calls: dict[str, float] = {}
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, ToolOutcome] = {}
     begun: dict[str, float] = {}
-    asked = told[0].at
+    asked = facts[0].at
     number = 0
-    for each in told:
+    for each in facts:
         match each.fact:
             case RequestStarted(number, exchange):
                 exchanges[number], asked = exchange, each.at
@@ -162,7 +162,7 @@ def _times(told: Sequence[Told]) -> _Times:
 
 def _round(done: Round, times: _Times) -> RoundShown:
     return msgspec.structs.replace(
-        _said(done.number, done.reply, times),
+        _show_reply(done.number, done.reply, times),
         calls=tuple(_call(each, times) for each in done.calls),
         usage=done.usage,
         cost=done.cost,
@@ -170,7 +170,7 @@ def _round(done: Round, times: _Times) -> RoundShown:
     )
 
 
-def _said(number: int, reply: Reply, times: _Times) -> RoundShown:
+def _show_reply(number: int, reply: Reply, times: _Times) -> RoundShown:
     parts, fault = reply.choice.parts, reply.fault
     return RoundShown(
         number=number,
@@ -200,22 +200,22 @@ def _call(record: CallRecord, times: _Times) -> CallShown:
     )
 
 
-def _result(outcome: Outcome | None) -> CallResult | None:
+def _result(outcome: ToolOutcome | None) -> CallResult | None:
     if outcome is None:
         return None
     media = sum(not isinstance(part, Text) for part in outcome.parts)
     return CallResult(text=words_of(outcome), is_error=outcome.is_error, structured=outcome.structured, media=media)
 
 
-def _open_reply(told: Sequence[Told], closed: int) -> Reply | None:
+def _open_reply(facts: Sequence[TimedFact], closed: int) -> Reply | None:
     """The reply of a round that is not over."""
-    replies = [each.fact.reply for each in told if isinstance(each.fact, Replied)]
+    replies = [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
     return replies[closed] if len(replies) > closed else None
 
 
-def _open_round(number: int, reply: Reply, standing: Standing, times: _Times, looked: Looked) -> RoundShown:
+def _open_round(number: int, reply: Reply, standing: RunState, times: _Times, looked: Looked) -> RoundShown:
     calls = tuple(_open_call(each, times, looked) for each in standing.run.pending)
-    return msgspec.structs.replace(_said(number, reply, times), calls=calls)
+    return msgspec.structs.replace(_show_reply(number, reply, times), calls=calls)
 
 
 def _open_call(pending: PendingOfLoop, times: _Times, looked: Looked) -> CallShown:
@@ -250,7 +250,7 @@ def _pending(looked: Looked) -> Pending | None:
             return HoldPending(looked.held) if looked.held else None
 
 
-def _calls(calls: Sequence[Call], looked: Looked) -> tuple[PendingCall, ...]:
+def _calls(calls: Sequence[RunnableCall], looked: Looked) -> tuple[PendingCall, ...]:
     return tuple(
         PendingCall(key=call.key, id=call.id, name=call.name, arguments=call.arguments, repairs=call.repairs)
         for call in calls

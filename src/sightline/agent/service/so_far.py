@@ -3,28 +3,28 @@
 from collections.abc import Mapping, Sequence
 
 from sightline.agent.core.facts import ToolFinished
-from sightline.agent.core.output import Outcome
+from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.pending import Pending
 from sightline.agent.core.rounds import CallRecord, Round
-from sightline.agent.core.standing import Standing
+from sightline.agent.core.standing import RunState
 from sightline.agent.core.steps import Replied
-from sightline.agent.service.run_log import Told
+from sightline.agent.service.run_log import TimedFact
 
 
-def so_far(told: Sequence[Told], standing: Standing) -> tuple[Round, ...]:
+def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:
     """The rounds of a run. Calls of the last one that have no outcome yet have none here either."""
     if standing.ended is not None:
         return standing.ended.rounds
     rounds = standing.run.rounds
-    replies = [each.fact.reply for each in told if isinstance(each.fact, Replied)]
+    replies = [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
     if len(replies) <= len(rounds):
         return rounds
-    outcomes = {each.fact.key: each.fact.outcome for each in told if isinstance(each.fact, ToolFinished)}
+    outcomes = {each.fact.key: each.fact.outcome for each in facts if isinstance(each.fact, ToolFinished)}
     calls = tuple(_record(each, outcomes) for each in standing.run.pending)
     return (*rounds, Round(number=len(rounds) + 1, reply=replies[len(rounds)], calls=calls))
 
 
-def _record(pending: Pending, outcomes: Mapping[str, Outcome]) -> CallRecord:
+def _record(pending: Pending, outcomes: Mapping[str, ToolOutcome]) -> CallRecord:
     ready, outcome = pending.ready, outcomes.get(pending.key, pending.outcome)
     has_run = pending.key in outcomes
     return CallRecord(

@@ -20,7 +20,7 @@ class Toolsets:
         self._open: dict[tuple[str, ...], Opened] = {}
         self._lock = asyncio.Lock()
 
-    async def opened(self, wanted: Sequence[str]) -> Opened:
+    async def open_toolsets(self, wanted: Sequence[str]) -> Opened:
         """The tools of these toolsets together; one that cannot be opened is tried again the next time."""
         unknown = sorted(set(wanted) - set(self.names))
         if unknown:

@@ -8,11 +8,11 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.agent.core.facts import ToolFinished, ToolStarted
-from sightline.agent.core.output import Cap, Outcome, ResultPart, capped, said
-from sightline.agent.core.steps import Call, Use, batches
+from sightline.agent.core.output import Cap, ResultPart, ToolOutcome, cap_outcome, text_outcome
+from sightline.agent.core.steps import RunnableCall, Use, batches
 from sightline.agent.service.brake import Brake
 from sightline.agent.service.run_log import RunLog
-from sightline.agent.tools.hooks import Verdict
+from sightline.agent.tools.hooks import HookVerdict
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.capabilities import refusals
 from sightline.catalog.facts import Facts
@@ -23,7 +23,7 @@ from sightline.model.request import Request
 
 INTERRUPTED = "This call was interrupted, and nobody knows how far it got. It was not run again."
 
-After: TypeAlias = Callable[[int, Call, Outcome], Awaitable[Verdict | None]]
+After: TypeAlias = Callable[[int, RunnableCall, ToolOutcome], Awaitable[HookVerdict | None]]
 """What hooks say of an outcome."""
 
 
@@ -39,10 +39,10 @@ class Using:
     facts: Facts
     after: After
     progress: Callable[[str, str], None]
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, ToolOutcome] = field(default_factory=dict)
     contexts: dict[str, str] = field(default_factory=dict)
 
-    def begin(self, outcomes: dict[str, Outcome], contexts: dict[str, str]) -> None:
+    def begin(self, outcomes: dict[str, ToolOutcome], contexts: dict[str, str]) -> None:
         """A round with what an earlier process has done of it."""
         self.outcomes, self.contexts = dict(outcomes), {**contexts}
 
@@ -62,35 +62,35 @@ class Using:
             if failed is not None:  # raised above, early versions of Python 3.11 make a group of it again
                 raise failed
 
-    async def skip(self, calls: tuple[Call, ...]) -> None:
+    async def skip(self, calls: tuple[RunnableCall, ...]) -> None:
         """Do not run these, which were interrupted, and say so to the model."""
         for call in calls:
-            await self._finish(call.key, said(INTERRUPTED, is_error=True), "")
+            await self._finish(call.key, text_outcome(INTERRUPTED, is_error=True), "")
 
     @property
     def context(self) -> str:
         """All that the model is told beside the results."""
         return "\n".join(words for words in self.contexts.values() if words)
 
-    async def _run(self, number: int, call: Call) -> None:
+    async def _run(self, number: int, call: RunnableCall) -> None:
         await self.log.note(ToolStarted(call.key))
         began = self.log.now()
-        outcome = self.log.masked(await self.tools.use(call, lambda words: self.progress(call.key, words)))
+        outcome = self.log.mask_outcome(await self.tools.use(call, lambda words: self.progress(call.key, words)))
         self.log.observe_tool(call, began, outcome)
-        outcome = self.outcomes[call.key] = capped(_perceptible(outcome, self.facts), self.cap)
+        outcome = self.outcomes[call.key] = cap_outcome(_perceptible(outcome, self.facts), self.cap)
         verdict = await self.after(number, call, outcome)
         told = [self.contexts.get(call.key, "")]
         if verdict is not None:
             told += [verdict.context, verdict.reason if verdict.decision == "deny" else ""]
         await self._finish(call.key, outcome, "\n".join(filter(None, told)))
 
-    async def _finish(self, key: str, outcome: Outcome, context: str) -> None:
+    async def _finish(self, key: str, outcome: ToolOutcome, context: str) -> None:
         self.outcomes[key] = outcome
         self.contexts[key] = context
         await self.log.note(ToolFinished(key, outcome, context))
 
 
-def _perceptible(outcome: Outcome, facts: Facts) -> Outcome:
+def _perceptible(outcome: ToolOutcome, facts: Facts) -> ToolOutcome:
     """The outcome without what this model is known not to take in: its provider would refuse the whole request."""
     parts: list[ResultPart] = []
     for part in outcome.parts:

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 
-from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.signature import definition_of
-from sightline.agent.core.steps import Call
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
-from sightline.agent.tools.calling import typed
+from sightline.agent.tools.calling import convert_arguments
 from sightline.agent.tools.outcomes import failure_of, outcome_of
 from sightline.agent.tools.python_file import TIMEOUT
 from sightline.agent.tools.tools import Progress, unknown
@@ -54,7 +54,7 @@ class Callables:
         """The functions, in the order in which they were given."""
         return self._definitions
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Call one of them."""
         function = self._functions.get(call.name)
         if function is None:
@@ -62,10 +62,10 @@ class Callables:
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
-                return outcome_of(await called(partial(function, **typed(function, call.arguments))))
+                return outcome_of(await call_function(partial(function, **convert_arguments(function, call.arguments))))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model is told
             if limit.expired():
-                return said(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
+                return text_outcome(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
             file = _file(function)
             return failure_of(error, file, Path(file).name)
 
@@ -73,7 +73,7 @@ class Callables:
         """Nothing is kept open."""
 
 
-async def called(function: Callable[[], object]) -> object:
+async def call_function(function: Callable[[], object]) -> object:
     """The value of a function of either kind; one that is not async does not hold up anybody."""
     target = function.func if isinstance(function, partial) else function
     if inspect.iscoroutinefunction(target):

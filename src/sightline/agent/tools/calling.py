@@ -9,7 +9,7 @@ import msgspec
 from sightline.model.json import Json
 
 
-def typed(function: Callable[..., object], arguments: Mapping[str, Json] | str) -> dict[str, object]:
+def convert_arguments(function: Callable[..., object], arguments: Mapping[str, Json] | str) -> dict[str, object]:
     """The arguments as the function's hints want them: a dataclass, a date, a set where JSON has none. A text is the
     only argument of a tool for free text.
 

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from sightline.agent.tools.kin import MARK, Kin
+from sightline.agent.tools.kin import MARK, ProcessTree
 
 PATIENCE = 2.0
 """Seconds that a child has to end when it is asked to, and that its descendants have to vanish when they are killed."""
@@ -33,13 +33,13 @@ class Child(asyncio.SubprocessProtocol):
         self._speaking = {0}
         self._pipes: dict[int, asyncio.ReadTransport] = {}
         self._transport: asyncio.SubprocessTransport | None = None
-        self._kin: Kin | None = None
+        self._kin: ProcessTree | None = None
 
     # --- what asyncio tells ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.SubprocessTransport, transport)
-        self._kin = Kin.of(self._transport.get_pid(), self.mark)
+        self._kin = ProcessTree.of(self._transport.get_pid(), self.mark)
 
     def process_exited(self) -> None:
         self.exit_code = self._process.get_returncode()
@@ -105,7 +105,7 @@ class Child(asyncio.SubprocessProtocol):
         for pipe in self._pipes.values():
             pipe.close()
 
-    async def finished(self) -> None:
+    async def wait_until_finished(self) -> None:
         """Wait until it has ended and everything that it wrote has been heard; what it left behind is ended too."""
         await self.exited.wait()
         # Its own words are in the pipe by now; a descendant that holds the pipe open may keep it so for ever.
@@ -118,7 +118,7 @@ class Child(asyncio.SubprocessProtocol):
             for number in (signal.SIGTERM, signal.SIGKILL):
                 if self._kin is None or not self._kin.send(number):
                     break
-                await _within(PATIENCE, self._gone(self._kin))
+                await _within(PATIENCE, self._wait_until_gone(self._kin))
             # To close what has ended unheard would take its exit code away from asyncio.
             await _within(PATIENCE, self.exited.wait())
         finally:
@@ -128,8 +128,8 @@ class Child(asyncio.SubprocessProtocol):
         await _within(PATIENCE, self._silent.wait())
         self._kin = None
 
-    async def _gone(self, kin: Kin) -> None:
-        while kin.is_left():  # noqa: ASYNC110 - nobody tells of the end of another's child
+    async def _wait_until_gone(self, tree: ProcessTree) -> None:
+        while tree.is_left():  # noqa: ASYNC110 - nobody tells of the end of another's child
             await asyncio.sleep(_LOOK_AGAIN)
 
     @property
@@ -142,7 +142,7 @@ class Child(asyncio.SubprocessProtocol):
         return cast(asyncio.WriteTransport, self._process.get_pipe_transport(0))
 
 
-async def started(
+async def start_child(
     command: Sequence[str], heard: Heard, *, folder: Path, environment: Mapping[str, str], has_one_pipe: bool = False
 ) -> Child:
     """Start a command. With `has_one_pipe` what it writes comes in one pipe, in the order in which it was written."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sightline.agent.tools.capture import Capture
-from sightline.agent.tools.child import Child, Heard, started
+from sightline.agent.tools.child import Child, Heard, start_child
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class CommandResult:
     """How a command ended. `code` is None where it was ended because it took too long, negative for a signal."""
 
     code: int | None
@@ -45,7 +45,7 @@ class Commands:
         given: bytes = b"",
         heard: Heard | None = None,
         has_one_pipe: bool = False,
-    ) -> Finished:
+    ) -> CommandResult:
         """Run a command with this input to its end; OSError where it cannot be started."""
         pipes = {1: Capture(), 2: Capture()}
 
@@ -57,7 +57,7 @@ class Commands:
         async with self._starting:
             if self._is_closed:
                 raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
-            child = await started(
+            child = await start_child(
                 command, hear, folder=folder, environment=self._environment, has_one_pipe=has_one_pipe
             )
             self._running.add(child)
@@ -71,13 +71,13 @@ class Commands:
             except TimeoutError:
                 is_late = True
             else:
-                await child.finished()
+                await child.wait_until_finished()
         finally:
             try:
                 await child.end()
             finally:
                 self._running.discard(child)
-        return Finished(None if is_late else child.exit_code, pipes[1].text, pipes[2].text)
+        return CommandResult(None if is_late else child.exit_code, pipes[1].text, pipes[2].text)
 
     async def close(self) -> None:
         """End all that runs; nothing more is started."""

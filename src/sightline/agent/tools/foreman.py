@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.tools.child import Child, started
-from sightline.agent.tools.messages import Answer, Broken, Loaded, Order, Ran
+from sightline.agent.tools.child import Child, start_child
+from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Order, Ran
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import MISFIT, decode, encode
@@ -18,7 +18,7 @@ LONGEST_ANSWER = 64 << 20
 _LONGEST_WORDS = 500
 
 
-class Foreman:
+class WorkerClient:
     """A worker that has been started. `program` is the module that it runs."""
 
     def __init__(self, program: str = WORKER) -> None:
@@ -40,7 +40,7 @@ class Foreman:
         # -P: a file in the working folder that is called like a module must not be taken for it.
         command = (sys.executable, "-P", "-m", self._program, str(file))
         async with self._starting:
-            self._child = await started(command, self._heard, folder=folder, environment=environment)
+            self._child = await start_child(command, self._receive_output, folder=folder, environment=environment)
 
     async def ask(self, order: Order, progress: Progress | None = None) -> Answer | None:
         """What it answers; None if it ends instead."""
@@ -78,11 +78,11 @@ class Foreman:
     async def _watch(self, answer: "asyncio.Future[Answer | None]") -> None:
         assert self._child is not None
         await self._child.exited.wait()
-        await self._child.finished()
+        await self._child.wait_until_finished()
         if not answer.done():
             answer.set_result(None)
 
-    def _heard(self, fd: int, data: bytes) -> None:
+    def _receive_output(self, fd: int, data: bytes) -> None:
         if fd == 2:
             self._words += data
             del self._words[: -2 * _LONGEST_WORDS]
@@ -91,7 +91,7 @@ class Foreman:
             return
         self._line += data
         if len(self._line) > LONGEST_ANSWER:
-            self._settle(Broken("its answer is too long"))
+            self._settle(FileBroken("its answer is too long"))
         elif data.endswith(b"\n"):
             line, self._line = bytes(self._line), bytearray()
             self._settle(_answer(line))
@@ -108,9 +108,9 @@ class Foreman:
 
 def _answer(line: bytes) -> Answer:
     try:
-        return msgspec.convert(decode(line), Loaded | Broken | Ran)
+        return msgspec.convert(decode(line), FileLoaded | FileBroken | Ran)
     except (*MISFIT, Fault):
-        return Broken("what it answered is not understood")
+        return FileBroken("what it answered is not understood")
 
 
 def unreadable(file: Path, error: OSError | UnicodeDecodeError) -> Fault:

@@ -15,9 +15,9 @@ from typing import Literal, TypeAlias, cast
 
 import msgspec
 
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
-from sightline.agent.tools.callables import called
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
+from sightline.agent.tools.callables import call_function
 from sightline.agent.tools.commands import Commands
 from sightline.agent.tools.hook import Event, Hook
 from sightline.errors import Fault
@@ -39,7 +39,7 @@ UNJUDGED = "A check of this run could not be made."
 _LONGEST_WORDS = 2000
 
 
-class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+class HookVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the hooks of one moment said together; the strictest ruling holds, and of several changes the last.
 
     `context` is told to the model, `warnings` to a person. With `stop`, also an empty one, the run ends. `has_failed`:
@@ -78,34 +78,36 @@ class Hooks:
         """Every hook, in the order in which they are asked."""
         return self._hooks
 
-    async def before_request(self, run: str, number: int, request: Request) -> Verdict:
+    async def before_request(self, run: str, number: int, request: Request) -> HookVerdict:
         """A request is about to be sent."""
-        return await self._asked("before_request", run, number, {"request": _plain(request)})
+        return await self._ask("before_request", run, number, {"request": _plain(request)})
 
-    async def after_reply(self, run: str, number: int, reply: Reply) -> Verdict:
+    async def after_reply(self, run: str, number: int, reply: Reply) -> HookVerdict:
         """A reply has come."""
-        return await self._asked("after_reply", run, number, {"reply": _plain(reply)})
+        return await self._ask("after_reply", run, number, {"reply": _plain(reply)})
 
-    async def before_tool(self, run: str, number: int, call: Call) -> Verdict:
+    async def before_tool(self, run: str, number: int, call: RunnableCall) -> HookVerdict:
         """A call is about to be decided on. Arguments that a hook changes have yet to be held to the schema."""
-        return await self._asked("before_tool", run, number, {"call": _plain(call)}, call.name)
+        return await self._ask("before_tool", run, number, {"call": _plain(call)}, call.name)
 
-    async def after_tool(self, run: str, number: int, call: Call, outcome: Outcome) -> Verdict:
+    async def after_tool(self, run: str, number: int, call: RunnableCall, outcome: ToolOutcome) -> HookVerdict:
         """A tool has answered."""
         about: JsonObject = {"call": _plain(call), "outcome": _plain(outcome)}
-        return await self._asked("after_tool", run, number, about, call.name)
+        return await self._ask("after_tool", run, number, about, call.name)
 
-    async def stop(self, run: str, number: int, reply: Reply, *, is_active: bool) -> Verdict:
+    async def stop(self, run: str, number: int, reply: Reply, *, is_active: bool) -> HookVerdict:
         """The model has said its last word. `is_active`: a hook has made it go on before."""
-        return await self._asked("stop", run, number, {"reply": _plain(reply), "is_active": is_active})
+        return await self._ask("stop", run, number, {"reply": _plain(reply), "is_active": is_active})
 
     async def close(self) -> None:
         """End the commands that run."""
         await self._commands.close()
 
-    async def _asked(self, event: Event, run: str, number: int, about: JsonObject, tool: str | None = None) -> Verdict:
+    async def _ask(
+        self, event: Event, run: str, number: int, about: JsonObject, tool: str | None = None
+    ) -> HookVerdict:
         """Ask one after the other: each sees the arguments as those before it have left them."""
-        verdicts: list[Verdict] = []
+        verdicts: list[HookVerdict] = []
         for hook in self._hooks:
             if hook.event != event or (tool is not None and not fnmatchcase(tool, hook.tools)):
                 continue
@@ -116,57 +118,57 @@ class Hooks:
             call = about.get("call")
             if said.arguments is not None and isinstance(call, dict):
                 about = {**about, "call": {**call, "arguments": said.arguments}}
-        return _collapsed(verdicts)
+        return _combine(verdicts)
 
-    async def _verdict(self, hook: Hook, given: JsonObject) -> Verdict:
+    async def _verdict(self, hook: Hook, given: JsonObject) -> HookVerdict:
         if isinstance(hook.does, str):
             return await self._from_command(hook, hook.does, given)
         limit = asyncio.timeout(hook.timeout)
         try:
             async with limit:
                 # A copy of its own: nothing that it does to it is meant.
-                said = await called(partial(hook.does, cast(JsonObject, decode(encode(given)))))
+                said = await call_function(partial(hook.does, cast(JsonObject, decode(encode(given)))))
         except Exception as error:  # noqa: BLE001 - whatever a hook raises, a person is told
             late = limit.expired()
-            return _failed(hook, "it took too long" if late else f"{type(error).__name__}: {error}")
-        return _understood(hook, said)
+            return _failure_verdict(hook, "it took too long" if late else f"{type(error).__name__}: {error}")
+        return _parse_answer(hook, said)
 
-    async def _from_command(self, hook: Hook, command: str, given: JsonObject) -> Verdict:
+    async def _from_command(self, hook: Hook, command: str, given: JsonObject) -> HookVerdict:
         try:
             finished = await self._commands.run(
                 ("/bin/sh", "-c", command), folder=self._folder, timeout=hook.timeout, given=encode(given) + b"\n"
             )
         except (OSError, ValueError) as error:
-            return _failed(hook, str(error.strerror if isinstance(error, OSError) else error))
+            return _failure_verdict(hook, str(error.strerror if isinstance(error, OSError) else error))
         if finished.code == 0:
             return _from_output(hook, finished.output)
         words = (finished.complaints.strip() or finished.output.strip())[:_LONGEST_WORDS]
         if finished.code == _REFUSED:
-            return _ruled(hook, _Said("deny", words))
-        return _failed(hook, ": ".join(filter(None, (finished.in_words, words))))
+            return _verdict_from(hook, _Said("deny", words))
+        return _failure_verdict(hook, ": ".join(filter(None, (finished.in_words, words))))
 
 
-def _from_output(hook: Hook, output: str) -> Verdict:
+def _from_output(hook: Hook, output: str) -> HookVerdict:
     output = output.strip()
     if not output.startswith("{"):
-        return _understood(hook, output)
+        return _parse_answer(hook, output)
     try:
-        return _understood(hook, decode(output))
+        return _parse_answer(hook, decode(output))
     except Fault as fault:
-        return _failed(hook, f"what it printed is no JSON: {fault.message}")
+        return _failure_verdict(hook, f"what it printed is no JSON: {fault.message}")
 
 
-def _understood(hook: Hook, said: object) -> Verdict:
+def _parse_answer(hook: Hook, said: object) -> HookVerdict:
     """What a hook answered: an object, words for the model, or nothing."""
     if said is None or isinstance(said, str):
-        return Verdict(context=said or "")
+        return HookVerdict(context=said or "")
     try:
-        return _ruled(hook, msgspec.convert(said, _Said))
+        return _verdict_from(hook, msgspec.convert(said, _Said))
     except MISFIT as error:
-        return _failed(hook, f"its answer is not understood: {error}")
+        return _failure_verdict(hook, f"its answer is not understood: {error}")
 
 
-def _ruled(hook: Hook, said: _Said) -> Verdict:
+def _verdict_from(hook: Hook, said: _Said) -> HookVerdict:
     decision: Ruling = "deny" if said.decision == "block" else said.decision
     warnings: list[str] = []
     if decision == "deny" and not said.reason and hook.event == "after_tool":
@@ -176,21 +178,21 @@ def _ruled(hook: Hook, said: _Said) -> Verdict:
     if arguments is not None and hook.event != "before_tool":
         warnings.append(f"{hook.name} gives arguments, which has no effect here")
         arguments = None
-    return Verdict(decision, said.reason, arguments, said.context, said.stop, tuple(warnings))
+    return HookVerdict(decision, said.reason, arguments, said.context, said.stop, tuple(warnings))
 
 
-def _failed(hook: Hook, why: str) -> Verdict:
+def _failure_verdict(hook: Hook, why: str) -> HookVerdict:
     """The verdict of a hook that could not judge: nothing passes that needs its consent."""
     is_gate = hook.event in _GATES
     warnings = (f"{hook.name}: {why}",)
-    return Verdict("deny" if is_gate else "", UNJUDGED if is_gate else "", warnings=warnings, has_failed=True)
+    return HookVerdict("deny" if is_gate else "", UNJUDGED if is_gate else "", warnings=warnings, has_failed=True)
 
 
-def _collapsed(verdicts: Sequence[Verdict]) -> Verdict:
+def _combine(verdicts: Sequence[HookVerdict]) -> HookVerdict:
     strictest = max((each.decision for each in verdicts), key=_STRICTNESS.index, default=_STRICTNESS[0])
     reasons = dict.fromkeys(each.reason for each in verdicts if each.decision == strictest and each.reason)
     changed = [each.arguments for each in verdicts if each.arguments is not None]
-    return Verdict(
+    return HookVerdict(
         strictest,
         "\n".join(reasons),
         changed[-1] if changed else None,
@@ -201,5 +203,5 @@ def _collapsed(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def _plain(value: Call | Outcome | Reply | Request) -> Json:
+def _plain(value: RunnableCall | ToolOutcome | Reply | Request) -> Json:
     return cast(Json, msgspec.to_builtins(value))

@@ -18,7 +18,7 @@ _GONE = ("Z", "X")
 
 
 @dataclass(frozen=True, slots=True)
-class Kin:
+class ProcessTree:
     """A child and its descendants. `born` is when it was started, as the system counts; it tells whether its number
     has become another's."""
 
@@ -27,7 +27,7 @@ class Kin:
     born: int
 
     @classmethod
-    def of(cls, leader: int, mark: str) -> "Kin":
+    def of(cls, leader: int, mark: str) -> "ProcessTree":
         """The kin of a child that was started just now."""
         with suppress(OSError):
             return cls(leader, mark, _Stat.of(_PROC / str(leader)).born)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from sightline.agent.core.signature import definition_of
 from sightline.agent.core.tool import Definition, definition_problems
-from sightline.agent.tools.messages import Broken
+from sightline.agent.tools.messages import FileBroken
 from sightline.agent.tools.outcomes import last_line
 from sightline.errors import Fault
 
@@ -27,13 +27,13 @@ class Tool:
     definition: Definition
 
 
-def load(file: Path, source: str) -> dict[str, Tool] | Broken:
+def load(file: Path, source: str) -> dict[str, Tool] | FileBroken:
     """The tools by name, or why there are none."""
-    module = executed(file, source)
-    return module if isinstance(module, Broken) else _tools(module)
+    module = execute_module(file, source)
+    return module if isinstance(module, FileBroken) else _tools(module)
 
 
-def executed(file: Path, source: str) -> ModuleType | Broken:
+def execute_module(file: Path, source: str) -> ModuleType | FileBroken:
     """The module that a file makes, or why it makes none."""
     sys.path.insert(0, str(file.parent))
     linecache.cache[str(file)] = (len(source), None, source.splitlines(keepends=True), str(file))
@@ -44,30 +44,30 @@ def executed(file: Path, source: str) -> ModuleType | Broken:
         exec(compile(source, str(file), "exec"), vars(module))  # what a person names as a tool file is meant to run
     except BaseException as error:  # noqa: BLE001 - whatever a file does when it is run, its owner is told
         words = error.msg if isinstance(error, SyntaxError) else str(error)
-        return Broken(f"{type(error).__name__}: {words}", last_line(error, str(file)), _help(error))
+        return FileBroken(f"{type(error).__name__}: {words}", last_line(error, str(file)), _help(error))
     return module
 
 
-def _tools(module: ModuleType) -> dict[str, Tool] | Broken:
+def _tools(module: ModuleType) -> dict[str, Tool] | FileBroken:
     for name in _LISTS:
         listed = getattr(module, name, [])
         if not (isinstance(listed, list | tuple) and all(callable(each) for each in listed)):
-            return Broken(f"{name} is no list of functions", hint=f"Write {name} = [one, another], without quotes.")
+            return FileBroken(f"{name} is no list of functions", hint=f"Write {name} = [one, another], without quotes.")
     parallel = getattr(module, "PARALLEL", [])
     tools: dict[str, Tool] = {}
     for function in _functions(module):
         try:
             definition = definition_of(function, is_parallel=function in parallel)
         except Fault as fault:
-            return Broken(fault.message, _line(function), fault.hint)
+            return FileBroken(fault.message, _line(function), fault.hint)
         if problems := definition_problems(definition):
-            return Broken("; ".join(problems), _line(function), "Correct its type hints.")
+            return FileBroken("; ".join(problems), _line(function), "Correct its type hints.")
         if definition.name in tools:
-            return Broken(f"two tools are named {definition.name!r}", _line(function), "Rename one of them.")
+            return FileBroken(f"two tools are named {definition.name!r}", _line(function), "Rename one of them.")
         tools[definition.name] = Tool(function, definition)
     if not tools:
         hint = "Write a function with type hints and a docstring; names that begin with _ are left out."
-        return Broken("it has no public function", hint=hint)
+        return FileBroken("it has no public function", hint=hint)
     return tools
 
 

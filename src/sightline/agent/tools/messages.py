@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.agent.core.output import Outcome
+from sightline.agent.core.output import ToolOutcome
 from sightline.agent.core.tool import Definition
 from sightline.model.json import Json
 
@@ -15,20 +15,20 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
     source: str
 
 
-class Run(msgspec.Struct, frozen=True, tag="run"):
+class RunFunction(msgspec.Struct, frozen=True, tag="run"):
     """Call a function of it."""
 
     name: str
     arguments: dict[str, Json] | str
 
 
-class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
+class FileLoaded(msgspec.Struct, frozen=True, tag="loaded"):
     """The tools that the file has."""
 
     definitions: tuple[Definition, ...]
 
 
-class Broken(msgspec.Struct, frozen=True, omit_defaults=True, tag="broken"):
+class FileBroken(msgspec.Struct, frozen=True, omit_defaults=True, tag="broken"):
     """Why the file cannot be used; 0 is no line in particular."""
 
     message: str
@@ -39,8 +39,8 @@ class Broken(msgspec.Struct, frozen=True, omit_defaults=True, tag="broken"):
 class Ran(msgspec.Struct, frozen=True, tag="ran"):
     """What came of a call."""
 
-    outcome: Outcome
+    outcome: ToolOutcome
 
 
-Order: TypeAlias = Load | Run
-Answer: TypeAlias = Loaded | Broken | Ran
+Order: TypeAlias = Load | RunFunction
+Answer: TypeAlias = FileLoaded | FileBroken | Ran

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.core.approval import Rule
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.approval import ApprovalRule
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.environment import without
 from sightline.agent.tools.hook import Hook, hooks_in
 from sightline.agent.tools.hooks import Hooks
-from sightline.agent.tools.mcp.network import Network
-from sightline.agent.tools.mcp.opening import opened as opened_servers
+from sightline.agent.tools.mcp.network import McpNetwork
+from sightline.agent.tools.mcp.opening import open_mcp_file as opened_servers
 from sightline.agent.tools.python_file import PythonFile
 from sightline.agent.tools.tools import Progress, Tools, together
 from sightline.errors import Code, Fault
@@ -26,7 +26,7 @@ _LONGEST_FILE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ToolContext:
     """Where tools are opened: `base` is what paths are relative to, `folder` where tools and hooks run.
 
     `secrets` are the names of the variables that providers' keys are in; no tool and no hook gets them. `network` is
@@ -37,7 +37,7 @@ class Surroundings:
     folder: Path
     environment: Mapping[str, str]
     secrets: Collection[str] = ()
-    network: Network | None = None
+    network: McpNetwork | None = None
 
     @property
     def passed_on(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ class Opened:
         return self._tools.definitions
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[ApprovalRule, ...]:
         """One for each tool that is allowed, by its own name: a pattern of one toolset says nothing of another's."""
         return tuple(rule for source in self._sources for rule in source.rules)
 
@@ -82,7 +82,7 @@ class Opened:
         """Where each tool comes from, by its name: what kind of place, and its full path."""
         return {each.name: source.place for source in self._sources for each in source.definitions}
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Use one of them."""
         return await self._tools.use(call, progress)
 
@@ -93,7 +93,7 @@ class Opened:
         await self._tools.close()
 
 
-async def opened(toolsets: Mapping[str, Toolset], where: Surroundings, hooks: Sequence[str] = ()) -> Opened:
+async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hooks: Sequence[str] = ()) -> Opened:
     """Open toolsets; if one cannot be, those that were opened before it are closed again. `hooks` are further files of
     them, which are asked after those of the toolsets."""
     for name, toolset in toolsets.items():
@@ -111,7 +111,7 @@ async def opened(toolsets: Mapping[str, Toolset], where: Surroundings, hooks: Se
     return Opened(all_of_them, sources, asked)
 
 
-def named(python: Sequence[str] = (), mcp: Sequence[str] = ()) -> dict[str, Toolset]:
+def toolsets_for_files(python: Sequence[str] = (), mcp: Sequence[str] = ()) -> dict[str, Toolset]:
     """Toolsets for files that a command line names, by the files' own names."""
     return {file: Toolset(python=file) for file in python} | {file: Toolset(mcp=file) for file in mcp}
 
@@ -136,23 +136,23 @@ class _Source:
         )
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[ApprovalRule, ...]:
         names = (each.name for each in self.tools.definitions)
-        return tuple(Rule(name, "allow") for name in names if _fits(name, self.toolset.allow))
+        return tuple(ApprovalRule(name, "allow") for name in names if _fits(name, self.toolset.allow))
 
     @property
     def notes(self) -> tuple[str, ...]:
         notes: tuple[str, ...] = getattr(self.tools, "notes", ())
         return notes
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         return await self.tools.use(call, progress)
 
     async def close(self) -> None:
         await self.tools.close()
 
 
-async def _tools(toolset: Toolset, where: Surroundings) -> Tools:
+async def _tools(toolset: Toolset, where: ToolContext) -> Tools:
     if toolset.python:
         file = where.path(toolset.python)
         tools = PythonFile(file, folder=where.folder, environment=where.passed_on, timeout=toolset.timeout_s)
@@ -171,12 +171,12 @@ async def _tools(toolset: Toolset, where: Surroundings) -> Tools:
     return Builtin(folder, names, environment=where.environment, timeout=toolset.timeout_s)
 
 
-def _place(toolset: Toolset, where: Surroundings) -> str:
+def _place(toolset: Toolset, where: ToolContext) -> str:
     kind = "python" if toolset.python else "mcp" if toolset.mcp else "folder"
     return f"{kind} {where.path(toolset.python or toolset.mcp or toolset.folder).resolve()}"
 
 
-def _hooks(files: Sequence[str], where: Surroundings) -> tuple[Hook, ...]:
+def _hooks(files: Sequence[str], where: ToolContext) -> tuple[Hook, ...]:
     """The hooks of all toolsets; a file that two of them name counts once."""
     paths = dict.fromkeys(where.path(file) for file in files if file)
     return tuple(hook for path in paths for hook in hooks_in(_read(path), str(path)))

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from sightline.agent.core.output import Outcome, ResultPart, said
+from sightline.agent.core.output import ResultPart, ToolOutcome, text_outcome
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 from sightline.wire.jsontext import encode
@@ -20,31 +20,31 @@ _READABLE_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _LONGEST_COMPLAINT = 4000
 
 
-def outcome_of(value: object) -> Outcome:
+def outcome_of(value: object) -> ToolOutcome:
     """What a function returned.
 
     Text is text, an object (a dict, a dataclass, a struct) is structured, nothing is nothing, and any other JSON is its
     text. Bytes are what they begin like: a picture, a PDF, sound or text. A list that holds bytes is its members, each
     by itself. A value that is none of this raises TypeError.
     """
-    if isinstance(value, Outcome):
+    if isinstance(value, ToolOutcome):
         return value
     if value is None:
-        return Outcome()
+        return ToolOutcome()
     if isinstance(value, list | tuple) and any(_bytes_of(each) is not None for each in value):
-        return Outcome(tuple(_part(each) for each in value))
+        return ToolOutcome(tuple(_part(each) for each in value))
     if isinstance(value, str) or _bytes_of(value) is not None:
-        return Outcome((_part(value),))
+        return ToolOutcome((_part(value),))
     plain = _plain(value)
-    return Outcome(structured=plain) if isinstance(plain, dict) else said(encode(plain).decode())
+    return ToolOutcome(structured=plain) if isinstance(plain, dict) else text_outcome(encode(plain).decode())
 
 
-def failure_of(error: BaseException, file: str, shown: str) -> Outcome:
+def failure_of(error: BaseException, file: str, shown: str) -> ToolOutcome:
     """What a function raised, and where in its own file (`shown` is the name that is told)."""
     words = str(error) or "it gave no reason"
     place = _place(error.__traceback__, file)
     where = f" ({shown}, line {place[0]}, in {place[1]})" if place else ""
-    return said(f"{type(error).__name__}: {words[:_LONGEST_COMPLAINT]}{where}", is_error=True)
+    return text_outcome(f"{type(error).__name__}: {words[:_LONGEST_COMPLAINT]}{where}", is_error=True)
 
 
 def last_line(error: BaseException, file: str) -> int:
@@ -90,11 +90,11 @@ def _bytes_of(value: object) -> bytes | None:
 
 
 def _plain(value: object) -> Json:
-    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_spelled)
+    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_encode_unusual)
     return cast("Json | JsonObject", plain)
 
 
-def _spelled(value: object) -> object:
+def _encode_unusual(value: object) -> object:
     if isinstance(value, PurePath | complex | BaseException):
         return str(value)
     raise TypeError(f"the tool returned a value that JSON cannot say: {type(value).__name__}")

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
-from sightline.agent.tools.foreman import WORKER, Foreman, unreadable
-from sightline.agent.tools.messages import Answer, Broken, Load, Loaded, Ran, Run
+from sightline.agent.tools.foreman import WORKER, WorkerClient, unreadable
+from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Load, Ran, RunFunction
 from sightline.agent.tools.tools import Progress, unknown
 from sightline.errors import Code, Fault
 
@@ -43,8 +43,8 @@ class PythonFile:
         self._timeout = timeout
         self._definitions: tuple[Definition, ...] = ()
         self._source = ""
-        self._idle: list[Foreman] = []
-        self._workers: set[Foreman] = set()
+        self._idle: list[WorkerClient] = []
+        self._workers: set[WorkerClient] = set()
         self._seats = asyncio.Semaphore(MOST_WORKERS)
         self._is_closed = False
 
@@ -59,10 +59,10 @@ class PythonFile:
     async def load(self) -> None:
         """Read the file and find its tools, or raise a fault that says where it is wrong."""
         self._source = _text(self._file, self._shown)
-        worker = await self._hired()
+        worker = await self._start_worker()
         self._idle.append(worker)
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Call a function. When it takes too long or nobody waits any more, its process is ended."""
         if all(each.name != call.name for each in self._definitions):
             return unknown(call.name, self._definitions)
@@ -70,19 +70,21 @@ class PythonFile:
             try:
                 worker = await self._worker()
             except Fault as fault:
-                return said(fault.message, is_error=True)
+                return text_outcome(fault.message, is_error=True)
             answer: Answer | None = None
             try:
                 async with asyncio.timeout(self._timeout):
-                    answer = await worker.ask(Run(call.name, call.arguments), progress)
+                    answer = await worker.ask(RunFunction(call.name, call.arguments), progress)
             except TimeoutError:
-                return said(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
+                return text_outcome(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
             finally:
-                await self._put_back(worker, is_whole=isinstance(answer, Ran))
+                await self._return_worker(worker, is_whole=isinstance(answer, Ran))
         if isinstance(answer, Ran):
             return answer.outcome
-        why = answer.message if isinstance(answer, Broken) else worker.ending  # what it printed is not for the model
-        return said(f"{call.name} did not come to an end: its process is gone ({why}).", is_error=True)
+        why = (
+            answer.message if isinstance(answer, FileBroken) else worker.ending
+        )  # what it printed is not for the model
+        return text_outcome(f"{call.name} did not come to an end: its process is gone ({why}).", is_error=True)
 
     async def close(self) -> None:
         """End all workers."""
@@ -93,15 +95,15 @@ class PythonFile:
         self._workers.clear()
         self._idle.clear()
 
-    async def _worker(self) -> Foreman:
+    async def _worker(self) -> WorkerClient:
         while self._idle:
             worker = self._idle.pop()
             if worker.is_alive:
                 return worker
-            await self._put_back(worker, is_whole=False)
-        return await self._hired()
+            await self._return_worker(worker, is_whole=False)
+        return await self._start_worker()
 
-    async def _put_back(self, worker: Foreman, *, is_whole: bool) -> None:
+    async def _return_worker(self, worker: WorkerClient, *, is_whole: bool) -> None:
         if is_whole and not self._is_closed:
             self._idle.append(worker)
             return
@@ -110,11 +112,11 @@ class PythonFile:
         finally:
             self._workers.discard(worker)
 
-    async def _hired(self) -> Foreman:
+    async def _start_worker(self) -> WorkerClient:
         """A new worker that has loaded the file."""
         if self._is_closed:
             raise Fault(Code.CANCELLED, f"the tools of {self._shown} have been closed")
-        worker = Foreman(self._program)
+        worker = WorkerClient(self._program)
         self._workers.add(worker)
         answer: Answer | None = None
         try:
@@ -123,17 +125,19 @@ class PythonFile:
                 answer = await worker.ask(Load(self._source))
         except OSError as error:  # a TimeoutError is one too
             words = "it takes too long to load" if isinstance(error, TimeoutError) else str(error.strerror)
-            raise self._fault(Broken(words, hint="What a tool needs at length, let it do when it is called.")) from None
+            raise self._fault(
+                FileBroken(words, hint="What a tool needs at length, let it do when it is called.")
+            ) from None
         finally:
-            if not isinstance(answer, Loaded):
-                await self._put_back(worker, is_whole=False)
-        if not isinstance(answer, Loaded):
+            if not isinstance(answer, FileLoaded):
+                await self._return_worker(worker, is_whole=False)
+        if not isinstance(answer, FileLoaded):
             how = f"its process ended while the file was loaded ({worker.end_in_words})"
-            raise self._fault(answer if isinstance(answer, Broken) else Broken(how, hint=_BY_ITSELF))
+            raise self._fault(answer if isinstance(answer, FileBroken) else FileBroken(how, hint=_BY_ITSELF))
         self._definitions = self._definitions or answer.definitions
         return worker
 
-    def _fault(self, broken: Broken) -> Fault:
+    def _fault(self, broken: FileBroken) -> Fault:
         place = f"{self._shown}:{broken.line}" if broken.line else self._shown
         return Fault(Code.CONFIG, f"{place}: {broken.message}", hint=broken.hint)
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.errors import Code, Fault
 
@@ -20,7 +20,7 @@ class Tools(Protocol):
     def definitions(self) -> tuple[Definition, ...]:
         """What there is, for the toolbox of a run."""
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Run a call that the loop has accepted. To cancel the task that waits for it ends what runs."""
 
     async def close(self) -> None:
@@ -38,11 +38,11 @@ def together(sources: Sequence[Tools]) -> Tools:
     return _Together(tuple(sources))
 
 
-def unknown(name: str, definitions: tuple[Definition, ...]) -> Outcome:
+def unknown(name: str, definitions: tuple[Definition, ...]) -> ToolOutcome:
     """The outcome of a call of a tool that is not there, or not any more."""
     nearest = Toolbox(definitions).nearest(name)
     instead = f" Tools that can be called: {', '.join(nearest)}." if nearest else ""
-    return said(f"The tool {name!r} does not exist.{instead}", is_error=True)
+    return text_outcome(f"The tool {name!r} does not exist.{instead}", is_error=True)
 
 
 class _Together:
@@ -55,7 +55,7 @@ class _Together:
     def definitions(self) -> tuple[Definition, ...]:
         return tuple(definition for source in self._sources for definition in source.definitions)
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         for source in self._sources:
             if any(definition.name == call.name for definition in source.definitions):
                 return await source.use(call, progress)

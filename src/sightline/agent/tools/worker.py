@@ -17,10 +17,10 @@ from typing import BinaryIO
 
 import msgspec
 
-from sightline.agent.core.output import Cap, Outcome, capped
-from sightline.agent.tools.calling import typed
+from sightline.agent.core.output import Cap, ToolOutcome, cap_outcome
+from sightline.agent.tools.calling import convert_arguments
 from sightline.agent.tools.loading import Tool, load
-from sightline.agent.tools.messages import Answer, Broken, Load, Loaded, Order, Ran, Run
+from sightline.agent.tools.messages import Answer, FileBroken, FileLoaded, Load, Order, Ran, RunFunction
 from sightline.agent.tools.outcomes import failure_of, outcome_of
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import decode, encode
@@ -57,19 +57,19 @@ class Bench:
 
     def answer(self, order: Order) -> Answer:
         """Do what is asked."""
-        if isinstance(order, Run):
-            return Ran(capped(self._called(self._tools[order.name], order.arguments), MOST))
+        if isinstance(order, RunFunction):
+            return Ran(cap_outcome(self._call(self._tools[order.name], order.arguments), MOST))
         loaded = load(self._file, order.source)
-        if isinstance(loaded, Broken):
+        if isinstance(loaded, FileBroken):
             return loaded
         self._tools = loaded
-        return Loaded(tuple(tool.definition for tool in loaded.values()))
+        return FileLoaded(tuple(tool.definition for tool in loaded.values()))
 
-    def _called(self, tool: Tool, arguments: JsonObject | str) -> Outcome:
+    def _call(self, tool: Tool, arguments: JsonObject | str) -> ToolOutcome:
         try:
-            value = tool.function(**typed(tool.function, arguments))
+            value = tool.function(**convert_arguments(tool.function, arguments))
             if inspect.isawaitable(value):
-                value = self._runner.run(_awaited(value))
+                value = self._runner.run(_await_value(value))
             return outcome_of(value)
         except BaseException as error:  # noqa: BLE001 - whatever a tool raises, the model is told
             return failure_of(error, str(self._file), self._file.name)
@@ -77,13 +77,13 @@ class Bench:
             sys.stdout.flush()
 
 
-async def _awaited(value: Awaitable[object]) -> object:
+async def _await_value(value: Awaitable[object]) -> object:
     return await value
 
 
 def _listen(orders: BinaryIO, queue: "SimpleQueue[Order]") -> None:
     for line in orders:
-        queue.put(msgspec.convert(decode(line), Load | Run))
+        queue.put(msgspec.convert(decode(line), Load | RunFunction))
     os.killpg(0, signal.SIGKILL)
 
 

@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Final
 
-from sightline.catalog.problem import quoted
+from sightline.catalog.problem import quote_word
 from sightline.chat.api.wanted import AttachmentWanted
 from sightline.chat.core.attachment import attachment
 from sightline.errors import Code, Fault
@@ -23,7 +23,7 @@ _ENDINGS: Final[Mapping[str, str]] = {
 _LONGEST_NAME: Final = 200
 
 
-def attached(wanted: tuple[AttachmentWanted, ...]) -> tuple[Part, ...]:
+def parts_from_uploads(wanted: tuple[AttachmentWanted, ...]) -> tuple[Part, ...]:
     """A part for each file, in their order."""
     return tuple(_part(number, each) for number, each in enumerate(wanted, 1))
 
@@ -41,11 +41,11 @@ def _part(number: int, wanted: AttachmentWanted) -> Part:
     if _is_another(claimed, real):
         told = "text" if is_text(real) else real
         raise _wrong(
-            f"{name}: it says that it is {quoted(claimed)}, and its bytes are {told}",
+            f"{name}: it says that it is {quote_word(claimed)}, and its bytes are {told}",
             "Check that the file is whole, and attach it again under the right name.",
         )
     try:
-        return attachment(data, _named(name, real))
+        return attachment(data, _with_extension(name, real))
     except Fault as fault:
         fault.status = 422
         raise
@@ -62,7 +62,7 @@ def _is_another(claimed: str, real: str) -> bool:
     return claimed == "application/pdf" and real != claimed
 
 
-def _named(name: str, kind: str) -> str:
+def _with_extension(name: str, kind: str) -> str:
     ending = _ENDINGS.get(kind)
     return name if "." in name or ending is None else f"{name}.{ending}"
 

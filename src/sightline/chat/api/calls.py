@@ -24,8 +24,8 @@ from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import ROOT
 from sightline.chat.service.service import ChatService
 from sightline.exchange.recording.records import Records
-from sightline.web.bodies import Nothing, Query, wanted
-from sightline.web.routes import Call, Calls, Handler
+from sightline.web.bodies import Nothing, Query, read_body
+from sightline.web.routes import ApiCall, Calls, Handler
 
 W = TypeVar("W", bound=msgspec.Struct)
 
@@ -55,10 +55,10 @@ def chat_calls(parts: ChatParts, records: Records) -> Calls:
         **_about_topics(TopicCalls(service, parts.toolsets)),
         **_about_compaction(CompactionCalls(service)),
         **_about_preferences(PreferenceCalls(service.chat, parts.settings)),
-        "command": {"POST": _ordered(body.CommandWanted, Commanding(service, filters).run)},
+        "command": {"POST": _with_body(body.CommandWanted, Commanding(service, filters).run)},
         "export": {"GET": lambda call: files.export(Query(call.query))},
         "import": {"POST": lambda call: files.bring_in(Query(call.query), call.receive)},
-        "filter": {"GET": lambda call: filters.looked_at(Query(call.query))},
+        "filter": {"GET": lambda call: filters.describe(Query(call.query))},
     }
     return {
         f"chat/{path}": {method: refusing(handler) for method, handler in methods.items()}
@@ -67,58 +67,58 @@ def chat_calls(parts: ChatParts, records: Records) -> Calls:
 
 
 def _about_views(views: ViewCalls) -> dict[str, dict[str, Handler]]:
-    async def put(call: Call) -> object:
-        return await views.put(_name(call), await wanted(call.receive, body.ViewWanted))
+    async def update(call: ApiCall) -> object:
+        return await views.update(_name(call), await read_body(call.receive, body.ViewWanted))
 
     return {
-        "views/*": {"GET": lambda call: views.get(_name(call), Query(call.query)), "PUT": put},
+        "views/*": {"GET": lambda call: views.get(_name(call), Query(call.query)), "PUT": update},
         "views/*/rows": {"GET": lambda call: views.rows(_name(call), Query(call.query))},
         "views/*/place": {"GET": lambda call: views.place(_name(call), Query(call.query))},
-        "estimate": {"POST": _ordered(body.EstimateWanted, views.estimate)},
-        "preview": {"POST": _ordered(body.PreviewWanted, views.preview)},
+        "estimate": {"POST": _with_body(body.EstimateWanted, views.estimate)},
+        "preview": {"POST": _with_body(body.PreviewWanted, views.preview)},
     }
 
 
 def _about_pairs(pairs: PairCalls, sends: SendCalls) -> dict[str, dict[str, Handler]]:
-    async def reask(call: Call) -> object:
-        return await sends.reask(_name(call), await wanted(call.receive, body.ReaskWanted))
+    async def reask(call: ApiCall) -> object:
+        return await sends.reask(_name(call), await read_body(call.receive, body.ReaskWanted))
 
-    async def edit(call: Call) -> object:
-        return await pairs.edit(_name(call), await wanted(call.receive, body.EditWanted), Query(call.query))
+    async def edit(call: ApiCall) -> object:
+        return await pairs.edit(_name(call), await read_body(call.receive, body.EditWanted), Query(call.query))
 
-    async def swap(call: Call) -> object:
-        return await pairs.swap(_name(call), await wanted(call.receive, body.SwapWanted), Query(call.query))
+    async def swap(call: ApiCall) -> object:
+        return await pairs.swap(_name(call), await read_body(call.receive, body.SwapWanted), Query(call.query))
 
     async def cancel(_nothing: Nothing) -> object:
         return await sends.cancel()
 
     return {
-        "send": {"POST": _ordered(body.SendWanted, sends.send)},
-        "cancel": {"POST": _ordered(Nothing, cancel)},
-        "resume": {"POST": _ordered(body.ResumeWanted, sends.resume)},
+        "send": {"POST": _with_body(body.SendWanted, sends.send)},
+        "cancel": {"POST": _with_body(Nothing, cancel)},
+        "resume": {"POST": _with_body(body.ResumeWanted, sends.resume)},
         "pairs/*": {"GET": lambda call: pairs.get(_name(call), Query(call.query))},
         "pairs/*/media/*": {"GET": lambda call: pairs.media(_name(call), call.names[1], Query(call.query))},
         "pairs/*/reask": {"POST": reask},
         "pairs/*/edit": {"POST": edit},
         "pairs/*/swap": {"POST": swap},
-        "mark": {"POST": _ordered(body.MarkWanted, pairs.mark)},
-        "delete": {"POST": _ordered(body.IdsWanted, pairs.delete)},
-        "restore": {"POST": _ordered(body.IdsWanted, pairs.restore)},
+        "mark": {"POST": _with_body(body.MarkWanted, pairs.mark)},
+        "delete": {"POST": _with_body(body.IdsWanted, pairs.delete)},
+        "restore": {"POST": _with_body(body.IdsWanted, pairs.restore)},
     }
 
 
 def _about_topics(topics: TopicCalls) -> dict[str, dict[str, Handler]]:
-    async def change(call: Call) -> object:
-        return await topics.change(_name(call), await wanted(call.receive, body.TopicChangeWanted))
+    async def change(call: ApiCall) -> object:
+        return await topics.change(_name(call), await read_body(call.receive, body.TopicChangeWanted))
 
     async def change_root(change: body.TopicChangeWanted) -> object:
         return await topics.change(ROOT, change)
 
     return {
         "topics": {
-            "GET": lambda _call: topics.listed(),
-            "POST": _ordered(body.TopicWanted, topics.add),
-            "PUT": _ordered(body.TopicChangeWanted, change_root),  # the topic of all topics has an empty id
+            "GET": lambda _call: topics.list_topics(),
+            "POST": _with_body(body.TopicWanted, topics.add),
+            "PUT": _with_body(body.TopicChangeWanted, change_root),  # the topic of all topics has an empty id
         },
         "topics/*": {"PUT": change, "DELETE": lambda call: topics.remove(_name(call))},
     }
@@ -126,10 +126,10 @@ def _about_topics(topics: TopicCalls) -> dict[str, dict[str, Handler]]:
 
 def _about_compaction(compactions: CompactionCalls) -> dict[str, dict[str, Handler]]:
     return {
-        "compaction": {"POST": _ordered(body.CompactionWanted, compactions.accept)},
-        "compaction/draft": {"POST": _ordered(body.DraftWanted, compactions.draft)},
-        "compaction/compare": {"POST": _ordered(body.CompareWanted, compactions.compare)},
-        "compaction/undo": {"POST": _ordered(body.UndoWanted, compactions.undo)},
+        "compaction": {"POST": _with_body(body.CompactionWanted, compactions.accept)},
+        "compaction/draft": {"POST": _with_body(body.DraftWanted, compactions.draft)},
+        "compaction/compare": {"POST": _with_body(body.CompareWanted, compactions.compare)},
+        "compaction/undo": {"POST": _with_body(body.CompactionUndoWanted, compactions.undo)},
     }
 
 
@@ -137,20 +137,20 @@ def _about_preferences(preferences: PreferenceCalls) -> dict[str, dict[str, Hand
     return {
         "preferences": {
             "GET": lambda _call: preferences.get(),
-            "PUT": _ordered(body.PreferencesWanted, preferences.put),
+            "PUT": _with_body(body.PreferencesWanted, preferences.update),
         }
     }
 
 
-def _ordered(kind: type[W], act: Callable[[W], Awaitable[object]]) -> Handler:
+def _with_body(kind: type[W], act: Callable[[W], Awaitable[object]]) -> Handler:
     """A call that needs nothing but its body."""
 
-    async def handled(call: Call) -> object:
-        return await act(await wanted(call.receive, kind))
+    async def handle(call: ApiCall) -> object:
+        return await act(await read_body(call.receive, kind))
 
-    return handled
+    return handle
 
 
-def _name(call: Call) -> str:
+def _name(call: ApiCall) -> str:
     """The id in the path; imported ones may hold anything."""
     return unquote(call.name)

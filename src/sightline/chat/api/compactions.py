@@ -2,8 +2,8 @@
 
 from sightline.chat.api.pair_showing import band
 from sightline.chat.api.refusals import not_there
-from sightline.chat.api.shapes import Asked, ComparisonShown, DraftShown, Versioned
-from sightline.chat.api.wanted import CompactionWanted, CompareWanted, DraftWanted, UndoWanted
+from sightline.chat.api.shapes import AskedShown, ComparisonShown, DraftShown, Versioned
+from sightline.chat.api.wanted import CompactionUndoWanted, CompactionWanted, CompareWanted, DraftWanted
 from sightline.chat.service.service import ChatService
 
 
@@ -26,19 +26,19 @@ class CompactionCalls:
         told = await self._service.compacting.compare(wanted.view, wanted.ids, wanted.text)
         return ComparisonShown(band(told.before), band(told.after))
 
-    async def accept(self, wanted: CompactionWanted) -> Asked:
+    async def accept(self, wanted: CompactionWanted) -> AskedShown:
         """The summary stands for them."""
         await self._check(wanted.ids)
-        return Asked(await self._service.compacting.accept(wanted.ids, wanted.text))
+        return AskedShown(await self._service.compacting.accept(wanted.ids, wanted.text))
 
-    async def undo(self, wanted: UndoWanted) -> Versioned:
+    async def undo(self, wanted: CompactionUndoWanted) -> Versioned:
         """They are back, and the summary is gone."""
         await self._check((wanted.id,))
         await self._service.compacting.undo(wanted.id)
         return Versioned(self._service.chat.version)
 
     async def _check(self, ids: tuple[str, ...]) -> None:
-        history = await self._service.chat.opened()
+        history = await self._service.chat.load()
         for pair in ids:
             if pair not in history:
                 raise not_there("pair", pair)

@@ -10,7 +10,7 @@ from sightline.chat.core.attachment import name_of, text_in
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, Part, PlainText, Text
 from sightline.web import replies
-from sightline.web.asgi import Answer
+from sightline.web.asgi import WebResponse
 from sightline.wire.media_type import BINARY, sniff
 
 RASTER: Final[Mapping[str, str]] = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
@@ -19,21 +19,21 @@ RASTER: Final[Mapping[str, str]] = {"image/png": "png", "image/jpeg": "jpg", "im
 _SANDBOX: Final = (b"content-security-policy", b"default-src 'none'; sandbox")
 
 
-def media(part: Part) -> Answer:
+def media(part: Part) -> WebResponse:
     """The bytes of a part: shown if they are a picture, whatever they are said to be; else to be kept."""
     data, name = _bytes(part), name_of(part)
     kind = sniff(data, name)
     if kind in RASTER:
-        return Answer(200, data, [(b"content-type", kind.encode()), _SANDBOX, *replies.GUARDED])
+        return WebResponse(200, data, [(b"content-type", kind.encode()), _SANDBOX, *replies.GUARDED])
     return download(data, name or "file")
 
 
-def download(data: bytes, name: str, media_type: str = BINARY) -> Answer:
+def download(data: bytes, name: str, media_type: str = BINARY) -> WebResponse:
     """A file to be kept under this name."""
     plain = "".join(letter if (letter.isascii() and letter.isalnum()) or letter in " ._-" else "_" for letter in name)
     told = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
     kept = (b"content-disposition", told.encode())
-    return Answer(200, data, [(b"content-type", media_type.encode()), kept, _SANDBOX, *replies.GUARDED])
+    return WebResponse(200, data, [(b"content-type", media_type.encode()), kept, _SANDBOX, *replies.GUARDED])
 
 
 def size_of(part: Part) -> tuple[str, int]:
@@ -63,12 +63,12 @@ def _bytes(part: Part) -> bytes:
             try:
                 return base64.b64decode(coded)
             except (binascii.Error, ValueError):
-                raise _gone("the data of this file is damaged", "Attach it again.") from None
+                raise _not_found("the data of this file is damaged", "Attach it again.") from None
         case Document(source=PlainText(text=text)):
             return text.encode("utf-8", "replace")
         case _:
-            raise _gone("this file lies elsewhere", "Only what was attached here can be shown.")
+            raise _not_found("this file lies elsewhere", "Only what was attached here can be shown.")
 
 
-def _gone(message: str, hint: str) -> Fault:
+def _not_found(message: str, hint: str) -> Fault:
     return Fault(Code.USAGE, message, hint=hint, status=404)

@@ -6,21 +6,21 @@ from typing import Final
 
 import msgspec
 
-from sightline.catalog.problem import nearest, quoted
+from sightline.catalog.problem import nearest, quote_word
 from sightline.chat.api.downloads import download
 from sightline.chat.api.filters import Filters
 from sightline.chat.api.shapes import ImportShown
 from sightline.chat.core.commands import ExportAs
 from sightline.chat.core.exports import to_json, to_jsonl, to_markdown
-from sightline.chat.core.history import History
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.gathering import Gathered
 from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
-from sightline.web.asgi import Answer, Receive
+from sightline.web.asgi import Receive, WebResponse
 from sightline.web.bodies import Query
-from sightline.web.orders import received
+from sightline.web.orders import read_bytes
 
 MOST_IMPORTED: Final = 200 * 1024 * 1024
 """Exports of some years are large; more than this is split first."""
@@ -39,22 +39,22 @@ class Files:
         self._service = service
         self._filters = filters
 
-    async def export(self, query: Query) -> Answer:
+    async def export(self, query: Query) -> WebResponse:
         """The pairs of a filter, those that a view shows, or all of them."""
         kind = query.text("as") or "json"
         if kind not in _KINDS:
             hint = nearest(kind, _KINDS)
-            raise Fault(Code.INVALID_REQUEST, f"nothing is exported as {quoted(kind[:40])}", hint=hint, status=400)
+            raise Fault(Code.INVALID_REQUEST, f"nothing is exported as {quote_word(kind[:40])}", hint=hint, status=400)
         to, name, media_type = _KINDS[kind]
-        history = await self._service.chat.opened()
-        pairs, filter_text = await self._chosen(query, history)
+        history = await self._service.chat.load()
+        pairs, filter_text = await self._choose(query, history)
         is_whole = query.is_set("whole_topics")
         # Pairs never change; of the rest of the history only the topics are looked at.
-        still = History()
-        still.topics = history.topics.copied()
+        still = ChatHistory()
+        still.topics = history.topics.copy()
         settings, now = self._service.chat.settings, self._service.chat.now()
 
-        def written() -> bytes:
+        def write() -> bytes:
             match to:
                 case "markdown":
                     return to_markdown(still, pairs)
@@ -63,12 +63,12 @@ class Files:
                 case "jsonl":
                     return to_jsonl(still, pairs, settings, whole_topics=is_whole)
 
-        return download(await asyncio.to_thread(written), query.text("name") or name, media_type)
+        return download(await asyncio.to_thread(write), query.text("name") or name, media_type)
 
     async def bring_in(self, query: Query, receive: Receive) -> ImportShown:
         """What stands in a file; with `dry_run` only what would come of it."""
         is_dry = query.is_set("dry_run")
-        data = await received(receive, MOST_IMPORTED)
+        data = await read_bytes(receive, MOST_IMPORTED)
         if not data.strip():
             hint = "Send the file as the body of the request."
             raise Fault(Code.INVALID_REQUEST, "the file is empty", hint=hint, status=422)
@@ -77,7 +77,7 @@ class Files:
         except Fault as fault:
             fault.status = 422
             raise
-        history = await self._service.chat.opened()
+        history = await self._service.chat.load()
         _check_topics(gathered, history)
         topics = _new_topics(gathered, history)
         fresh = {pair.id: pair for pair in gathered.fact.pairs if pair.id not in history}
@@ -91,7 +91,7 @@ class Files:
             problems=gathered.notes,
         )
 
-    async def _chosen(self, query: Query, history: History) -> tuple[list[MessagePair], str]:
+    async def _choose(self, query: Query, history: ChatHistory) -> tuple[list[MessagePair], str]:
         if "view" not in query:
             if query.text("filter"):
                 hint = "Give the view in which it is used."
@@ -101,10 +101,10 @@ class Files:
         if "filter" not in query:
             return list(looking.view.visible), looking.filter
         text = query.text("filter")
-        return looking.view.taken(self._filters.read(text), self._service.chat.now()), text
+        return looking.view.match(self._filters.read(text), self._service.chat.now()), text
 
 
-def _check_topics(gathered: Gathered, history: History) -> None:
+def _check_topics(gathered: Gathered, history: ChatHistory) -> None:
     """Refuse an export that names topics which are neither in it nor here: its pairs would lose their place."""
     known = {topic.id for topic in gathered.fact.topics}
     named = ((f"the topic {topic.name!r}", topic.parent) for topic in gathered.fact.topics)
@@ -115,7 +115,7 @@ def _check_topics(gathered: Gathered, history: History) -> None:
             raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
 
 
-def _new_topics(gathered: Gathered, history: History) -> int:
+def _new_topics(gathered: Gathered, history: ChatHistory) -> int:
     """How many of its topics are not here yet, by their names from the top down."""
     paths: dict[str, tuple[str, ...]] = {}
     count = 0

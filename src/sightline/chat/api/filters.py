@@ -9,19 +9,19 @@ from typing import Final
 from sightline.chat.api.refusals import wrong_text
 from sightline.chat.core.commands import (
     COMMANDS,
-    Command,
-    Delete,
+    ChatCommand,
+    DeletePairs,
     check_deletable,
     command_place,
     options_of,
     read_command,
 )
-from sightline.chat.core.history import History
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.service.chat import Chat
 from sightline.errors import Fault
 from sightline.filters.completing import MOST, Completion, completions, term_start
 from sightline.filters.expression import Expression
-from sightline.filters.fields import Scope
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.web.bodies import Query
 from sightline.workbench.filtering import cursor, mistake, offer
@@ -48,47 +48,47 @@ class Filters:
     def read(self, text: str) -> Expression:
         """What a filter says; a mistake has its place."""
         try:
-            return self._parsed(text)
+            return self._parse(text)
         except Fault as fault:
             raise wrong_text(text, fault) from None
 
-    def command(self, text: str) -> tuple[Command, Expression] | None:
+    def command(self, text: str) -> tuple[ChatCommand, Expression] | None:
         """The command in a text and what its filter says; None where there is none."""
         try:
-            return self._commanded(text)
+            return self._parse_command(text)
         except Fault as fault:
             raise wrong_text(text, fault) from None
 
-    async def looked_at(self, query: Query) -> FilterShown:
+    async def describe(self, query: Query) -> FilterShown:
         """A text while it is written: whether it can be read, and what could come next."""
-        history = await self._chat.opened()
+        history = await self._chat.load()
         text = query.text("text")
         at = cursor(text, query.text("cursor"))
         error = self._error(text)
         offers = islice(self._offers(text, at, history), MOST)
         return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
 
-    def _parsed(self, text: str) -> Expression:
-        return parse(text, scope=Scope.CHAT, zone=self._zone, saved=_Saved(self._chat, self._zone))
+    def _parse(self, text: str) -> Expression:
+        return parse(text, scope=FilterScope.CHAT, zone=self._zone, saved=_Saved(self._chat, self._zone))
 
-    def _commanded(self, text: str) -> tuple[Command, Expression] | None:
+    def _parse_command(self, text: str) -> tuple[ChatCommand, Expression] | None:
         command = read_command(text)
         if command is None:
             return None
-        expression = self._parsed(command.filter)
-        if isinstance(command.action, Delete):
+        expression = self._parse(command.filter)
+        if isinstance(command.action, DeletePairs):
             check_deletable(command.filter, expression)
         return command, expression
 
     def _error(self, text: str) -> FilterError | None:
         try:
-            if self._commanded(text) is None:
-                self._parsed(text)
+            if self._parse_command(text) is None:
+                self._parse(text)
         except Fault as fault:
             return mistake(text, fault)
         return None
 
-    def _offers(self, text: str, at: int, history: History) -> Iterator[Completion]:
+    def _offers(self, text: str, at: int, history: ChatHistory) -> Iterator[Completion]:
         place = _place(text)
         if place is not None and place < at:
             yield from _command_offers(text, at, place)
@@ -99,11 +99,11 @@ class Filters:
             name = f"@{saved.name}"
             if name.lower().startswith(begun):
                 yield Completion(name, name, saved.filter, start)
-        yield from completions(text, at, scope=Scope.CHAT, known=self._known(history), first=FIRST)
+        yield from completions(text, at, scope=FilterScope.CHAT, known=self._known_values(history), first=FIRST)
         if not begun:
             yield from (Completion(f":{name}", f":{name}", told, start) for name, told in COMMANDS.items())
 
-    def _known(self, history: History) -> Mapping[str, Sequence[str]]:
+    def _known_values(self, history: ChatHistory) -> Mapping[str, Sequence[str]]:
         latest = history.latest(MOST_LOOKED_AT)[::-1]
         topics = [" > ".join(history.topics.path(topic.id)) for topic in history.topics]
         return {
@@ -123,7 +123,7 @@ class _Saved(Mapping[str, Expression]):
         self._zone = zone
 
     def __getitem__(self, name: str) -> Expression:
-        return parse(self._texts[name], scope=Scope.CHAT, zone=self._zone)
+        return parse(self._texts[name], scope=FilterScope.CHAT, zone=self._zone)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._texts)

@@ -15,9 +15,9 @@ from sightline.chat.api.shapes import (
     TroubleShown,
 )
 from sightline.chat.core.attachment import kind_of, name_of
-from sightline.chat.core.pair import Answer, MessagePair, Trouble
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble
 from sightline.chat.core.sizing import Sizer
-from sightline.chat.core.telemetry import Telemetry
+from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of
 from sightline.chat.service.service import ChatService
@@ -36,11 +36,11 @@ class PairShowing:
         self._service = service
         self._prices = prices
 
-    def shown(self, pair: MessagePair, view: View) -> PairShown:
+    def row(self, pair: MessagePair, view: View) -> PairShown:
         """The pair as it stands in a view."""
         return PairShown(**self._fields(pair, view.sizer, view.standing(pair.id)))  # type: ignore[arg-type]
 
-    def opened(self, pair: MessagePair, view: View | None, telemetry: tuple[Telemetry, ...]) -> PairOpened:
+    def details(self, pair: MessagePair, view: View | None, telemetry: tuple[SendTelemetry, ...]) -> PairOpened:
         """The pair with all that is behind it."""
         standing: Standing = "hidden" if view is None else view.standing(pair.id)
         fields = self._fields(pair, None if view is None else view.sizer, standing)
@@ -50,14 +50,14 @@ class PairShowing:
             telemetry=telemetry,
         )
 
-    def answer_of(self, pair: MessagePair) -> Answer | None:
+    def answer_of(self, pair: MessagePair) -> ChatAnswer | None:
         """Its answer; while it is being sent, what has come of it."""
         if pair.state != "sending":
             return pair.answer
         so_far = self._service.sends.so_far(pair.id)
         return so_far if so_far is not None and so_far.messages else None
 
-    def answer(self, answer: Answer, model: str) -> AnswerShown:
+    def answer(self, answer: ChatAnswer, model: str) -> AnswerShown:
         """An answer of this model."""
         cost = None if answer.usage is None else cost_of(answer.usage, self._prices(model))
         return AnswerShown(
@@ -77,7 +77,7 @@ class PairShowing:
             run=answer.run,
         )
 
-    def earlier(self, pair: MessagePair) -> tuple[Answer, ...]:
+    def earlier(self, pair: MessagePair) -> tuple[ChatAnswer, ...]:
         """The answers behind the one that is shown: also the one that stays until a new one has come."""
         is_kept = pair.state == "sending" and pair.answer is not None
         return (*pair.earlier, pair.answer) if is_kept and pair.answer is not None else pair.earlier
@@ -119,10 +119,12 @@ def band(estimate: Estimate) -> TokenBand:
     return TokenBand(estimate.tokens, estimate.low, estimate.high)
 
 
-def trouble(told: Trouble | None) -> TroubleShown | None:
+def trouble(cause: Trouble | None) -> TroubleShown | None:
     """What stands in the place of an answer."""
     return (
-        None if told is None else TroubleShown(told.code, told.message, told.label, told.hint, told.line, told.reason)
+        None
+        if cause is None
+        else TroubleShown(cause.code, cause.message, cause.label, cause.hint, cause.line, cause.reason)
     )
 
 

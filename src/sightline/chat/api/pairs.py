@@ -19,7 +19,7 @@ from sightline.chat.core.facts import (
     PairsStarred,
 )
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.telemetry import Telemetry
+from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.core.view import View
 from sightline.chat.service.blocks import media_of
 from sightline.chat.service.service import ChatService
@@ -27,7 +27,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records
 from sightline.model.exchange import Budgeted
 from sightline.model.parts import Part
-from sightline.web.asgi import Answer
+from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query
 
 _MARKS = ("star", "flag", "topic", "hand")
@@ -43,14 +43,14 @@ class PairCalls:
 
     async def get(self, pair: str, query: Query) -> PairOpened:
         """One pair; with `view` as it stands there."""
-        found = await self._found(pair)
-        telemetry = self._service.sends.telemetry(pair) or await self._recorded(found.exchange)
-        return self._showing.opened(found, await self._view(query), telemetry)
+        found = await self._find(pair)
+        telemetry = self._service.sends.telemetry(pair) or await self._telemetry_of(found.exchange)
+        return self._showing.details(found, await self._view(query), telemetry)
 
-    async def media(self, pair: str, number: str, query: Query) -> Answer:
+    async def media(self, pair: str, number: str, query: Query) -> WebResponse:
         """The bytes of a file of the question, or `of=answer` of a picture in the answer; with `earlier=N` in that one
         of the earlier answers."""
-        found, of = await self._found(pair), query.text("of") or "question"
+        found, of = await self._find(pair), query.text("of") or "question"
         if of not in ("question", "answer"):
             hint = "of is question or answer."
             raise Fault(Code.INVALID_REQUEST, f"there are no files of {of[:40]!r}", hint=hint, status=400)
@@ -61,7 +61,7 @@ class PairCalls:
 
     async def edit(self, pair: str, wanted: EditWanted, query: Query) -> PairOpened:
         """Other words in its question or its answer."""
-        await self._found(pair)
+        await self._find(pair)
         if wanted.user_text is None and wanted.assistant_text is None:
             hint = "Give user_text, assistant_text, or both."
             raise Fault(Code.INVALID_REQUEST, "there is nothing to change", hint=hint, status=422)
@@ -70,7 +70,7 @@ class PairCalls:
 
     async def swap(self, pair: str, wanted: SwapWanted, query: Query) -> PairOpened:
         """One of the earlier answers in the place of this one."""
-        await self._found(pair)
+        await self._find(pair)
         await self._service.chat.happen(AnswerSwapped(pair, wanted.index))
         return await self.get(pair, query)
 
@@ -87,7 +87,7 @@ class PairCalls:
         return await self._happen(wanted.ids, PairsRestored(wanted.ids))
 
     async def _happen(self, ids: tuple[str, ...], fact: ChatFact) -> Versioned:
-        history = await self._service.chat.opened()
+        history = await self._service.chat.load()
         for pair in ids:
             if pair not in history:
                 raise not_there("pair", pair)
@@ -96,13 +96,13 @@ class PairCalls:
         await self._service.chat.happen(fact)
         return Versioned(self._service.chat.version)
 
-    async def _found(self, pair: str) -> MessagePair:
-        history = await self._service.chat.opened()
+    async def _find(self, pair: str) -> MessagePair:
+        history = await self._service.chat.load()
         if pair not in history:
             raise not_there("pair", pair)
         return history.get(pair)
 
-    async def _recorded(self, exchange: str) -> tuple[Telemetry, ...]:
+    async def _telemetry_of(self, exchange: str) -> tuple[SendTelemetry, ...]:
         """What the record has of an earlier send, as far as it is still there."""
         if not exchange:
             return ()
@@ -110,7 +110,7 @@ class PairCalls:
             facts = [noted.fact for noted in await self._records.facts(exchange)]
         except Fault:
             return ()  # retention has taken it, or it is on another machine's record
-        return tuple(msgspec.convert(each.telemetry, Telemetry) for each in facts if isinstance(each, Budgeted))
+        return tuple(msgspec.convert(each.telemetry, SendTelemetry) for each in facts if isinstance(each, Budgeted))
 
     async def _view(self, query: Query) -> View | None:
         return (await self._service.views.get(query.text("view"))).view if "view" in query else None

@@ -8,7 +8,7 @@ from sightline.chat.core.settings import ChatSettings
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.preferences import Preferences
 from sightline.errors import Code, Fault
-from sightline.filters.fields import Scope
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.json import JsonObject
 
@@ -22,13 +22,13 @@ class PreferenceCalls:
 
     async def get(self) -> PreferencesShown:
         """What is in force."""
-        await self._chat.opened()
+        await self._chat.load()
         saved = (SavedFilterShown(each.name, each.filter) for each in self._chat.preferences.saved_filters)
         return PreferencesShown(SettingsShown(**msgspec.structs.asdict(self._chat.settings)), tuple(saved))
 
-    async def put(self, wanted: PreferencesWanted) -> PreferencesShown:
+    async def update(self, wanted: PreferencesWanted) -> PreferencesShown:
         """Set it."""
-        await self._chat.opened()
+        await self._chat.load()
         before = self._chat.preferences
         saved = before.saved_filters if wanted.saved_filters is None else wanted.saved_filters
         for each in saved:
@@ -50,7 +50,7 @@ def _check(name: str, text: str) -> None:
         hint = "A name is one word of letters, digits, - and _, because it is written as @name."
         raise Fault(Code.INVALID_REQUEST, f"no filter can be called {name[:40]!r}", hint=hint, status=422)
     try:
-        parse(text, scope=Scope.CHAT)
+        parse(text, scope=FilterScope.CHAT)
     except Fault as fault:
         message = f"the filter @{name} cannot be read: {fault.message}"
         raise Fault(fault.code, message, hint=fault.hint, status=422) from None

@@ -7,8 +7,8 @@ from sightline.dialects.faults import status_of
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.web import replies
-from sightline.web.asgi import Answer
-from sightline.web.routes import Call, Handler
+from sightline.web.asgi import WebResponse
+from sightline.web.routes import ApiCall, Handler
 from sightline.workbench.filtering import mistake
 
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.PERMISSION: 422, Code.MODEL_UNKNOWN: 422}
@@ -32,16 +32,16 @@ OWN_CODES = frozenset(
 def refusing(handler: Handler) -> Handler:
     """The same call, whose faults are answers."""
 
-    async def answered(call: Call) -> object:
+    async def handle(call: ApiCall) -> object:
         try:
             return await handler(call)
         except Fault as fault:
             return refusal(fault)
 
-    return answered
+    return handle
 
 
-def refusal(fault: Fault) -> Answer:
+def refusal(fault: Fault) -> WebResponse:
     """The answer that a fault is."""
     details = fault.details if isinstance(fault.details, dict) else {}
     finer = details.get("code")

@@ -1,8 +1,8 @@
 """The calls that send: a question, one that is asked again, and what is done about one that is under way."""
 
-from sightline.chat.api.attaching import attached
+from sightline.chat.api.attaching import parts_from_uploads
 from sightline.chat.api.refusals import not_there
-from sightline.chat.api.shapes import Asked, Versioned
+from sightline.chat.api.shapes import AskedShown, Versioned
 from sightline.chat.api.wanted import ReaskWanted, ResumeWanted, SendWanted
 from sightline.chat.service.service import ChatService
 
@@ -13,9 +13,9 @@ class SendCalls:
     def __init__(self, service: ChatService) -> None:
         self._service = service
 
-    async def send(self, wanted: SendWanted) -> Asked:
+    async def send(self, wanted: SendWanted) -> AskedShown:
         """Ask something."""
-        parts = attached(wanted.attachments)
+        parts = parts_from_uploads(wanted.attachments)
         if wanted.replaces:
             await self._check(wanted.replaces)
         pair = await self._service.sends.send(
@@ -28,29 +28,29 @@ class SendCalls:
             expect_sha256=wanted.expect_sha256,
             quota=wanted.quota,
         )
-        return Asked(pair)
+        return AskedShown(pair)
 
-    async def reask(self, pair: str, wanted: ReaskWanted) -> Asked:
+    async def reask(self, pair: str, wanted: ReaskWanted) -> AskedShown:
         """Ask it again, where it stands."""
         await self._check(pair)
         asked = await self._service.sends.reask(
             pair, wanted.view, model=wanted.model, hold=wanted.hold, step=wanted.step, quota=wanted.quota
         )
-        return Asked(asked)
+        return AskedShown(asked)
 
     async def cancel(self) -> Versioned:
         """Break off what is under way; what has come stays."""
-        await self._service.chat.opened()
+        await self._service.chat.load()
         await self._service.sends.cancel()
         return Versioned(self._service.chat.version)
 
     async def resume(self, wanted: ResumeWanted) -> Versioned:
         """Go on with what waits for its quota."""
-        await self._service.chat.opened()
+        await self._service.chat.load()
         self._service.sends.resume(anyway=wanted.anyway)
         return Versioned(self._service.chat.version)
 
     async def _check(self, pair: str) -> None:
-        history = await self._service.chat.opened()
+        history = await self._service.chat.load()
         if pair not in history:
             raise not_there("pair", pair)

@@ -8,7 +8,7 @@ import msgspec
 from sightline.chat.core.attachment import AttachmentKind
 from sightline.chat.core.pair import Flag, Hand, LifecycleState
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.telemetry import Telemetry
+from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.core.topics import Parameters
 from sightline.chat.service.blocks import Block
 from sightline.errors import CancelReason
@@ -109,7 +109,7 @@ class PairOpened(PairShown, frozen=True, kw_only=True):
     """A pair with all its answers, the oldest first, and what is told of its last send."""
 
     earlier_answers: tuple[AnswerShown, ...]
-    telemetry: tuple[Telemetry, ...]
+    telemetry: tuple[SendTelemetry, ...]
 
 
 class RowsShown(msgspec.Struct, frozen=True, rename={"first": "from"}):
@@ -176,7 +176,7 @@ class LastShown(msgspec.Struct, frozen=True, kw_only=True):
     pair has."""
 
     pair: str
-    telemetry: Telemetry | None
+    telemetry: SendTelemetry | None
     trim_summary: str
     trouble: TroubleShown | None
 
@@ -245,7 +245,7 @@ class PreviewShown(msgspec.Struct, frozen=True, kw_only=True):
 # --- what is done ---
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AskedShown(msgspec.Struct, frozen=True):
     """The pair that a question or a summary became."""
 
     pair: str

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from sightline.chat.api.attaching import attached
+from sightline.chat.api.attaching import parts_from_uploads
 from sightline.chat.api.filters import Filters
 from sightline.chat.api.pair_showing import PairShowing, trouble
 from sightline.chat.api.refusals import not_there
@@ -19,10 +19,10 @@ from sightline.chat.api.shapes import (
     ViewShown,
 )
 from sightline.chat.api.wanted import EstimateWanted, PreviewWanted, ViewWanted
-from sightline.chat.core.telemetry import Telemetry
-from sightline.chat.service.previews import Preview
+from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.service.previews import SendPreview
 from sightline.chat.service.service import ChatService
-from sightline.chat.service.views import Looking, Sent
+from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import Fault
 from sightline.exchange.preparing import Prepared
 from sightline.web.bodies import Query
@@ -40,21 +40,21 @@ class ViewCalls:
         self._filters = filters
         self._showing = showing
 
-    async def put(self, view: str, wanted: ViewWanted) -> ViewShown:
+    async def update(self, view: str, wanted: ViewWanted) -> ViewShown:
         """Another filter, model or topic."""
-        history = await self._service.chat.opened()
+        history = await self._service.chat.load()
         if wanted.topic is not None and wanted.topic not in history.topics:
             raise not_there("topic", wanted.topic)
         expression = None if wanted.filter is None else self._filters.read(wanted.filter)
-        looking = await self._service.views.put(
+        looking = await self._service.views.set_view(
             view, filter=wanted.filter, expression=expression, model=wanted.model, topic=wanted.topic
         )
-        return self._shown(looking)
+        return self._view_shown(looking)
 
     async def get(self, view: str, query: Query) -> ViewShown:
         """The view as it is now; `text_tokens` is what the draft takes."""
         tokens = query.number("text_tokens", -1)
-        return self._shown(await self._service.views.get(view), tokens if tokens >= 0 else None)
+        return self._view_shown(await self._service.views.get(view), tokens if tokens >= 0 else None)
 
     async def rows(self, view: str, query: Query) -> RowsShown:
         """Some of what is on screen."""
@@ -62,7 +62,7 @@ class ViewCalls:
         looking = await self._service.views.get(view)
         rows = looking.rows
         pairs = rows.slice(first, limit)
-        shown = tuple(self._showing.shown(pair, looking.view) for pair in pairs)
+        shown = tuple(self._showing.row(pair, looking.view) for pair in pairs)
         return RowsShown(self._service.chat.version, rows.total, min(first, rows.total), shown)
 
     async def place(self, view: str, query: Query) -> PlaceShown:
@@ -73,7 +73,7 @@ class ViewCalls:
     async def estimate(self, wanted: EstimateWanted) -> EstimateShown:
         """How large a draft is."""
         sized = await self._service.previews.estimate(
-            wanted.view, wanted.text, attached(wanted.attachments), replaces=wanted.replaces
+            wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
         )
         told = sized.estimate
         return EstimateShown(told.tokens, told.low, told.high, sized.limit, sized.fits, sized.line, sized.prompt)
@@ -81,11 +81,15 @@ class ViewCalls:
     async def preview(self, wanted: PreviewWanted) -> PreviewShown:
         """The exact body of the next send."""
         preview = await self._service.previews.preview(
-            wanted.view, wanted.text, attached(wanted.attachments), before=wanted.before, replaces=wanted.replaces
+            wanted.view,
+            wanted.text,
+            parts_from_uploads(wanted.attachments),
+            before=wanted.before,
+            replaces=wanted.replaces,
         )
-        return _previewed(preview)
+        return _preview_shown(preview)
 
-    def _shown(self, looking: Looking, text_tokens: int | None = None) -> ViewShown:
+    def _view_shown(self, looking: Looking, text_tokens: int | None = None) -> ViewShown:
         service, view, rows = self._service, looking.view, looking.rows
         history, inherited = service.chat.history, looking.view.inherited
         newest, paused = history.newest, service.sends.paused
@@ -146,7 +150,7 @@ def _room(looking: Looking) -> RoomShown:
     )
 
 
-def _last(sent: Sent) -> LastShown:
+def _last(sent: ViewSend) -> LastShown:
     telemetry = sent.telemetry[-1] if sent.telemetry else None
     return LastShown(
         pair=sent.pair,
@@ -156,12 +160,12 @@ def _last(sent: Sent) -> LastShown:
     )
 
 
-def _in_short(telemetry: Telemetry) -> Telemetry:
+def _in_short(telemetry: SendTelemetry) -> SendTelemetry:
     """What fits behind a counter: the numbers, and none of the conversation."""
     return msgspec.structs.replace(telemetry, messages=(), selection=(), trimming_removed=())
 
 
-def _previewed(preview: Preview) -> PreviewShown:
+def _preview_shown(preview: SendPreview) -> PreviewShown:
     prepared, estimate, told = preview.prepared, preview.estimate, preview.trouble
     return PreviewShown(
         body="" if prepared is None else prepared.body.decode("utf-8", "replace"),

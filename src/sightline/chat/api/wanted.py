@@ -177,7 +177,7 @@ class CompactionWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
 
 
-class UndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CompactionUndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """This summary stands for nothing any more."""
 
     id: str

@@ -49,8 +49,8 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
     calls, sealed by the one who will read it: elsewhere providers drop it or refuse it.
     """
     asked = question(pair.user_text, pair.attachments)
-    answered = () if pair.answer is None else _joined(pair.answer.messages)
-    rounds = _paired(answered) if with_rounds and asked is not None else frozenset()
+    answered = () if pair.answer is None else _join_same_role(pair.answer.messages)
+    rounds = _answered_calls(answered) if with_rounds and asked is not None else frozenset()
     told: list[Message] = []
     for message in answered:
         parts = tuple(_sendable(message, dialect, rounds))
@@ -67,10 +67,10 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
 
 def has_rounds(pair: MessagePair) -> bool:
     """Whether tools were called for the answer."""
-    return pair.answer is not None and bool(_paired(_joined(pair.answer.messages)))
+    return pair.answer is not None and bool(_answered_calls(_join_same_role(pair.answer.messages)))
 
 
-def serialized(pairs: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
+def concatenate(pairs: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
     """The messages of several pairs one after the other. Ids of calls that an earlier pair has used are changed, with
     their results', because a provider must be able to tell them apart."""
     used: set[str] = set()
@@ -79,14 +79,14 @@ def serialized(pairs: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
         renamed: dict[str, str] = {}
         for message in messages:
             if any(isinstance(part, ToolCall | ToolResult) for part in message.parts):
-                parts = tuple(_renamed(part, used, renamed) for part in message.parts)
+                parts = tuple(_with_unique_id(part, used, renamed) for part in message.parts)
                 told.append(msgspec.structs.replace(message, parts=parts))
             else:
                 told.append(message)
     return tuple(told)
 
 
-def _renamed(part: Part, used: set[str], renamed: dict[str, str]) -> Part:
+def _with_unique_id(part: Part, used: set[str], renamed: dict[str, str]) -> Part:
     if isinstance(part, ToolCall):
         fresh, number = part.id, 1
         while fresh in used:
@@ -100,7 +100,7 @@ def _renamed(part: Part, used: set[str], renamed: dict[str, str]) -> Part:
     return part
 
 
-def _joined(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _join_same_role(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages with those in one that nobody spoke between: calls made at once, and their results."""
     joined: list[Message] = []
     for message in messages:
@@ -111,7 +111,7 @@ def _joined(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(joined)
 
 
-def _paired(messages: tuple[Message, ...]) -> frozenset[int]:
+def _answered_calls(messages: tuple[Message, ...]) -> frozenset[int]:
     """The calls that are answered in the next message, and the results that answer them, by identity."""
     found: set[int] = set()
     for asking, answering in pairwise(messages):

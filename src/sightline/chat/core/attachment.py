@@ -19,7 +19,7 @@ def attachment(data: bytes, name: str, place: str = "") -> Part:
     """The part that these bytes are, whatever the name says. `place` is what the file is called in a mistake."""
     place, kind = place or name, sniff(data, name)
     if is_text(kind):
-        return Text(_fenced(data.decode(encoding_of(data)), name, place))
+        return Text(_fence(data.decode(encoding_of(data)), name, place))
     inline = Inline(kind, base64.b64encode(data).decode())
     if kind == "application/pdf":
         return Document(inline, name)
@@ -65,7 +65,7 @@ def text_in(text: str) -> str:
     return text if found is None else found["text"]
 
 
-def _fenced(text: str, name: str, place: str) -> str:
+def _fence(text: str, name: str, place: str) -> str:
     """The text under its name, between fences that are longer than any in it."""
     if not text.strip():
         raise Fault(Code.USAGE, f"{place}: there is no text in the file", hint="Leave it out.")

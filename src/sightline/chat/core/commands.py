@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from sightline.catalog.problem import nearest, quoted
+from sightline.catalog.problem import nearest, quote_word
 from sightline.errors import Fault
 from sightline.filters.expression import Expression, InContext, Latest, OwnTopic, set_terms
 from sightline.filters.source import Piece, Source
@@ -42,7 +42,7 @@ class Tchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeletePairs:
     """They go, and can come back. Many of them go only with `force`."""
 
     force: bool = False
@@ -64,11 +64,11 @@ class Compact:
     """A summary is to take their place."""
 
 
-Action: TypeAlias = Export | Tchange | Delete | Hud | Compact
+Action: TypeAlias = Export | Tchange | DeletePairs | Hud | Compact
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ChatCommand:
     """What to do with those that `filter` takes. `is_dry` only tells what would be done; `is_sure` asks nobody
     before."""
 
@@ -111,7 +111,7 @@ def _has_passed_quotes(source: Source) -> bool:
     return source.is_at_quote and source.value() is not None
 
 
-def read_command(text: str) -> Command | None:
+def read_command(text: str) -> ChatCommand | None:
     """The command in a line, its filter not yet read; None where there is none. A mistake is a fault with its place."""
     place = command_place(text)
     if place is None:
@@ -125,11 +125,11 @@ def read_command(text: str) -> Command | None:
         raise source.wrong(
             place,
             name.end,
-            f"there is no command {quoted(':' + name.text)}",
+            f"there is no command {quote_word(':' + name.text)}",
             f"{hint + ' ' if hint else ''}There are {known}. A value stands right behind its field: model:name.",
         )
     rest = _Rest(source, name, words)
-    command = Command(text[:place].strip(), Compact(), name.text.lower(), rest.flag(_DRY), rest.flag(_SURE))
+    command = ChatCommand(text[:place].strip(), Compact(), name.text.lower(), rest.flag(_DRY), rest.flag(_SURE))
     command = replace(command, action=read(rest))
     rest.check_empty()
     if isinstance(command.action, Hud) and command.filter:
@@ -165,7 +165,7 @@ class _Rest:
         self.words = [word for word in self.words if word.text != option]
         return bool(found)
 
-    def valued(self, option: str) -> Piece | None:
+    def take_value(self, option: str) -> Piece | None:
         """The value of an option, behind a blank or a =."""
         for place, word in enumerate(self.words):
             if word.text.startswith(f"{option}="):
@@ -188,7 +188,7 @@ class _Rest:
     def check_empty(self) -> None:
         if self.words:
             word, options = self.words[0], options_of(self.name.text.lower())
-            message = f":{self.name.text} does not know {quoted(word.text)}"
+            message = f":{self.name.text} does not know {quote_word(word.text)}"
             raise self.wrong(word, message, nearest(word.text, options, "It knows"))
 
     def wrong(self, word: Piece, message: str, hint: str) -> Fault:
@@ -197,14 +197,14 @@ class _Rest:
 
 def _export(rest: _Rest) -> Export:
     whole = rest.flag("--whole-topics")
-    named = rest.valued("--filename")
+    named = rest.take_value("--filename")
     if named is not None and not _is_name(named.text):
         hint = f"Give a name without folders, of at most {_LONGEST_NAME} letters."
-        raise rest.wrong(named, f"{quoted(named.text)} cannot be the name of a file", hint)
+        raise rest.wrong(named, f"{quote_word(named.text)} cannot be the name of a file", hint)
     kind = rest.argument()
     to = "json" if kind is None else _ENDINGS.get(kind.text.lower())
     if kind is not None and to is None:
-        raise rest.wrong(kind, f"{quoted(kind.text)} is nothing to export to", nearest(kind.text, _ENDINGS))
+        raise rest.wrong(kind, f"{quote_word(kind.text)} is nothing to export to", nearest(kind.text, _ENDINGS))
     return Export(to or "json", "" if named is None else named.text, whole)
 
 
@@ -214,14 +214,14 @@ def _tchange(rest: _Rest) -> Tchange:
     return Tchange(None if path is None else topic_path(path.text), create)
 
 
-def _delete(rest: _Rest) -> Delete:
-    return Delete(rest.flag("--force"))
+def _delete(rest: _Rest) -> DeletePairs:
+    return DeletePairs(rest.flag("--force"))
 
 
 def _hud(rest: _Rest) -> Hud:
     word = rest.argument()
     if word is not None and word.text.lower() not in ("on", "off"):
-        raise rest.wrong(word, f"{quoted(word.text)} is neither on nor off", "Write :hud on or :hud off.")
+        raise rest.wrong(word, f"{quote_word(word.text)} is neither on nor off", "Write :hud on or :hud off.")
     return Hud(word is None or word.text.lower() == "on")
 
 
@@ -277,7 +277,7 @@ def _words(source: Source) -> list[Piece]:
         start, text = source.place, ""
         while source.next and not source.next.isspace():
             if source.is_at_quote:
-                text += _quoted(source)
+                text += _read_quoted(source)
             else:
                 found = _WORD.match(source.text, source.place)
                 assert found is not None  # neither blank nor quote comes next
@@ -288,7 +288,7 @@ def _words(source: Source) -> list[Piece]:
     return words
 
 
-def _quoted(source: Source) -> str:
+def _read_quoted(source: Source) -> str:
     start, end = source.place, source.text.find(source.next, source.place + 1)
     if end < 0:
         raise source.wrong(

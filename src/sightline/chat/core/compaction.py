@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sightline.catalog.compose import Prompt
-from sightline.chat.core.assembly import question, serialized
+from sightline.chat.core.assembly import concatenate, question
 from sightline.chat.core.facts import PairsCompacted
-from sightline.chat.core.history import History
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.sizing import Sizer
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Text
-from sightline.tokens.estimate import Estimate, summed
+from sightline.tokens.estimate import Estimate, sum_estimates
 
 INSTRUCTION = (
     "Write a summary of the conversation above that can stand in its place, so that we can go on without it. Keep "
@@ -39,21 +39,23 @@ def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str = INST
     """The request for a draft: the pairs as they stand, and what to do with them."""
     if not pairs:
         raise Fault(Code.USAGE, "there is nothing to sum up", hint="Choose some pairs.")
-    told = serialized(map(sizer.messages, pairs))
+    told = concatenate(map(sizer.messages, pairs))
     return Prompt((*told, Message("user", (Text(instruction),), bare=True)), tools=sizer.tools, instructions="")
 
 
-def compared(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Compaction:
+def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Compaction:
     """Before and after, for this text of the summary."""
     asked = question(text)
     return Compaction(
         tuple(pair.id for pair in pairs),
-        summed(map(sizer.pair, pairs)),
-        summed(() if asked is None else (sizer.message(asked),)),
+        sum_estimates(map(sizer.pair, pairs)),
+        sum_estimates(() if asked is None else (sizer.message(asked),)),
     )
 
 
-def compacted(history: History, ids: Sequence[str], text: str, *, new_id: str, model: str = "") -> PairsCompacted:
+def compaction_fact(
+    history: ChatHistory, ids: Sequence[str], text: str, *, new_id: str, model: str = ""
+) -> PairsCompacted:
     """The fact that puts the summary in the place of these pairs: as a question without an answer, in the topic and at
     the time of the newest of them."""
     if not ids or not text.strip():

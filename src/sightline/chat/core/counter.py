@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from sightline.chat.core.sending import Ending
+from sightline.chat.core.sending import SendEnding
 from sightline.chat.core.view import View
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class ContextCounter:
     """`predicted` is X, `visible` is Y, `trimmed` is T of the last send, with its `predicted_then` pairs."""
 
     predicted: int
@@ -24,7 +24,7 @@ class Counter:
         return f"{self.predicted} / {self.visible}"
 
 
-def counter_of(view: View, last: Ending | None = None, prompt: int | None = None) -> Counter:
+def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = None) -> ContextCounter:
     """The counter for what is visible now, after the last send of it. `prompt` is what is planned for the draft."""
     room, predicted, visible = view.room, len(view.visible) - view.start, len(view.visible)
     if last is not None and not _is_of(last, view):
@@ -46,10 +46,10 @@ def counter_of(view: View, last: Ending | None = None, prompt: int | None = None
     ]
     if prompt is not None:
         rows.append(("AUT", prompt))
-    return Counter(predicted, visible, trimmed, predicted_then, tuple(rows))
+    return ContextCounter(predicted, visible, trimmed, predicted_then, tuple(rows))
 
 
-def _is_of(last: Ending, view: View) -> bool:
+def _is_of(last: SendEnding, view: View) -> bool:
     """Whether everything that the last send chose from is still visible; else its numbers are of another history, and
     may be larger than this one."""
     return not last.trimmed or all(
@@ -57,7 +57,7 @@ def _is_of(last: Ending, view: View) -> bool:
     )
 
 
-def trim_summary(ending: Ending) -> str:
+def trim_summary(ending: SendEnding) -> str:
     """What a person is told of pairs that were left out; empty where none was."""
     if not ending.trimmed:
         return ""

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from sightline.chat.core.assembly import messages_of, serialized
-from sightline.chat.core.history import History
-from sightline.chat.core.imports.maichat import OWN_SCHEMA, Kept
-from sightline.chat.core.imports.markdown import escaped
+from sightline.chat.core.assembly import concatenate, messages_of
+from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.imports.maichat import OWN_SCHEMA, ExtraFields
+from sightline.chat.core.imports.markdown import escape
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.prelude import compose_system_prelude
 from sightline.chat.core.settings import ChatSettings
@@ -26,13 +26,13 @@ _FLAGS = {"blue": "b", "grey": "g"}
 _TRAINING = "openai-chat"
 
 
-def to_markdown(history: History, pairs: Iterable[MessagePair], title: str = "Chat") -> bytes:
+def to_markdown(history: ChatHistory, pairs: Iterable[MessagePair], title: str = "Chat") -> bytes:
     """The pairs in their order, to be read and to be imported again."""
     # In pieces, here and below: whoever writes a large export in a thread lets others go on in between.
     return _text([f"# {title}", ""]) + b"".join(b"\n" + _text(_paragraphs(history, pair)) for pair in pairs)
 
 
-def _paragraphs(history: History, pair: MessagePair) -> list[str]:
+def _paragraphs(history: ChatHistory, pair: MessagePair) -> list[str]:
     topic = " > ".join(history.topics.path(pair.topic)) or "No topic"
     error = " — error" if pair.state == "error" else ""
     lines = [f"## {topic} — {pair.model or 'no model'} — {_time(pair.at)}{error}", ""]
@@ -40,9 +40,9 @@ def _paragraphs(history: History, pair: MessagePair) -> list[str]:
     if pair.trouble is not None:
         lines += [f"> {pair.trouble.line}", ""]
     if pair.user_text:
-        lines += ["### User", "", escaped(pair.user_text), ""]
+        lines += ["### User", "", escape(pair.user_text), ""]
     if pair.assistant_text:
-        lines += ["### Assistant", "", escaped(pair.assistant_text), ""]
+        lines += ["### Assistant", "", escape(pair.assistant_text), ""]
     return lines
 
 
@@ -50,7 +50,7 @@ def _text(lines: list[str]) -> bytes:
     return "\n".join(lines).encode("utf-8", "replace")
 
 
-def to_json(history: History, pairs: Sequence[MessagePair], *, now: float, filter_text: str = "") -> bytes:
+def to_json(history: ChatHistory, pairs: Sequence[MessagePair], *, now: float, filter_text: str = "") -> bytes:
     """The pairs with all that is known of them, and the topics."""
 
     def depth(topic: Topic) -> int:
@@ -67,7 +67,7 @@ def to_json(history: History, pairs: Sequence[MessagePair], *, now: float, filte
 
 
 def to_jsonl(
-    history: History, pairs: Iterable[MessagePair], settings: ChatSettings, *, whole_topics: bool = False
+    history: ChatHistory, pairs: Iterable[MessagePair], settings: ChatSettings, *, whole_topics: bool = False
 ) -> bytes:
     """One line of messages for each pair that has a whole answer, or for each topic's pairs together: the form in which
     models are trained."""
@@ -78,16 +78,16 @@ def to_jsonl(
     return b"".join(_line(history, group, settings) for group in groups.values())
 
 
-def _line(history: History, pairs: list[MessagePair], settings: ChatSettings) -> bytes:
-    prelude = compose_system_prelude(history.topics.inherited(pairs[0].topic), settings)
+def _line(history: ChatHistory, pairs: list[MessagePair], settings: ChatSettings) -> bytes:
+    prelude = compose_system_prelude(history.topics.settings_for(pairs[0].topic), settings)
     system = (Message("system", (Text(prelude),), bare=True),) if prelude else ()
-    told = serialized(messages_of(pair, _TRAINING) for pair in pairs)
+    told = concatenate(messages_of(pair, _TRAINING) for pair in pairs)
     written = dialect(_TRAINING).write_request(Request(messages=(*system, *told)), Target(), Report())
     return encode({"messages": written["messages"]}) + b"\n" if told and isinstance(written, dict) else b""
 
 
-def _entry(history: History, pair: MessagePair) -> JsonObject:
-    kept = Kept(
+def _entry(history: ChatHistory, pair: MessagePair) -> JsonObject:
+    kept = ExtraFields(
         answer=pair.answer,
         earlier=pair.earlier,
         attachments=pair.attachments,

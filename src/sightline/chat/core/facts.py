@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.chat.core.pair import Answer, Flag, Hand, MessagePair, Star, Trouble
+from sightline.chat.core.pair import ChatAnswer, Flag, Hand, MessagePair, Star, Trouble
 from sightline.chat.core.topics import Topic
 from sightline.errors import CancelReason
 from sightline.model.parts import Part
@@ -22,7 +22,7 @@ class PairAnswered(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="k
     """The answer has come; an earlier one is kept behind it."""
 
     id: str
-    answer: Answer
+    answer: ChatAnswer
 
 
 class PairFailed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="failed"):
@@ -30,7 +30,7 @@ class PairFailed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
 
     id: str
     trouble: Trouble
-    partial: Answer | None = None
+    partial: ChatAnswer | None = None
     exchange: str = ""
 
 
@@ -38,7 +38,7 @@ class PairCancelled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="
     """It was broken off, usually by a person; what had come stays, marked as partial."""
 
     id: str
-    partial: Answer | None = None
+    partial: ChatAnswer | None = None
     exchange: str = ""
     reason: CancelReason = "user"
 
@@ -82,7 +82,7 @@ class PairRevised(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ki
     id: str
     user_text: str | None = None
     attachments: tuple[Part, ...] | None = None
-    answer: Answer | None = None
+    answer: ChatAnswer | None = None
 
 
 Event: TypeAlias = (

@@ -35,10 +35,10 @@ from sightline.chat.core.facts import (
     TopicChanged,
     TopicRemoved,
 )
-from sightline.chat.core.lifecycle import INTERRUPTED, after, asked, marked
+from sightline.chat.core.lifecycle import INTERRUPTED, after, apply_mark, new_pair
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.topics import ROOT, Topic, Topics
-from sightline.chat.core.words import Words
+from sightline.chat.core.words import PairWords
 from sightline.errors import Code, Fault
 
 Key: TypeAlias = tuple[float, ...]
@@ -48,17 +48,17 @@ _FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HistoryChange:
     """What a fact has changed: these pairs; with `is_wide`, more than is worth looking at one by one."""
 
     ids: tuple[str, ...] = ()
     is_wide: bool = False
 
 
-Applying: TypeAlias = Callable[[], Change]
+Applying: TypeAlias = Callable[[], HistoryChange]
 
 
-class History:
+class ChatHistory:
     """The pairs from the oldest to the newest. A fact that cannot be is a fault, and changes nothing.
 
     A pair that was deleted, or that a summary stands for, is not live: it is kept, and its place with it.
@@ -66,7 +66,7 @@ class History:
 
     def __init__(self, facts: Iterable[ChatFact] = ()) -> None:
         self.topics = Topics()
-        self.words = Words()
+        self.words = PairWords()
         self.sending = ""
         """The id of the pair that waits for its answer; there is one at most."""
         self._pairs: dict[str, MessagePair] = {}
@@ -112,19 +112,19 @@ class History:
         """What it is ordered by."""
         return self._keys[pair]
 
-    def replaced_by(self, pair: str) -> str:
+    def summary_of(self, pair: str) -> str:
         """The summary that stands for it, empty where none does."""
         return self._summaries.get(pair, "")
 
-    def interrupted(self) -> PairFailed | None:
+    def interruption(self) -> PairFailed | None:
         """The fact that ends what was on its way when the program ended; None where nothing was."""
         return PairFailed(self.sending, INTERRUPTED) if self.sending else None
 
-    def apply(self, fact: ChatFact) -> Change:
+    def apply(self, fact: ChatFact) -> HistoryChange:
         """One more fact, and what it changes."""
-        return self.checked(fact)()
+        return self.check(fact)()
 
-    def checked(self, fact: ChatFact) -> Applying:
+    def check(self, fact: ChatFact) -> Applying:
         """What applies a fact that can be, as long as no other comes between; until it is called, nothing changes."""
         match fact:
             case (
@@ -138,37 +138,37 @@ class History:
                 | PairEdited()
                 | PairRevised()
             ):
-                return self._happened(fact)
+                return self._event(fact)
             case PairsStarred() | PairsFlagged() | PairsMoved() | PairsHandled():
-                return self._marked(fact)
+                return self._mark(fact)
             case PairsDeleted() | PairsRestored() | PairsCompacted() | CompactionUndone() | ChatImported():
-                return self._changed(fact)
+                return self._change_presence(fact)
             case TopicAdded() | TopicChanged() | TopicRemoved():
-                return self._grown(fact)
+                return self._change_topics(fact)
             case unreachable:
                 assert_never(unreachable)
 
-    def _happened(self, fact: Event) -> Applying:
+    def _event(self, fact: Event) -> Applying:
         if isinstance(fact, PairAsked):
-            return self._asked(fact)
+            return self._ask(fact)
         pair = self._live_pair(fact.id)
         begins = isinstance(fact, PairReasked) or (isinstance(fact, RunJoined) and pair.state != "sending")
         if begins:
             self._check_quiet()
         changed = after(pair, fact)
 
-        def happen() -> Change:
+        def happen() -> HistoryChange:
             self._pairs[fact.id] = changed
             if changed.state == "sending":
                 self.sending = fact.id
             elif fact.id == self.sending:
                 self.sending = ""
-            return Change((fact.id,))
+            return HistoryChange((fact.id,))
 
         return happen
 
-    def _asked(self, fact: PairAsked) -> Applying:
-        pair = asked(fact)
+    def _ask(self, fact: PairAsked) -> Applying:
+        pair = new_pair(fact)
         self._check_new(pair)
         self._check_quiet()
         self.topics.get(pair.topic)
@@ -176,30 +176,30 @@ class History:
         for each in gone:
             self._live_pair(each)
 
-        def ask() -> Change:
+        def ask() -> HistoryChange:
             self._leave(gone)
             self._deleted.update(gone)
             self._latest = max(self._latest, pair.at)  # a clock that was set back puts no question before older ones
             self._keep(pair, (self._latest, self._next()))
             self._live.append(pair.id)
             self.sending = pair.id
-            return Change((*gone, pair.id))
+            return HistoryChange((*gone, pair.id))
 
         return ask
 
-    def _marked(self, fact: Mark) -> Applying:
+    def _mark(self, fact: Mark) -> Applying:
         pairs = [self.get(each) for each in fact.ids]
         if isinstance(fact, PairsMoved):
             self.topics.get(fact.topic)
 
-        def mark() -> Change:
+        def mark() -> HistoryChange:
             for pair in pairs:
-                self._pairs[pair.id] = marked(pair, fact)
-            return Change(fact.ids)
+                self._pairs[pair.id] = apply_mark(pair, fact)
+            return HistoryChange(fact.ids)
 
         return mark
 
-    def _changed(self, fact: Presence) -> Applying:
+    def _change_presence(self, fact: Presence) -> Applying:
         match fact:
             case PairsDeleted(ids=ids):
                 return self._delete(ids)
@@ -221,24 +221,24 @@ class History:
                 message = f"the pair {each!r} is waiting for its answer"
                 raise Fault(Code.USAGE, message, hint="Break it off first.")
 
-        def delete() -> Change:
+        def delete() -> HistoryChange:
             self._leave(ids)
             self._deleted.update(ids)
-            return Change(ids)
+            return HistoryChange(ids)
 
         return delete
 
     def _restore(self, ids: Sequence[str]) -> Applying:
         pairs = [self.get(each) for each in dict.fromkeys(ids) if each in self._deleted]
 
-        def restore() -> Change:
+        def restore() -> HistoryChange:
             for pair in pairs:
                 if pair.topic not in self.topics:
                     self._pairs[pair.id] = msgspec.structs.replace(pair, topic=ROOT)
                 self._deleted.discard(pair.id)
             back = tuple(pair.id for pair in pairs)
             self._return(back)
-            return Change(back)
+            return HistoryChange(back)
 
         return restore
 
@@ -253,13 +253,13 @@ class History:
             raise Fault(Code.USAGE, message, hint="Wait for the answer.")
         self.topics.get(summary.topic)
 
-        def compact() -> Change:
+        def compact() -> HistoryChange:
             self._leave(summary.summary_of)
             self._summaries.update(dict.fromkeys(summary.summary_of, summary.id))
             self._deleted.discard(summary.id)
             self._keep(summary, (*max(map(self.key, summary.summary_of)), self._next()))
             self._return((summary.id,))
-            return Change((*summary.summary_of, summary.id))
+            return HistoryChange((*summary.summary_of, summary.id))
 
         return compact
 
@@ -268,18 +268,18 @@ class History:
         if not originals:
             raise Fault(Code.USAGE, f"the pair {summary!r} is no summary", hint="Choose one.")
 
-        def expand() -> Change:
+        def expand() -> HistoryChange:
             self._leave((summary,))
             self._deleted.add(summary)
             for each in originals:
                 del self._summaries[each]
             self._return(originals)
-            return Change((*originals, summary))
+            return HistoryChange((*originals, summary))
 
         return expand
 
     def _import(self, fact: ChatImported) -> Applying:
-        topics, renamed = self.topics.copied(), dict[str, str]()
+        topics, renamed = self.topics.copy(), dict[str, str]()
         for topic in fact.topics:  # those above come before those below
             parent = renamed.get(topic.parent, topic.parent)
             known = topics.at((*topics.path(parent), topic.name))
@@ -287,7 +287,7 @@ class History:
                 topics.add(msgspec.structs.replace(topic, parent=parent))
             renamed[topic.id] = topic.id if known is None else known
 
-        def take_in() -> Change:
+        def take_in() -> HistoryChange:
             self.topics = topics
             fresh: list[str] = []
             for pair in fact.pairs:
@@ -300,12 +300,12 @@ class History:
                     fresh.append(pair.id)
                     self._latest = max(self._latest, pair.at)
             self._return(fresh)
-            return Change(is_wide=True)
+            return HistoryChange(is_wide=True)
 
         return take_in
 
-    def _grown(self, fact: Growth) -> Applying:
-        topics, is_wide = self.topics.copied(), True
+    def _change_topics(self, fact: Growth) -> Applying:
+        topics, is_wide = self.topics.copy(), True
         match fact:
             case TopicAdded(topic=topic):
                 topics.add(topic)
@@ -321,9 +321,9 @@ class History:
             case unreachable:
                 assert_never(unreachable)
 
-        def grow() -> Change:
+        def grow() -> HistoryChange:
             self.topics = topics
-            return Change(is_wide=is_wide)
+            return HistoryChange(is_wide=is_wide)
 
         return grow
 
@@ -352,12 +352,12 @@ class History:
 
     def _return(self, ids: Sequence[str]) -> None:
         if len(ids) > _FEW:
-            self._put_in(sorted(ids, key=self.key))
+            self._insert(sorted(ids, key=self.key))
             return
         for each in ids:
             insort(self._live, each, key=self.key)
 
-    def _put_in(self, ids: list[str]) -> None:
+    def _insert(self, ids: list[str]) -> None:
         """These, which are in their order; most often nothing stands between them."""
         start = bisect_left(self._live, self.key(ids[0]), key=self.key)
         end = bisect_left(self._live, self.key(ids[-1]), lo=start, key=self.key)

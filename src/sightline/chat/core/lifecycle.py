@@ -20,7 +20,7 @@ from sightline.chat.core.facts import (
     PairsStarred,
     RunJoined,
 )
-from sightline.chat.core.pair import Answer, MessagePair, Trouble, text_answer
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
 from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Text
@@ -30,7 +30,7 @@ CANCELLED = Trouble("cancelled", "broken off before anything came", hint="Ask ag
 INTERRUPTED = Trouble("interrupted", "the program ended before the answer had come", hint="Ask again, or delete it.")
 
 
-def asked(fact: PairAsked) -> MessagePair:
+def new_pair(fact: PairAsked) -> MessagePair:
     """The new pair: it is on its way, and there is nothing of an answer yet."""
     return msgspec.structs.replace(fact.pair, state="sending", answer=None, trouble=None)
 
@@ -52,20 +52,20 @@ def after(
         case PairAnswered() | PairFailed() | PairCancelled():
             if not is_sending:
                 raise _wrong(pair, "is not waiting for an answer", "It has come to its end already.")
-            return _ended(pair, fact)
+            return _end(pair, fact)
         case RunJoined(run=run):
             return msgspec.structs.replace(pair, state="sending", trouble=None, run=run)
         case PairRevised():
-            return _revised(pair, fact)
+            return _revise(pair, fact)
         case PairReasked() | AnswerSwapped() | PairEdited():
             if is_sending:
                 raise _wrong(pair, "is waiting for its answer", "Break it off, or wait for the answer.")
-            return _changed(pair, fact)
+            return _change(pair, fact)
         case unreachable:
             assert_never(unreachable)
 
 
-def marked(pair: MessagePair, fact: Mark) -> MessagePair:
+def apply_mark(pair: MessagePair, fact: Mark) -> MessagePair:
     """The pair with what a person says of it."""
     match fact:
         case PairsStarred(star=star):
@@ -80,7 +80,7 @@ def marked(pair: MessagePair, fact: Mark) -> MessagePair:
             assert_never(unreachable)
 
 
-def _ended(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -> MessagePair:
+def _end(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -> MessagePair:
     replaced = msgspec.structs.replace
     came = fact.answer if isinstance(fact, PairAnswered) else fact.partial
     if came is not None and came.run:
@@ -105,7 +105,7 @@ def _ended(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -
 def _without_beginning(pair: MessagePair, run: str) -> MessagePair:
     """The pair without what a run had come to when it was broken off: all of it stands in what it comes to now."""
 
-    def is_beginning(answer: Answer) -> bool:
+    def is_beginning(answer: ChatAnswer) -> bool:
         return answer.is_partial and answer.run == run
 
     answer = None if pair.answer is not None and is_beginning(pair.answer) else pair.answer
@@ -113,21 +113,21 @@ def _without_beginning(pair: MessagePair, run: str) -> MessagePair:
     return msgspec.structs.replace(pair, answer=answer, earlier=earlier)
 
 
-def _changed(pair: MessagePair, fact: PairReasked | AnswerSwapped | PairEdited) -> MessagePair:
+def _change(pair: MessagePair, fact: PairReasked | AnswerSwapped | PairEdited) -> MessagePair:
     match fact:
         case PairReasked():
             if pair.answer is None or pair.state == "error":
                 raise _wrong(pair, "has no answer", "Ask it anew, as a new pair in its place.")
             return msgspec.structs.replace(pair, state="sending", trouble=None, asking=fact.model, run="")
         case AnswerSwapped(index=index):
-            return _swapped(pair, index)
+            return _swap(pair, index)
         case PairEdited():
-            return _edited(pair, fact)
+            return _edit(pair, fact)
         case unreachable:
             assert_never(unreachable)
 
 
-def _swapped(pair: MessagePair, index: int) -> MessagePair:
+def _swap(pair: MessagePair, index: int) -> MessagePair:
     if not -len(pair.earlier) <= index < len(pair.earlier):
         raise _wrong(pair, "has no such earlier answer", "Choose one that is there.")
     earlier = list(pair.earlier)
@@ -138,7 +138,7 @@ def _swapped(pair: MessagePair, index: int) -> MessagePair:
     )
 
 
-def _revised(pair: MessagePair, fact: PairRevised) -> MessagePair:
+def _revise(pair: MessagePair, fact: PairRevised) -> MessagePair:
     """The pair as it was sent."""
     return msgspec.structs.replace(
         pair,
@@ -149,7 +149,7 @@ def _revised(pair: MessagePair, fact: PairRevised) -> MessagePair:
     )
 
 
-def _edited(pair: MessagePair, fact: PairEdited) -> MessagePair:
+def _edit(pair: MessagePair, fact: PairEdited) -> MessagePair:
     if fact.user_text is not None:
         pair = msgspec.structs.replace(pair, user_text=fact.user_text)
     if fact.attachments is not None:
@@ -161,7 +161,7 @@ def _edited(pair: MessagePair, fact: PairEdited) -> MessagePair:
     return pair
 
 
-def _with_text(answer: Answer, text: str) -> Answer:
+def _with_text(answer: ChatAnswer, text: str) -> ChatAnswer:
     """The answer with these words in its last message. Its other words stay only where tools stand between."""
     *rounds, last = answer.messages or (Message("assistant"),)
     if last.role != "assistant":

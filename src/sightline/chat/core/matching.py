@@ -12,29 +12,29 @@ from typing import TypeAlias, assert_never
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.subject import FIELDS, STATES, PairSubject
 from sightline.chat.core.topics import Topics
-from sightline.chat.core.words import Words
+from sightline.chat.core.words import PairWords
 from sightline.filters.expression import (
-    Aged,
+    AgeTerm,
     And,
-    Counted,
-    Dated,
+    ContentTerm,
+    DateTerm,
     Everything,
     Expression,
-    Filed,
+    FlagTerm,
     InContext,
     Latest,
-    Marked,
-    Named,
     Not,
+    NumberTerm,
     Or,
     OwnModel,
     OwnTopic,
-    Said,
     SetTerm,
+    TextTerm,
+    TopicTerm,
 )
 from sightline.filters.fields import SUMS
 from sightline.filters.meaning import meaning
-from sightline.filters.pattern import fits, folded, literal, plain
+from sightline.filters.pattern import fits, fold_case, literal, plain
 from sightline.filters.predicate import is_filed, matches
 
 Test: TypeAlias = Callable[[MessagePair], bool]
@@ -53,12 +53,12 @@ class Matching:
     whole list holds."""
 
     def __init__(
-        self, topics: Topics, now: float, members: Mapping[SetTerm, frozenset[str]], words: Words | None = None
+        self, topics: Topics, now: float, members: Mapping[SetTerm, frozenset[str]], words: PairWords | None = None
     ) -> None:
         self._topics = topics
         self._now = now
         self._members = members
-        self._words = words or Words()
+        self._words = words or PairWords()
 
     def test(self, expression: Expression) -> Test:
         """Whether the expression holds for a pair."""
@@ -75,32 +75,32 @@ class Matching:
             case Latest() | OwnTopic() | OwnModel() | InContext():
                 ids = self._members[expression]
                 return lambda pair: pair.id in ids
-            case Aged() | Dated() | Marked():
+            case AgeTerm() | DateTerm() | FlagTerm():
                 meant = meaning(expression, self._now)
-                return self._slowly(expression) if isinstance(meant, Marked) else self.test(meant)
-            case Filed():
-                return self._filed(expression)
-            case Named() | Counted() | Said():
-                return self._told(expression)
+                return self._slowly(expression) if isinstance(meant, FlagTerm) else self.test(meant)
+            case TopicTerm():
+                return self._topic_test(expression)
+            case TextTerm() | NumberTerm() | ContentTerm():
+                return self._field_test(expression)
             case unreachable:
                 assert_never(unreachable)
 
-    def _filed(self, term: Filed) -> Test:
+    def _topic_test(self, term: TopicTerm) -> Test:
         topics = frozenset(topic.id for topic in self._topics if is_filed(term, self._topics.path(topic.id)))
         return lambda pair: pair.topic in topics
 
-    def _told(self, term: Named | Counted | Said) -> Test:
-        if isinstance(term, Counted) and term.field in _NUMBERS:
+    def _field_test(self, term: TextTerm | NumberTerm | ContentTerm) -> Test:
+        if isinstance(term, NumberTerm) and term.field in _NUMBERS:
             number, compared, bound = _NUMBERS[term.field], _COMPARED[term.operator], term.number
             return lambda pair: compared(number(pair), bound)
-        if isinstance(term, Named) and term.field in _NAMES and term.pattern:
+        if isinstance(term, TextTerm) and term.field in _NAMES and term.pattern:
             name, pattern = _NAMES[term.field], term.pattern
             fitting = cache(lambda value: fits(pattern, value))
             return lambda pair: fitting(name(pair))
-        if isinstance(term, Counted) and not FIELDS.intersection(SUMS.get(term.field, (term.field,))):
+        if isinstance(term, NumberTerm) and not FIELDS.intersection(SUMS.get(term.field, (term.field,))):
             return lambda _pair: False  # no pair has such a number
-        words = plain(term.pattern) if isinstance(term, Said) else None
-        return self._slowly(term) if words is None or "\n" in words else partial(self._words.hold, folded(words))
+        words = plain(term.pattern) if isinstance(term, ContentTerm) else None
+        return self._slowly(term) if words is None or "\n" in words else partial(self._words.hold, fold_case(words))
 
     def _slowly(self, term: Expression) -> Test:
         return lambda pair: matches(term, PairSubject(pair, ()), now=self._now)

@@ -37,7 +37,7 @@ class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"[error: {word}] {self.message}"
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What was answered: the assistant's messages, with the tool rounds between them, as they can be sent again.
 
     `finish` is why it ended; `cancelled` marks one that was broken off, for that `reason`. `exchange` is the record of
@@ -94,11 +94,11 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return tuple(part for message in self.messages for part in message.parts)
 
 
-def answer_of(reply: Reply, *, rounds: tuple[Message, ...] = (), exchange: str = "", at: float = 0.0) -> Answer:
+def answer_of(reply: Reply, *, rounds: tuple[Message, ...] = (), exchange: str = "", at: float = 0.0) -> ChatAnswer:
     """The answer that a provider's reply is, after these rounds with tools. Places in the reply's bytes are dropped."""
     parts = tuple(msgspec.structs.replace(part, at="", extras={}) for part in reply.choice.parts)
     last = (Message("assistant", parts),) if parts else ()
-    return Answer(
+    return ChatAnswer(
         messages=(*rounds, *last),
         model=reply.model or "",
         finish=reply.choice.finish or "",
@@ -108,9 +108,9 @@ def answer_of(reply: Reply, *, rounds: tuple[Message, ...] = (), exchange: str =
     )
 
 
-def text_answer(text: str, *, model: str = "", at: float = 0.0) -> Answer:
+def text_answer(text: str, *, model: str = "", at: float = 0.0) -> ChatAnswer:
     """An answer that is only words."""
-    return Answer(messages=(Message("assistant", (Text(text),), bare=True),), model=model, finish="stop", at=at)
+    return ChatAnswer(messages=(Message("assistant", (Text(text),), bare=True),), model=model, finish="stop", at=at)
 
 
 class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -129,8 +129,8 @@ class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     asking: str = ""
     user_text: str = ""
     attachments: tuple[Part, ...] = ()
-    answer: Answer | None = None
-    earlier: tuple[Answer, ...] = ()
+    answer: ChatAnswer | None = None
+    earlier: tuple[ChatAnswer, ...] = ()
     star: Star = 0
     flag: Flag = "blue"
     state: LifecycleState = "idle"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sightline.catalog.compose import Prompt
-from sightline.chat.core.assembly import has_rounds, question, serialized
+from sightline.chat.core.assembly import concatenate, has_rounds, question
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.core.topics import Parameters
@@ -12,8 +12,8 @@ from sightline.errors import Code, Fault
 from sightline.model.message import Message
 from sightline.model.parts import Part
 from sightline.model.tools import Tool
-from sightline.tokens.boundary import Boundary, dropped_to_fit
-from sightline.tokens.estimate import Estimate, summed
+from sightline.tokens.boundary import Boundary, count_to_drop
+from sightline.tokens.estimate import Estimate, sum_estimates
 from sightline.tokens.room import Room
 
 
@@ -29,7 +29,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SendPlan:
     """Nothing that happens after a send has begun changes it: not the filter, the model, a setting nor the history.
 
     `items` are the predicted pairs from the oldest on, `visible_count` is how many pairs were visible. `aut` is what
@@ -60,7 +60,7 @@ class Plan:
     @property
     def preflight_count(self) -> int:
         """How many of the oldest must be left out because the prompt takes more than its allowance."""
-        return dropped_to_fit([item.tokens for item in self.items], self.room.beside(self.aut))
+        return count_to_drop([item.tokens for item in self.items], self.room.beside(self.aut))
 
     @property
     def is_too_large(self) -> bool:
@@ -69,9 +69,9 @@ class Plan:
 
     def messages(self, trimmed: int) -> tuple[Message, ...]:
         """The conversation without the oldest so many pairs, and the prompt at its end."""
-        return (*serialized(item.messages for item in self.items[trimmed:]), self.asked)
+        return (*concatenate(item.messages for item in self.items[trimmed:]), self.asked)
 
-    def wanted(self, trimmed: int, *, stream: bool = True) -> Prompt:
+    def prompt_without(self, trimmed: int, *, stream: bool = True) -> Prompt:
         """What is asked of the model, without the oldest so many pairs. There are no other instructions than the
         prelude, also where there is none."""
         told = self.parameters
@@ -89,7 +89,9 @@ class Plan:
         )
 
 
-def plan_of(view: View, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = "") -> Plan:
+def plan_of(
+    view: View, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
+) -> SendPlan:
     """The plan for a question in this view, as it is at this moment. `before` is the pair that is asked again where it
     stands: only what is older goes along. `replaces` is one that will be gone by then."""
     asked = question(text, attachments)
@@ -98,7 +100,7 @@ def plan_of(view: View, text: str, attachments: tuple[Part, ...] = (), *, before
     sizer = view.sizer
     included, visible_count = _context(view, before, replaces)
     prompt = sizer.message(asked)
-    return Plan(
+    return SendPlan(
         model=view.model,
         settings=view.settings,
         room=view.room,
@@ -118,9 +120,9 @@ def plan_of(view: View, text: str, attachments: tuple[Part, ...] = (), *, before
     )
 
 
-def likely_tokens(plan: Plan, trimmed: int) -> int:
+def likely_tokens(plan: SendPlan, trimmed: int) -> int:
     """What an attempt is likely to take in all, by the middle of the estimates."""
-    history = summed(item.estimate for item in plan.items[trimmed:])
+    history = sum_estimates(item.estimate for item in plan.items[trimmed:])
     return history.tokens + plan.prompt.tokens + plan.room.system + plan.room.tools
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from sightline.chat.core.facts import PairRevised
-from sightline.chat.core.pair import Answer, MessagePair
-from sightline.editing.conversation_changes import Change, reworded, slots_of, texts_of
-from sightline.editing.spread import spread
+from sightline.chat.core.pair import ChatAnswer, MessagePair
+from sightline.editing.conversation_changes import SectionChange, slots_of, texts_of, with_new_text
+from sightline.editing.spread import spread_over_parts
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text
 
 
-def revised(pairs: Sequence[MessagePair], asked: str, changes: Sequence[Change]) -> dict[str, MessagePair]:
+def revise_pairs(pairs: Sequence[MessagePair], asked: str, changes: Sequence[SectionChange]) -> dict[str, MessagePair]:
     """The pairs that are others after these changes, by their ids. `pairs` are those of the request in their order, the
     one that is `asked` among them.
 
@@ -25,12 +25,14 @@ def revised(pairs: Sequence[MessagePair], asked: str, changes: Sequence[Change])
     found: dict[str, MessagePair] = {}
     for change in changes:
         if change.is_question:
-            found[asked] = _asked(found.get(asked, known[asked]), change)
+            found[asked] = _revise_question(found.get(asked, known[asked]), change)
         elif change.new and (place := _place(pairs, change)) is not None:
             pair, number = place
             was = found.get(pair, known[pair])
             messages = () if was.answer is None else was.answer.messages
-            found[pair] = _answered(was, messages, number, change) if number >= 0 else _asked(was, change)
+            found[pair] = (
+                _revise_answer(was, messages, number, change) if number >= 0 else _revise_question(was, change)
+            )
     return {name: pair for name, pair in found.items() if pair != known[name]}
 
 
@@ -44,7 +46,7 @@ def revision(before: MessagePair, pair: MessagePair) -> PairRevised:
     )
 
 
-def _place(pairs: Sequence[MessagePair], change: Change) -> tuple[str, int] | None:
+def _place(pairs: Sequence[MessagePair], change: SectionChange) -> tuple[str, int] | None:
     """The pair that said these words, and the number of the message of its answer, -1 for its question."""
     said = [
         (pair.id, number)
@@ -68,7 +70,7 @@ def _question(pair: MessagePair) -> tuple[Part, ...]:
     return (*pair.attachments, *((Text(pair.user_text),) if pair.user_text.strip() else ()))
 
 
-def _asked(pair: MessagePair, change: Change) -> MessagePair:
+def _revise_question(pair: MessagePair, change: SectionChange) -> MessagePair:
     """The pair with the question that was sent: its parts without those that were deleted, and its new words."""
     parts = _question(pair)
     gone = set(change.gone) if change.count == len(parts) else set()
@@ -76,15 +78,15 @@ def _asked(pair: MessagePair, change: Change) -> MessagePair:
     has_words = bool(pair.user_text.strip()) and (len(parts) - 1) not in gone
     attachments, words = (kept[:-1], [Text(pair.user_text)]) if has_words else (kept, [])
     spoken = [*texts_of(attachments), *(each.text for each in words)]
-    new = iter(spread(spoken, change.new) if spoken else ())
+    new = iter(spread_over_parts(spoken, change.new) if spoken else ())
     told: list[Part] = [Text(next(new)) if isinstance(part, Text) else part for part in attachments]
     text = next(new, change.new if not spoken else "")
     return msgspec.structs.replace(pair, user_text=text, attachments=tuple(told), is_edited=True)
 
 
-def _answered(pair: MessagePair, messages: tuple[Message, ...], number: int, change: Change) -> MessagePair:
-    changed = reworded(messages[number], change)
+def _revise_answer(pair: MessagePair, messages: tuple[Message, ...], number: int, change: SectionChange) -> MessagePair:
+    changed = with_new_text(messages[number], change)
     answer = msgspec.structs.replace(
-        pair.answer or Answer(), messages=(*messages[:number], changed, *messages[number + 1 :])
+        pair.answer or ChatAnswer(), messages=(*messages[:number], changed, *messages[number + 1 :])
     )
     return msgspec.structs.replace(pair, answer=answer, is_edited=True)

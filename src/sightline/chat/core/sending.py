@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias, assert_never
 
 from sightline.catalog.compose import Prompt
 from sightline.chat.core.pair import Trouble
-from sightline.chat.core.plan import Item, Plan, likely_tokens
-from sightline.chat.core.telemetry import Band, Budget, Selected, Stage, Telemetry, shown
+from sightline.chat.core.plan import Item, SendPlan, likely_tokens
+from sightline.chat.core.telemetry import Band, Selected, SendTelemetry, Stage, TelemetryBudget, summarize
 from sightline.chat.core.trouble import (
     TRIMMED_FOR,
     filter_changed,
@@ -21,8 +21,8 @@ from sightline.chat.core.trouble import (
 )
 from sightline.errors import Fault
 from sightline.model.usage import Usage
-from sightline.tokens.boundary import dropped_to_fit
-from sightline.tokens.estimate import Estimate, summed
+from sightline.tokens.boundary import count_to_drop
+from sightline.tokens.estimate import Estimate, sum_estimates
 from sightline.tokens.ledger import READY, Wait
 
 _LEAST_SCALE, _MOST_SCALE = 0.25, 4.0
@@ -37,7 +37,7 @@ class Attempt:
     ids: tuple[str, ...]
     number: int
     tokens: int
-    told: tuple[Telemetry, ...]
+    telemetry: tuple[SendTelemetry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Pause:
     """A limit of the account is used up: wait so long, or let a person decide."""
 
     wait: Wait
-    told: tuple[Telemetry, ...]
+    telemetry: tuple[SendTelemetry, ...]
 
 
 Step: TypeAlias = Attempt | Pause
@@ -59,7 +59,7 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class AttemptRefused:
     """It did not. `filter_version` is that of the view at this moment."""
 
     fault: Fault
@@ -78,16 +78,16 @@ class Cancelled:
     """A person broke it off."""
 
 
-Outcome: TypeAlias = Delivered | Refused | Resumed | Cancelled
+Outcome: TypeAlias = Delivered | AttemptRefused | Resumed | Cancelled
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class SendEnding:
     """How it ended. `sent` are the pairs of the last attempt, `trimmed` those of the `predicted` that it left out, of
     which the first `preflight` were left out before any attempt. Where nothing was sent, nothing was left out."""
 
     kind: Literal["delivered", "failed", "cancelled"]
-    telemetry: tuple[Telemetry, ...]
+    telemetry: tuple[SendTelemetry, ...]
     predicted: int
     sent: tuple[str, ...]
     trimmed: tuple[str, ...]
@@ -101,14 +101,16 @@ class Ending:
         return None if self.fault is None else trouble_of(self.fault)
 
 
-def sending(plan: Plan, quota: Callable[[int], Wait] = lambda _tokens: READY) -> Generator[Step, Outcome, Ending]:
+def sending(
+    plan: SendPlan, quota: Callable[[int], Wait] = lambda _tokens: READY
+) -> Generator[Step, Outcome, SendEnding]:
     """Carry out a plan. `quota` says how long a request of some size has to wait by now."""
     return (yield from _Send(plan, quota).steps())
 
 
 @dataclass(slots=True)
 class _Send:
-    plan: Plan
+    plan: SendPlan
     quota: Callable[[int], Wait]
     trimmed: int = 0
     preflight: int = 0
@@ -116,9 +118,9 @@ class _Send:
     attempts: int = 0
     overflow: Fault | None = None
     handed_out: int = 0
-    told: list[Telemetry] = field(default_factory=list)
+    telemetry: list[SendTelemetry] = field(default_factory=list)
 
-    def steps(self) -> Generator[Step, Outcome, Ending]:
+    def steps(self) -> Generator[Step, Outcome, SendEnding]:
         plan = self.plan
         if plan.is_too_large:
             fault = prompt_too_large(plan.prompt.tokens, plan.room.limit, plan.room.system + plan.room.tools)
@@ -132,18 +134,18 @@ class _Send:
             if not (yield from self._wait()):
                 self._tell("cancelled")
                 return self._end("cancelled")
-            ending = self._ended_by((yield self._attempt()))
+            ending = self._ending_for((yield self._attempt()))
             if ending is not None:
                 return ending
 
-    def _ended_by(self, outcome: Outcome) -> Ending | None:
+    def _ending_for(self, outcome: Outcome) -> SendEnding | None:
         """The end that this outcome is, if it is one."""
         match outcome:
             case Delivered(usage=usage):
                 self._tell("success", usage=usage)
                 return self._end("delivered")
-            case Refused():
-                fault = self._refused(outcome)
+            case AttemptRefused():
+                fault = self._handle_refusal(outcome)
                 return None if fault is None else self._end("failed", fault)
             case Cancelled() | Resumed():
                 self._tell("cancelled")
@@ -167,9 +169,9 @@ class _Send:
         self.attempts += 1
         self._tell("overflow_retry" if self.retries else "attempt", error=self.overflow)
         ids = tuple(item.id for item in self._left)
-        return Attempt(self.plan.wanted(self.trimmed), ids, self.attempts, self._tokens, self._news())
+        return Attempt(self.plan.prompt_without(self.trimmed), ids, self.attempts, self._tokens, self._news())
 
-    def _refused(self, outcome: Refused) -> Fault | None:
+    def _handle_refusal(self, outcome: AttemptRefused) -> Fault | None:
         """The fault in which it ends, or None where a smaller attempt is worth it."""
         fault, plan = outcome.fault, self.plan
         if fault.code not in TRIMMED_FOR:
@@ -201,7 +203,7 @@ class _Send:
             return _covering(left, stated.excess / self._scale(stated.requested)) or (0 if is_hopeless else len(left))
         if stated.limit is not None:
             room = stated.limit - self._tokens + sum(item.tokens for item in left)
-            return max(1, dropped_to_fit([item.tokens for item in left], room))
+            return max(1, count_to_drop([item.tokens for item in left], room))
         return 1
 
     def _scale(self, requested: int | None) -> float:
@@ -223,11 +225,11 @@ class _Send:
         """All that this attempt is planned to take of the limit, the reply apart."""
         return self._history + self.plan.aut + self.plan.room.system + self.plan.room.tools
 
-    def _end(self, kind: Literal["delivered", "failed", "cancelled"], fault: Fault | None = None) -> Ending:
+    def _end(self, kind: Literal["delivered", "failed", "cancelled"], fault: Fault | None = None) -> SendEnding:
         items, was_sent = self.plan.items, self.attempts > 0
-        return Ending(
+        return SendEnding(
             kind,
-            tuple(self.told),
+            tuple(self.telemetry),
             len(items),
             tuple(item.id for item in self._left) if was_sent else (),
             tuple(item.id for item in items[: self.trimmed]) if was_sent else (),
@@ -236,9 +238,9 @@ class _Send:
             fault,
         )
 
-    def _news(self) -> tuple[Telemetry, ...]:
-        since, self.handed_out = self.handed_out, len(self.told)
-        return tuple(self.told[since:])
+    def _news(self) -> tuple[SendTelemetry, ...]:
+        since, self.handed_out = self.handed_out, len(self.telemetry)
+        return tuple(self.telemetry[since:])
 
     def _tell(
         self, stage: Stage, *, error: Fault | None = None, usage: Usage | None = None, wait: Wait | None = None
@@ -246,11 +248,11 @@ class _Send:
         plan, room, settings = self.plan, self.plan.room, self.plan.settings
         history = self._history
         removed = plan.items[: self.trimmed]
-        told = Telemetry(
+        told = SendTelemetry(
             model=plan.model,
             stage=stage,
-            budget=Budget(room.limit, room.usable),
-            selection=_selected(self._left),
+            budget=TelemetryBudget(room.limit, room.usable),
+            selection=_selection(self._left),
             predicted_message_count=len(plan.items),
             predicted_history_tokens=plan.history_tokens,
             predicted_total_tokens=plan.history_tokens + room.user,
@@ -261,7 +263,7 @@ class _Send:
             attempts_used=self.retries,
             chars_per_token=settings.chars_per_token,
             remaining_reserve=room.usable - history - plan.aut,
-            messages=shown(plan.messages(self.trimmed)),
+            messages=summarize(plan.messages(self.trimmed)),
             sent_count=len(plan.items) - self.trimmed,
             visible_count=plan.visible_count,
             user_request_allowance=room.user,
@@ -270,11 +272,11 @@ class _Send:
             system_tokens=room.system,
             tool_tokens=room.tools,
             preflight_trimmed_count=self.preflight,
-            trimming_removed=_selected(removed),
+            trimming_removed=_selection(removed),
             trimming_removed_tokens=sum(item.tokens for item in removed),
             bands={
-                "predictedHistory": _band(summed(item.estimate for item in plan.items)),
-                "attemptHistory": _band(summed(item.estimate for item in self._left)),
+                "predictedHistory": _band(sum_estimates(item.estimate for item in plan.items)),
+                "attemptHistory": _band(sum_estimates(item.estimate for item in self._left)),
                 "AUT": _band(plan.prompt),
             },
             last_error_message=None if error is None else error.message,
@@ -283,7 +285,7 @@ class _Send:
             reported_input_tokens=None if usage is None else usage.input_tokens,
             wait_seconds=None if wait is None or wait.is_endless else wait.seconds,
         )
-        self.told.append(told)
+        self.telemetry.append(told)
 
 
 def _covering(items: tuple[Item, ...], tokens: float) -> int:
@@ -295,7 +297,7 @@ def _covering(items: tuple[Item, ...], tokens: float) -> int:
     return 0
 
 
-def _selected(items: tuple[Item, ...]) -> tuple[Selected, ...]:
+def _selection(items: tuple[Item, ...]) -> tuple[Selected, ...]:
     return tuple(Selected(item.id, item.model, item.tokens) for item in items)
 
 

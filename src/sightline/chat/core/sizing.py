@@ -14,7 +14,7 @@ from sightline.model.parts import Part, Refusal, Text, ToolCall, ToolResult
 from sightline.model.request import Request
 from sightline.model.tools import Tool
 from sightline.tokens.calibration import Ratio
-from sightline.tokens.estimate import Estimate, exactly, summed
+from sightline.tokens.estimate import Estimate, exactly, sum_estimates
 from sightline.tokens.estimator import Estimator
 
 _REMEMBERED = 200_000
@@ -46,7 +46,7 @@ class Sizer:
         self._calibration = calibration
         self._pairs: dict[str, tuple[MessagePair, Estimate]] = {}
 
-    def recalibrated(self, calibration: Ratio | None) -> "Sizer":
+    def with_calibration(self, calibration: Ratio | None) -> "Sizer":
         """The same, after the provider's counts have taught something new. What was counted stays counted."""
         other = copy(self)
         other._calibration = calibration
@@ -63,7 +63,7 @@ class Sizer:
             return known[1]
         if len(self._pairs) >= _REMEMBERED:
             self._pairs.clear()
-        estimate = summed(map(self.message, self.messages(pair)))
+        estimate = sum_estimates(map(self.message, self.messages(pair)))
         self._pairs[pair.id] = pair, estimate
         return estimate
 
@@ -81,10 +81,10 @@ class Sizer:
         """What the system message takes, with what is in every request."""
         messages = (Message("system", (Text(text),), bare=True),) if text else ()
         if not self._by_characters:
-            return self._estimator.uncorrected(Request(messages=messages))
-        return summed(map(self.message, messages))
+            return self._estimator.estimate_by_rules(Request(messages=messages))
+        return sum_estimates(map(self.message, messages))
 
-    def declared(self) -> Estimate:
+    def tool_tokens(self) -> Estimate:
         """What the tools take that go along."""
         return self._estimator.tools(self.tools)
 
@@ -108,15 +108,15 @@ class Sizer:
     def _letters(self, part: Part) -> int:
         match part:
             case Text() | Refusal():
-                return self._divided(part.text)
+                return self._rough_tokens(part.text)
             case ToolCall():
-                return self._divided(part.name + part.arguments)
+                return self._rough_tokens(part.name + part.arguments)
             case ToolResult():
                 return sum(map(self._letters, part.parts))
             case _:
                 return self._estimator.part(part).high
 
-    def _divided(self, text: str) -> int:
+    def _rough_tokens(self, text: str) -> int:
         return ceil(len(text) / self._chars_per_token)
 
 

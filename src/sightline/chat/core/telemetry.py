@@ -22,7 +22,7 @@ Stage: TypeAlias = Literal[
 ]
 
 
-class Budget(msgspec.Struct, frozen=True, rename="camel"):
+class TelemetryBudget(msgspec.Struct, frozen=True, rename="camel"):
     """`max_context` is the most that a request can be (ML), `max_usable_raw` what history and prompt can take of it."""
 
     max_context: int
@@ -37,7 +37,7 @@ class Selected(msgspec.Struct, frozen=True):
     tokens: int
 
 
-class Shown(msgspec.Struct, frozen=True):
+class MessageSummary(msgspec.Struct, frozen=True):
     """One message in short: who speaks, and the words."""
 
     role: str
@@ -52,7 +52,7 @@ class Band(msgspec.Struct, frozen=True):
     high: int
 
 
-class Telemetry(
+class SendTelemetry(
     msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", tag_field="kind", tag="telemetry"
 ):
     """One moment of one send. Numbers of tokens are the cautious edge of an estimate; `bands` has the whole of each.
@@ -64,7 +64,7 @@ class Telemetry(
 
     model: str
     stage: Stage
-    budget: Budget
+    budget: TelemetryBudget
     selection: tuple[Selected, ...]
     predicted_message_count: int
     predicted_history_tokens: int
@@ -76,7 +76,7 @@ class Telemetry(
     attempts_used: int
     chars_per_token: float
     remaining_reserve: int
-    messages: tuple[Shown, ...]
+    messages: tuple[MessageSummary, ...]
     sent_count: int
     visible_count: int
     user_request_allowance: int
@@ -95,9 +95,9 @@ class Telemetry(
     wait_seconds: float | None = None
 
 
-def shown(messages: tuple[Message, ...]) -> tuple[Shown, ...]:
+def summarize(messages: tuple[Message, ...]) -> tuple[MessageSummary, ...]:
     """The messages in short; what is not words is named in brackets."""
-    return tuple(Shown(message.role, "".join(map(_words, message.parts))) for message in messages)
+    return tuple(MessageSummary(message.role, "".join(map(_words, message.parts))) for message in messages)
 
 
 def _words(part: msgspec.Struct) -> str:

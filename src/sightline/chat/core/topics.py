@@ -64,7 +64,7 @@ class Topics:
         self._topics: dict[str, Topic] = {ROOT: Topic(id=ROOT)}
         self._children: dict[str, dict[str, str]] = {ROOT: {}}
 
-    def copied(self) -> "Topics":
+    def copy(self) -> "Topics":
         """The same topics, which can be changed on their own."""
         other = Topics()
         other._topics = dict(self._topics)
@@ -134,7 +134,7 @@ class Topics:
         children = self._children[self.get(topic).id].values()
         return [each for child in children for each in (child, *self.below(child))]
 
-    def inherited(self, topic: str) -> Inherited:
+    def settings_for(self, topic: str) -> Inherited:
         """What holds in it."""
         told = Inherited()
         for each in (self._topics[ROOT], *(self._topics[above] for above in reversed(self._above(topic)))):

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, assert_never
 
-from sightline.chat.core.history import Change, History
+from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.matching import Matching, Test, latest, of_model, of_topic
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.prelude import compose_system_prelude
@@ -23,7 +23,7 @@ from sightline.filters.expression import (
 )
 from sightline.filters.selection import without_context
 from sightline.tokens.boundary import Boundary
-from sightline.tokens.room import Room, learned_reserve, reply_reserve
+from sightline.tokens.room import Room, reply_reserve, reserve_for_calibration
 
 Standing: TypeAlias = Literal["included", "excluded", "left_out", "hidden"]
 
@@ -36,7 +36,9 @@ class View:
     history was gone through.
     """
 
-    def __init__(self, history: History, sizer: Sizer, limit: int, settings: ChatSettings, *, now: float = 0.0) -> None:
+    def __init__(
+        self, history: ChatHistory, sizer: Sizer, limit: int, settings: ChatSettings, *, now: float = 0.0
+    ) -> None:
         self.history = history
         self.expression: Expression = EVERYTHING
         self.filter_version = 0
@@ -48,7 +50,7 @@ class View:
         self._sizer = sizer
         self._limit = limit
         self._settings = settings
-        self._inherited = history.topics.inherited(ROOT)
+        self._inherited = history.topics.settings_for(ROOT)
         self._room: Room | None = None
         self._left_out: dict[str, MessagePair] = {}
         self._needs_list = False
@@ -89,7 +91,7 @@ class View:
         self._settings = settings
         self.choose(self.model, sizer, self._limit)
 
-    def heard(self, change: Change) -> None:
+    def on_change(self, change: HistoryChange) -> None:
         """The history has changed so."""
         if self.topic not in self.history.topics:
             self.topic = ROOT
@@ -128,11 +130,11 @@ class View:
         if self._room is None:
             sizer, settings = self._sizer, self._settings
             max_tokens = self.inherited.parameters.max_tokens
-            learned = learned_reserve(sizer.always_added, self._limit)
+            learned = reserve_for_calibration(sizer.always_added, self._limit)
             self._room = Room(
                 self._limit,
                 system=sizer.cautious(sizer.prelude(self.prelude)) + learned,
-                tools=sizer.cautious(sizer.declared()),
+                tools=sizer.cautious(sizer.tool_tokens()),
                 user=settings.user_request_allowance,
                 reply=reply_reserve(settings.assistant_response_allowance, self._limit, max_tokens),
                 learned=learned,
@@ -178,7 +180,7 @@ class View:
             return "included" if place >= self.start else "excluded"
         return "left_out" if pair in self._left_out else "hidden"
 
-    def taken(self, expression: Expression, now: float) -> list[MessagePair]:
+    def match(self, expression: Expression, now: float) -> list[MessagePair]:
         """The pairs that another filter takes by itself, whatever was said by hand. The view stays as it is."""
         pairs = list(self.history)
         return list(filter(self._matching(pairs, expression, now).test(expression), pairs))
@@ -186,7 +188,7 @@ class View:
     # --- how it is found
 
     def _forget_topic(self) -> None:
-        inherited = self.history.topics.inherited(self.topic)
+        inherited = self.history.topics.settings_for(self.topic)
         if self._inherited != inherited:
             self._inherited = inherited
             self._room = None
@@ -201,9 +203,9 @@ class View:
         pairs = list(self.history)
         self._test = self._matching(pairs, self.expression, self._now).test(self.expression)
         self._left_out = {}
-        self._boundary.replace(self._shown(pairs), self._sizer.cost)
+        self._boundary.replace(self._choose_pairs(pairs), self._sizer.cost)
 
-    def _shown(self, pairs: list[MessagePair]) -> list[MessagePair]:
+    def _choose_pairs(self, pairs: list[MessagePair]) -> list[MessagePair]:
         chosen = pairs if self.expression == EVERYTHING else [pair for pair in pairs if self._test(pair)]
         if not any(pair.hand for pair in pairs):
             return chosen

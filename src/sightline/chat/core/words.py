@@ -1,10 +1,10 @@
 """What pairs say, in the letters that filters compare, remembered because most searches go over the same pairs."""
 
 from sightline.chat.core.pair import MessagePair
-from sightline.filters.pattern import folded
+from sightline.filters.pattern import fold_case
 
 
-class Words:
+class PairWords:
     """The words of question and answer, a line end between them; a pair that has changed is read anew."""
 
     def __init__(self) -> None:
@@ -15,7 +15,7 @@ class Words:
         known = self._known.get(pair.id)
         if known is not None and known[0] is pair:
             return known[1]
-        text = f"{folded(pair.user_text)}\n{folded(pair.assistant_text)}"
+        text = f"{fold_case(pair.user_text)}\n{fold_case(pair.assistant_text)}"
         self._known[pair.id] = pair, text
         return text
 

@@ -34,17 +34,17 @@ Going: TypeAlias = Callable[[tuple[Message, ...]], None]
 async def measure(engine: Engine, final: Prepared) -> Estimate:
     """How many tokens the final body has: counted by the embedded model itself, else as was learned."""
     try:
-        return await engine.measured(final, asks_provider=False, tried=_untold)
+        return await engine.measure_prompt(final, asks_provider=False, tried=_untold)
     except Fault:  # the embedded model does not start, which the send will say
         return engine.estimate(final)
 
 
-async def _unnoticed(_run: str) -> None:
+async def _ignore_run(_run: str) -> None:
     """Nobody wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AnswerRequest:
     """One attempt of the pair `pair`. With `toolsets` the model may call those tools, and with `step` a person looks at
     each round; `budgeted` is what the record shall know of how it was planned. `began` is told of a run for it before
     that begins, `went` of how far it has come. `conversation` names the chat. With `expect_sha256`
@@ -56,7 +56,7 @@ class Wanted:
     step: bool = False
     toolsets: tuple[str, ...] = ()
     budgeted: tuple[JsonObject, ...] = ()
-    began: Callable[[str], Awaitable[None]] = _unnoticed
+    began: Callable[[str], Awaitable[None]] = _ignore_run
     went: Going = lambda _messages: None
     conversation: str = ""
     expect_sha256: str = ""
@@ -73,7 +73,7 @@ class TakenRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class AnswerResult:
     """The last reply, the rounds with tools before it, and the run that they belong to, where there was one. `usage`
     is what all of its replies took, `seconds` how long it took in all processes together."""
 
@@ -84,28 +84,28 @@ class Given:
     seconds: float | None = None
 
 
-class Answering(Protocol):
+class Answerer(Protocol):
     """Whoever gets answers. To be cancelled means that a person has broken it off."""
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         """What a model is told of these tools; a fault where one of them cannot be had."""
         ...
 
-    async def answer(self, wanted: Wanted, heard: Heard, noted: Telling) -> Given:
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
         """Carry out the attempt. `heard` gets each event as it comes, `noted` each fact of its exchanges but frames."""
         ...
 
-    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> Given:
+    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> AnswerResult:
         """Go on with a run; of one that has ended meanwhile, its answer."""
         ...
 
-    async def left(self, run: str) -> Given | None:
+    async def result_of_run(self, run: str) -> AnswerResult | None:
         """What a run has come to that nobody drives: with a fault, unless it came to its own end."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class DirectAnswerer:
     """Answers by one request through the engine."""
 
     engine: Engine
@@ -115,22 +115,22 @@ class Asking:
         hint = "Take the tools out of the topic, or configure them as [tools.NAME]."
         raise Fault(Code.CONFIG, f"there are no tools {', '.join(toolsets)} here", hint=hint)
 
-    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> Given:
+    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> AnswerResult:
         """There are no runs either."""
         hint = "Take it up where its tools are configured."
         raise Fault(Code.CONFIG, f"the run {taken.run} needs tools, and there are none here", hint=hint)
 
-    async def left(self, run: str) -> Given | None:
+    async def result_of_run(self, run: str) -> AnswerResult | None:
         """Nobody knows here."""
         return None
 
-    async def answer(self, wanted: Wanted, heard: Heard, noted: Telling) -> Given:
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
         """Ask once; the chat has seen to the account's limits before."""
         reply = await self.engine.ask(
             wanted.prepared,
             heard=heard,
             tried=_untold,
-            paused=_unpaused,
+            paused=_ignore_wait,
             session=SESSION,
             hold=wanted.hold,
             waits=False,
@@ -139,12 +139,12 @@ class Asking:
             conversation=wanted.conversation,
             expect_sha256=wanted.expect_sha256,
         )
-        return Given(reply)
+        return AnswerResult(reply)
 
 
 def _untold(_attempt: AttemptStarted) -> None:
     """The record has it."""
 
 
-def _unpaused(_wait: Wait) -> None:
+def _ignore_wait(_wait: Wait) -> None:
     """It never waits here."""

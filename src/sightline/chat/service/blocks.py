@@ -5,7 +5,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from sightline.chat.core.pair import Answer
+from sightline.chat.core.pair import ChatAnswer
 from sightline.model.message import Message
 from sightline.model.parts import (
     Audio,
@@ -72,7 +72,7 @@ class MediaBlock(msgspec.Struct, frozen=True, tag_field="type", tag="media"):
 Block: TypeAlias = TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock
 
 
-def blocks_of(answer: Answer) -> tuple[Block, ...]:
+def blocks_of(answer: ChatAnswer) -> tuple[Block, ...]:
     """The blocks of an answer, those of all its rounds."""
     results = _results(answer.messages)
     blocks: list[Block] = []
@@ -86,7 +86,7 @@ def blocks_of(answer: Answer) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def media_of(answer: Answer) -> tuple[Media, ...]:
+def media_of(answer: ChatAnswer) -> tuple[Media, ...]:
     """All pictures, sounds and files of an answer and of its tools' results, in their order."""
     return tuple(each for message in answer.messages for part in message.parts for each in _media(part))
 
@@ -133,7 +133,7 @@ def _block(part: Part, results: dict[str, ToolResult], numbers: dict[int, int]) 
             return RefusalBlock(part.text)
         case ToolCall():
             result = results.get(part.id)
-            shown = None if result is None else _shown(result, numbers)
+            shown = None if result is None else _show_result(result, numbers)
             return CallBlock(part.id, part.name, part.arguments, shown)
         case Image() | Audio() | Document():
             return MediaBlock(numbers[id(part)], media_type_of(part))
@@ -143,7 +143,7 @@ def _block(part: Part, results: dict[str, ToolResult], numbers: dict[int, int]) 
             assert_never(unreachable)
 
 
-def _shown(result: ToolResult, numbers: dict[int, int]) -> ResultShown:
+def _show_result(result: ToolResult, numbers: dict[int, int]) -> ResultShown:
     words = "".join(part.text for part in result.parts if isinstance(part, Text))
     if not words and result.structured is not None:
         words = encode(result.structured).decode()

@@ -31,7 +31,7 @@ class Breaking:
         if self._doing is not None:
             self._doing.cancel()
 
-    async def done(self, doing: Coroutine[Any, Any, T]) -> T:
+    async def run(self, doing: Coroutine[Any, Any, T]) -> T:
         """What comes of it, unless it is broken off."""
         with cancellation(self.reason) as self._cancellation:  # the task takes it along
             task = asyncio.get_running_loop().create_task(doing)

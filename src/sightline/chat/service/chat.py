@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from sightline.chat.core.facts import ChatFact, ChatImported, PairFailed, TopicAdded, TopicChanged, TopicRemoved
-from sightline.chat.core.history import Change, History
+from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.imports.pieces import pieces_of
 from sightline.chat.core.settings import ChatSettings
 from sightline.chat.service.log_lines import (
@@ -19,7 +19,7 @@ from sightline.chat.service.log_lines import (
     preferences_in,
     preferences_line,
 )
-from sightline.chat.service.preferences import Preferences, checked, settled
+from sightline.chat.service.preferences import Preferences, apply_preferences, check_preferences
 from sightline.chat.service.signs import Signs
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
@@ -54,7 +54,7 @@ _LOG = logging.getLogger(__name__)
 Recovering: TypeAlias = Callable[[PairFailed, str], Awaitable[ChatFact]]
 """How a pair ends that would fail so, given the run that was under way for it."""
 
-Listener: TypeAlias = Callable[[Change | None], None]
+Listener: TypeAlias = Callable[[HistoryChange | None], None]
 """Who wants to know of each change of the history; None is a change of the settings."""
 
 
@@ -78,7 +78,7 @@ class Chat:
         process: str = "",
         is_alive: Callable[[str], bool] = lambda _process: True,
     ) -> None:
-        self.history = History()
+        self.history = ChatHistory()
         self.version = 0
         self.preferences = Preferences()
         self.settings = settings
@@ -94,7 +94,7 @@ class Chat:
         self._is_loaded = False
         self._recovering: Recovering | None = None
         self._listeners: list[Listener] = []
-        self._working: set[asyncio.Task[Change]] = set()
+        self._working: set[asyncio.Task[HistoryChange]] = set()
         self._following: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
 
@@ -112,19 +112,19 @@ class Chat:
 
     def touch(self, pair: str) -> None:
         """Tell that a pair can be seen differently although no fact has changed it."""
-        self._announce(Change((pair,)))
+        self._announce(HistoryChange((pair,)))
 
     @property
     def is_watched(self) -> bool:
         """Whether anybody would hear of it."""
         return self._hub.is_watched
 
-    async def opened(self) -> History:
+    async def load(self) -> ChatHistory:
         """The history as the log has it now. A send that died with its process is ended here."""
         async with self._lock:
             await self._catch_up()
             await self._read_preferences()
-            interrupted = self.history.interrupted()
+            interrupted = self.history.interruption()
             if interrupted is not None and not await self.signs.is_alive(interrupted.id):
                 await self._end(interrupted)
         return self.history
@@ -146,7 +146,7 @@ class Chat:
                 await asyncio.wait({task})
         await asyncio.gather(*self._working, return_exceptions=True)
 
-    async def happen(self, fact: ChatFact) -> Change:
+    async def happen(self, fact: ChatFact) -> HistoryChange:
         """Let this be true. It is in the log when this returns, whatever becomes of the caller; a fault changes
         nothing."""
         task = asyncio.get_running_loop().create_task(self._happen(fact))
@@ -156,27 +156,27 @@ class Chat:
 
     async def prefer(self, preferences: Preferences) -> None:
         """Keep what a person has set."""
-        settled(self._configured, checked(preferences))
+        apply_preferences(self._configured, check_preferences(preferences))
         data, preferences = preferences_line(preferences, self._redaction)
         async with self._lock:
             for _ in range(_MOST_TRIES):
                 await self._read_preferences()
-                if await self._added(PREFERENCES, self._preferred, [data]):
+                if await self._try_append(PREFERENCES, self._preferred, [data]):
                     self._preferred += 1
                     self._take(preferences)
                     return
-        raise _contended()
+        raise _contention_fault()
 
     # --- the log ---
 
-    async def _happen(self, fact: ChatFact) -> Change:
+    async def _happen(self, fact: ChatFact) -> HistoryChange:
         pieces = [fact_line(each, self._redaction) async for each in _pieces(fact)]
         async with self._lock:
             if not self._is_loaded:
                 await self._catch_up()
             for _ in range(_MOST_TRIES):
-                apply = self.history.checked(pieces[0][1])
-                if await self._added(LOG, self.version, [data for data, _ in pieces]):
+                apply = self.history.check(pieces[0][1])
+                if await self._try_append(LOG, self.version, [data for data, _ in pieces]):
                     change = apply()
                     self.version += 1
                     for _, piece in pieces[1:]:
@@ -185,7 +185,7 @@ class Chat:
                         self.version += 1
                     return self._tell(fact, change)
                 await self._catch_up()
-        raise _contended()
+        raise _contention_fault()
 
     async def _end(self, interrupted: PairFailed) -> None:
         """End what nobody sends any more; where another process was first, it has ended already."""
@@ -194,15 +194,15 @@ class Chat:
         if run and self._recovering is not None:
             fact = await self._recovering(interrupted, run)
         data, fact = fact_line(fact, self._redaction)
-        apply = self.history.checked(fact)
-        if await self._added(LOG, self.version, [data]):
+        apply = self.history.check(fact)
+        if await self._try_append(LOG, self.version, [data]):
             self.version += 1
             self._tell(fact, apply())
             await self.signs.forget(interrupted.id)
         else:
             await self._catch_up()
 
-    async def _added(self, log: str, after: int, data: Sequence[bytes]) -> bool:
+    async def _try_append(self, log: str, after: int, data: Sequence[bytes]) -> bool:
         """Whether they are in the log; not, where another process was first."""
         try:
             await self._logbook.append(log, after, data, self.now())
@@ -216,7 +216,7 @@ class Chat:
         """Read what is in the log and not here."""
         lines = await self._logbook.lines(LOG, self.version)
         if not self._is_loaded:
-            with _uncollected():
+            with _without_gc():
                 read = 0
                 for line in lines:
                     self._apply(line)
@@ -225,14 +225,14 @@ class Chat:
                         read = 0
                         await asyncio.sleep(0)
             self._is_loaded = True
-            self._listened(Change(is_wide=True))
+            self._notify_listeners(HistoryChange(is_wide=True))
             return
         for line in lines:
             self._tell(*self._apply(line))
 
-    def _apply(self, line: Line) -> tuple[ChatFact, Change]:
+    def _apply(self, line: Line) -> tuple[ChatFact, HistoryChange]:
         """A fact that is in the log. One that cannot be here, as only another version's can, changes nothing."""
-        fact, change = fact_in(line), Change()
+        fact, change = fact_in(line), HistoryChange()
         try:
             change = self.history.apply(fact)
         except Fault as fault:
@@ -249,7 +249,7 @@ class Chat:
     async def _warm(self) -> None:
         """The words, too: the first filter would have to read all of them."""
         await self._try_to_open()
-        with _uncollected():
+        with _without_gc():
             for number, pair in enumerate(list(self.history), 1):
                 self.history.words.of(pair)
                 if not number % _WORDS_AT_ONCE:
@@ -257,19 +257,19 @@ class Chat:
 
     async def _try_to_open(self) -> None:
         try:
-            await self.opened()
+            await self.load()
         except Fault as fault:  # whoever asks for the chat is told
             _LOG.warning("the chat could not be read: %s", fault.message)
 
-    def _tell(self, fact: ChatFact, change: Change) -> Change:
-        seen = change if len(change.ids) <= _MOST_NAMED else Change(is_wide=True)
-        self._listened(seen)
+    def _tell(self, fact: ChatFact, change: HistoryChange) -> HistoryChange:
+        seen = change if len(change.ids) <= _MOST_NAMED else HistoryChange(is_wide=True)
+        self._notify_listeners(seen)
         self._announce(seen)
         if isinstance(fact, TopicAdded | TopicChanged | TopicRemoved):
             self.announce({"kind": "topics"})
         return change
 
-    def _announce(self, change: Change) -> None:
+    def _announce(self, change: HistoryChange) -> None:
         if self._hub.is_watched:
             ids: list[Json] = list(change.ids)
             self.announce({"kind": "changed", "version": self.version, "ids": ids, "wide": change.is_wide})
@@ -283,21 +283,21 @@ class Chat:
     def _take(self, preferences: Preferences) -> None:
         if preferences != self.preferences:
             self.preferences = preferences
-            self.settings = settled(self._configured, preferences)
-            self._listened(None)
+            self.settings = apply_preferences(self._configured, preferences)
+            self._notify_listeners(None)
         self.announce({"kind": "preferences"})
 
-    def _listened(self, change: Change | None) -> None:
+    def _notify_listeners(self, change: HistoryChange | None) -> None:
         for listener in self._listeners:
             listener(change)
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """A text without the configured keys."""
         return self._redaction.text(text)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_gc() -> Iterator[None]:
     """Without looking for garbage: all that is read is kept, and looking through it again and again takes the most
     time. What is a lot is not looked through later either, which would hold up everything for a good while."""
     was_enabled = gc.isenabled()
@@ -318,6 +318,6 @@ async def _pieces(fact: ChatFact) -> AsyncIterator[ChatFact]:
         await asyncio.sleep(0)
 
 
-def _contended() -> Fault:
+def _contention_fault() -> Fault:
     hint = "Try again."
     return Fault(Code.OVERLOADED, "other processes change the chat all the time", hint=hint, status=503)

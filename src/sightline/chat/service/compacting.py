@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sightline.chat.core.compaction import INSTRUCTION, Compaction, compacted, compared, drafting
+from sightline.chat.core.compaction import INSTRUCTION, Compaction, compaction_fact, compare, drafting
 from sightline.chat.core.facts import CompactionUndone
-from sightline.chat.core.history import History
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, answer_of
 from sightline.chat.service.answering import SESSION, conversation_in
 from sightline.chat.service.chat import Chat
@@ -13,12 +13,12 @@ from sightline.chat.service.views import Views
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancellation
 from sightline.exchange.engine import Engine
-from sightline.exchange.preparing import prepared
-from sightline.store.entries import Noted
+from sightline.exchange.preparing import prepare
+from sightline.store.entries import FactEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class SummaryDraft:
     """A summary that a model has written, what it would save, and the exchange in which it was written."""
 
     text: str
@@ -34,24 +34,24 @@ class Compacting:
     views: Views
     engine: Engine
 
-    async def draft(self, view: str, ids: Sequence[str], instruction: str = "") -> Draft:
+    async def draft(self, view: str, ids: Sequence[str], instruction: str = "") -> SummaryDraft:
         """Let the model at hand write a summary. To be cancelled breaks it off."""
         looking = await self.views.get(view)
-        pairs, sizer = _ordered(self.chat.history, ids), looking.view.sizer
+        pairs, sizer = _pairs_in_order(self.chat.history, ids), looking.view.sizer
         prompt = drafting(pairs, sizer, instruction.strip() or INSTRUCTION)
         exchanges: list[str] = []
 
-        def noted(noted: Noted) -> None:
+        def add_exchange(noted: FactEntry) -> None:
             exchanges.append(noted.exchange)
 
         with cancellation("user"):
             reply = await self.engine.ask(
-                prepared(prompt, looking.choice),
+                prepare(prompt, looking.choice),
                 heard=_unheard,
                 tried=_unheard,
                 paused=_unheard,
                 session=SESSION,
-                noted=noted,
+                noted=add_exchange,
                 conversation=conversation_in(looking.view.topic),
             )
         if reply.fault is not None:
@@ -60,27 +60,27 @@ class Compacting:
         if not text:
             hint = "Try again, or write the summary yourself."
             raise Fault(Code.UPSTREAM_PROTOCOL, "the model has written no summary", hint=hint, status=502)
-        return Draft(text, compared(pairs, text, sizer), exchanges[-1])
+        return SummaryDraft(text, compare(pairs, text, sizer), exchanges[-1])
 
     async def compare(self, view: str, ids: Sequence[str], text: str) -> Compaction:
         """Before and after, for this text."""
         looking = await self.views.get(view)
-        return compared(_ordered(self.chat.history, ids), text, looking.view.sizer)
+        return compare(_pairs_in_order(self.chat.history, ids), text, looking.view.sizer)
 
     async def accept(self, ids: Sequence[str], text: str) -> str:
         """Put the text in the place of these pairs; the answer is the new pair's id."""
-        history = await self.chat.opened()
-        fact = compacted(history, tuple(dict.fromkeys(ids)), text, new_id=self.chat.make_id())
+        history = await self.chat.load()
+        fact = compaction_fact(history, tuple(dict.fromkeys(ids)), text, new_id=self.chat.make_id())
         await self.chat.happen(fact)
         return fact.summary.id
 
     async def undo(self, pair: str) -> None:
         """Put the pairs back that this summary stands for."""
-        await self.chat.opened()
+        await self.chat.load()
         await self.chat.happen(CompactionUndone(pair))
 
 
-def _ordered(history: History, ids: Sequence[str]) -> list[MessagePair]:
+def _pairs_in_order(history: ChatHistory, ids: Sequence[str]) -> list[MessagePair]:
     pairs = [history.get(each) for each in dict.fromkeys(ids)]
     return sorted(pairs, key=lambda pair: history.key(pair.id))
 

@@ -73,12 +73,12 @@ class Deltas:
             text = "".join(growing.fragments)
             growing.fragments.clear()
             if is_watched:
-                self._tell(self._told(number, growing, text))
+                self._tell(self._delta_message(number, growing, text))
                 growing.is_told = True
             growing.offset += _units(text)
         return had_any
 
-    def _told(self, number: int, growing: _Growing, text: str) -> JsonObject:
+    def _delta_message(self, number: int, growing: _Growing, text: str) -> JsonObject:
         told: JsonObject = {
             "kind": "delta",
             "pair": self._pair,

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from sightline.chat.core.pair import Answer, answer_of
+from sightline.chat.core.pair import ChatAnswer, answer_of
 from sightline.chat.service.blocks import blocks_of, is_shown
 from sightline.chat.service.deltas import Deltas
 from sightline.model.events import (
@@ -40,7 +40,7 @@ class LiveAnswer:
         self._pieces: dict[int, tuple[bool, int]] = {}
         self._has_ended = False
 
-    def heard(self, event: StreamEvent) -> None:
+    def add_event(self, event: StreamEvent) -> None:
         """One more event."""
         if self._has_ended:
             self._end_round()
@@ -70,11 +70,11 @@ class LiveAnswer:
     def went(self, messages: tuple[Message, ...]) -> None:
         """This is all so far, with what tools have said; another reply begins behind it."""
         self._rounds = list(messages)
-        self._before = len(blocks_of(Answer(messages=messages)))
+        self._before = len(blocks_of(ChatAnswer(messages=messages)))
         self._begin()
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> ChatAnswer:
         """What has come so far."""
         return answer_of(self._fold.reply, rounds=tuple(self._rounds))
 
@@ -103,7 +103,7 @@ class LiveAnswer:
         return event.text if before == piece else _BETWEEN + event.text
 
 
-def partial_of(answer: Answer, finish: str, exchange: str, at: float) -> Answer | None:
+def partial_of(answer: ChatAnswer, finish: str, exchange: str, at: float) -> ChatAnswer | None:
     """What had come of an answer that was broken off; None where nothing had."""
     if not answer.messages:
         return None

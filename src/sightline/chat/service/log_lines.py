@@ -9,7 +9,7 @@ from sightline.chat.service.preferences import Preferences
 from sightline.errors import Code, Fault
 from sightline.exchange.redaction import Redaction
 from sightline.store.logbook import Line
-from sightline.tokens.tokenizer import mended
+from sightline.tokens.tokenizer import join_surrogates
 
 LOG = "chat"
 PREFERENCES = "chat-preferences"
@@ -23,15 +23,15 @@ _HEARD = (PairAnswered, PairFailed, PairCancelled, ChatImported)
 
 def fact_line(fact: ChatFact, redaction: Redaction) -> tuple[bytes, ChatFact]:
     """A fact as the log may have it, without the configured keys, and what it then says."""
-    data, fact = _in_whole_characters(fact) if isinstance(fact, _HEARD) else (_written(fact), fact)
-    masked = _masked(data, redaction)
+    data, fact = _in_whole_characters(fact) if isinstance(fact, _HEARD) else (_encode(fact), fact)
+    masked = _redact(data, redaction)
     return (data, fact) if masked is None else (masked, _DECODER.decode(masked))
 
 
 def preferences_line(preferences: Preferences, redaction: Redaction) -> tuple[bytes, Preferences]:
     """The same for preferences."""
-    data = _written(preferences)
-    masked = _masked(data, redaction)
+    data = _encode(preferences)
+    masked = _redact(data, redaction)
     return (data, preferences) if masked is None else (masked, _PREFERENCES.decode(masked))
 
 
@@ -40,18 +40,18 @@ def _in_whole_characters(fact: ChatFact) -> tuple[bytes, ChatFact]:
     try:
         return _ENCODER.encode(fact), fact
     except UnicodeEncodeError:
-        data = mended(json.dumps(msgspec.to_builtins(fact), ensure_ascii=False)).encode()
+        data = join_surrogates(json.dumps(msgspec.to_builtins(fact), ensure_ascii=False)).encode()
         return data, _DECODER.decode(data)
 
 
-def _masked(data: bytes, redaction: Redaction) -> bytes | None:
+def _redact(data: bytes, redaction: Redaction) -> bytes | None:
     """What may be kept of these bytes; None where that is all of them."""
     masking = redaction.masking()
     shown = masking.feed(data) + masking.close()
     return shown if masking.has_found else None
 
 
-def _written(value: ChatFact | Preferences) -> bytes:
+def _encode(value: ChatFact | Preferences) -> bytes:
     try:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:

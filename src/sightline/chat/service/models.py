@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice, choose, default_choice
+from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.compose import base_instructions
 from sightline.catalog.provider import Provider
 from sightline.chat.core.settings import ChatSettings
@@ -43,23 +43,23 @@ class Models:
         choice = default_choice(self.catalog, self.has_key)
         return f"{choice.provider_name}/{choice.model}"
 
-    def chosen(self, name: str) -> Choice:
+    def resolve(self, name: str) -> ModelChoice:
         """Whom this name means; a fault where it means nobody."""
         return choose(self.catalog, name, has_key=self.has_key)
 
-    def known(self, name: str) -> Choice | None:
+    def find(self, name: str) -> ModelChoice | None:
         """Whom this name means, None where it means nobody any more."""
         try:
-            return self.chosen(name)
+            return self.resolve(name)
         except Fault:
             return None
 
-    def limit(self, choice: Choice) -> int:
+    def limit(self, choice: ModelChoice) -> int:
         """The most that one request can be: the window, or what the account allows in a minute."""
         limits = self.memory.ledger.limits(choice.provider_name, choice.model, choice.facts)
         return model_limit(choice.facts, limits)
 
-    def sizer(self, choice: Choice, settings: ChatSettings, tools: tuple[Tool, ...] = ()) -> Sizer:
+    def sizer(self, choice: ModelChoice, settings: ChatSettings, tools: tuple[Tool, ...] = ()) -> Sizer:
         """Who counts for this model. It is the same one until something new was learned of the model."""
         how = settings.estimation, settings.chars_per_token, msgspec.json.encode(tools)
         key = choice.provider_name, choice.model, choice.dialect, *how
@@ -77,7 +77,7 @@ class Models:
                 base_instructions=base,
             )
         else:
-            sizer = known[1] if known[0] == lesson else known[1].recalibrated(lesson)
+            sizer = known[1] if known[0] == lesson else known[1].with_calibration(lesson)
         self._sizers[key] = lesson, sizer  # at the end: the one at the front was left alone for longest
         if len(self._sizers) > MOST_SIZERS:
             del self._sizers[next(iter(self._sizers))]

@@ -23,7 +23,7 @@ class Preferences(msgspec.Struct, frozen=True):
     saved_filters: tuple[SavedFilter, ...] = ()
 
 
-def settled(configured: ChatSettings, preferences: Preferences) -> ChatSettings:
+def apply_preferences(configured: ChatSettings, preferences: Preferences) -> ChatSettings:
     """The settings that hold. What cannot be is a fault that says where."""
     names = {field.name: field.encode_name for field in msgspec.structs.fields(ChatSettings)}
     plain = {names[name]: value for name, value in msgspec.structs.asdict(configured).items()}
@@ -34,7 +34,7 @@ def settled(configured: ChatSettings, preferences: Preferences) -> ChatSettings:
         raise Fault(Code.INVALID_REQUEST, f"the settings cannot be so: {error}", hint=hint, status=422) from None
 
 
-def checked(preferences: Preferences) -> Preferences:
+def check_preferences(preferences: Preferences) -> Preferences:
     """The preferences, if each saved filter has a name of its own."""
     names = [each.name for each in preferences.saved_filters]
     if len(set(names)) != len(names) or not all(name.strip() for name in names) or len(names) > MOST_FILTERS:

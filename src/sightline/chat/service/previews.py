@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sightline.chat.core.assembly import question
 from sightline.chat.core.pair import Trouble
-from sightline.chat.core.plan import Plan, plan_of
+from sightline.chat.core.plan import SendPlan, plan_of
 from sightline.chat.core.trouble import prompt_too_large, trouble_of
 from sightline.chat.service.answering import SESSION, measure
 from sightline.chat.service.sends import first_request
@@ -17,12 +17,12 @@ from sightline.tokens.estimate import Estimate, exactly
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class SendPreview:
     """`prepared` is the first attempt, where there can be one; `included` are the pairs in it, and `left_out_preflight`
     those that the prompt takes the room of. `trouble` is why it would not be sent, or not in this way."""
 
     prepared: Prepared | None = None
-    plan: Plan | None = None
+    plan: SendPlan | None = None
     included: int = 0
     left_out_preflight: int = 0
     estimate: Estimate | None = None
@@ -50,23 +50,23 @@ class Previews:
 
     async def preview(
         self, view: str, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
-    ) -> Preview:
+    ) -> SendPreview:
         """The body of the next send from this view; `before` and `replaces` as a send has them."""
         looking = await self.views.get(view)
-        text, attachments = self.views.asked(text, attachments)
+        text, attachments = self.views.mask_question(text, attachments)
         try:
             plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces)
             ready = self.engine.final(first_request(plan, looking.choice), session=SESSION)
         except Fault as fault:
-            return Preview(trouble=trouble_of(fault))
+            return SendPreview(trouble=trouble_of(fault))
         left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
         included = len(plan.items) - left_out
-        return Preview(ready, plan, included, left_out, await measure(self.engine, ready), _trouble(looking, plan))
+        return SendPreview(ready, plan, included, left_out, await measure(self.engine, ready), _trouble(looking, plan))
 
     async def estimate(self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = "") -> Sized:
         """How large the request with this question is: the preview's own number."""
         looking = await self.views.get(view)
-        text, attachments = self.views.asked(text, attachments)
+        text, attachments = self.views.mask_question(text, attachments)
         limit = looking.view.room.limit
         if question(text, attachments) is None:
             nothing = exactly(0, "nothing to send")
@@ -80,7 +80,7 @@ class Previews:
         return Sized(estimate, limit, not plan.is_too_large, _line(estimate), plan.aut)
 
 
-def _trouble(looking: Looking, plan: Plan) -> Trouble | None:
+def _trouble(looking: Looking, plan: SendPlan) -> Trouble | None:
     if looking.trouble is not None:
         return trouble_of(looking.trouble)
     room = plan.room

@@ -2,15 +2,15 @@
 
 import msgspec
 
-from sightline.chat.core.pair import Answer
-from sightline.chat.core.revising import revised, revision
+from sightline.chat.core.pair import ChatAnswer
+from sightline.chat.core.revising import revise_pairs, revision
 from sightline.chat.service.chat import Chat
 from sightline.exchange.held_changes import Changes
 
 
 async def revise(
-    chat: Chat, pair: str, sent: tuple[str, ...], answer: Answer | None, changes: Changes
-) -> Answer | None:
+    chat: Chat, pair: str, sent: tuple[str, ...], answer: ChatAnswer | None, changes: Changes
+) -> ChatAnswer | None:
     """Take these changes over into the pair and into those that were `sent` with it. The result is the answer, whose
     rounds with tools may be among what was changed."""
     history = chat.history
@@ -21,7 +21,7 @@ async def revise(
     before = {each.id: each for each in (*earlier, asked)}
     after = dict(before)
     for each in changes:
-        after |= revised(list(after.values()), pair, each)
+        after |= revise_pairs(list(after.values()), pair, each)
     for name, now in after.items():
         if name == pair:
             answer = now.answer

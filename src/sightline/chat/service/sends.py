@@ -7,23 +7,23 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from sightline.agent.core.quota import Quota, quota_of, waiting_by
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
-from sightline.chat.core.pair import Answer, MessagePair
-from sightline.chat.core.plan import Plan, plan_of
-from sightline.chat.core.sending import Ending, Pause, Step, sending
-from sightline.chat.core.telemetry import Telemetry
-from sightline.chat.service.answering import SESSION, Answering
+from sightline.chat.core.pair import ChatAnswer, MessagePair
+from sightline.chat.core.plan import SendPlan, plan_of
+from sightline.chat.core.sending import Pause, SendEnding, Step, sending
+from sightline.chat.core.telemetry import SendTelemetry
+from sightline.chat.service.answering import SESSION, Answerer
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.models import Models
 from sightline.chat.service.taken_up import TakenUp
-from sightline.chat.service.underway import Order, Steps, Underway
-from sightline.chat.service.views import Looking, Sent, Views
+from sightline.chat.service.underway import SendOrder, Steps, Underway
+from sightline.chat.service.views import Looking, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.final_body import refuse_other
 from sightline.exchange.hub import Hub
-from sightline.exchange.preparing import Prepared, prepared
+from sightline.exchange.preparing import Prepared, prepare
 from sightline.model.parts import Part
 from sightline.tokens.ledger import READY
 
@@ -39,7 +39,7 @@ class Sends:
     """Starts sends and lets them be broken off. Whoever starts one need not wait for its end."""
 
     def __init__(
-        self, chat: Chat, views: Views, models: Models, *, engine: Engine, hub: Hub, answering: Answering
+        self, chat: Chat, views: Views, models: Models, *, engine: Engine, hub: Hub, answering: Answerer
     ) -> None:
         self._chat = chat
         self._views = views
@@ -50,7 +50,7 @@ class Sends:
         self._underway: Underway | TakenUp | None = None
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
-        self._remembered: dict[str, Sent] = {}
+        self._remembered: dict[str, ViewSend] = {}
 
     # --- what is under way ---
 
@@ -64,16 +64,16 @@ class Sends:
         """What is waited for before the next attempt can go, if anything is."""
         return None if self._underway is None else self._underway.paused
 
-    def so_far(self, pair: str) -> Answer | None:
+    def so_far(self, pair: str) -> ChatAnswer | None:
         """What has come of the answer, while it comes."""
         return self._underway.so_far if self._underway is not None and self._underway.pair == pair else None
 
-    def telemetry(self, pair: str) -> tuple[Telemetry, ...]:
+    def telemetry(self, pair: str) -> tuple[SendTelemetry, ...]:
         """What was told of its last send, if that was not long ago."""
         sent = self._remembered.get(pair)
         return () if sent is None else sent.telemetry
 
-    async def ended(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until nothing is under way."""
         if self._task is not None:
             await asyncio.wait({self._task})
@@ -99,7 +99,7 @@ class Sends:
         """
         async with self._starting:
             looking = await self._ready(view)
-            text, attachments = self._views.asked(text, attachments)
+            text, attachments = self._views.mask_question(text, attachments)
             plan = plan_of(looking.view, text, attachments, replaces=replaces)
             order = self._order(looking, plan, looking.choice, hold=hold, step=step)
             if expect_sha256:
@@ -130,10 +130,10 @@ class Sends:
             name = model or asked.model or looking.view.model
             choice, through = looking.choice, looking.view
             if name != looking.view.model:
-                choice = self._models.chosen(name)
+                choice = self._models.resolve(name)
                 through = self._views.through(looking, choice, name)
             fact = PairReasked(pair, name)
-            self._chat.history.checked(fact)  # before anything else is thought about
+            self._chat.history.check(fact)  # before anything else is thought about
             plan = plan_of(through, asked.user_text, asked.attachments, before=pair)
             order = self._order(looking, plan, choice, hold=hold, step=step)
             steps, first = self._first(order, quota)
@@ -145,7 +145,7 @@ class Sends:
         The run goes on when this returns; that it cannot is a fault.
         """
         async with self._starting:
-            history = await self._chat.opened()
+            history = await self._chat.load()
             if not history.is_live(pair):
                 return False
             known = history.get(pair)
@@ -156,7 +156,7 @@ class Sends:
             await self._join(RunJoined(pair, run), pair)
             self._underway = taken
             self._task = asyncio.get_running_loop().create_task(self._over(taken.run(), taken.pair))
-        await taken.begun()
+        await taken.wait_until_begun()
         return True
 
     async def cancel(self) -> None:
@@ -165,7 +165,7 @@ class Sends:
             hint = "It has ended, or another process sends it."
             raise Fault(Code.USAGE, "nothing is being sent from here", hint=hint, status=409)
         self._underway.cancel()
-        await self.ended()
+        await self.wait_until_idle()
 
     def resume(self, *, anyway: bool) -> None:
         """Let what waits for the account's limits go on: look again whether it can, or send it `anyway`."""
@@ -180,7 +180,7 @@ class Sends:
         await asyncio.wait({self._task}, timeout=grace)
         if self._underway is not None:
             self._underway.cancel("shutdown")
-        await self.ended()
+        await self.wait_until_idle()
 
     # --- how it begins ---
 
@@ -193,35 +193,37 @@ class Sends:
 
     async def _check_quiet(self) -> None:
         if not self.sending:
-            await self.ended()  # the pair of the last one has ended, and the rest takes a moment
+            await self.wait_until_idle()  # the pair of the last one has ended, and the rest takes a moment
         if self.sending or self._underway is not None:
             hint = "Wait for the answer, or break it off."
-            raise _refused("already_sending", "an answer is still on its way", hint)
+            raise _conflict_fault("already_sending", "an answer is still on its way", hint)
 
-    def _order(self, looking: Looking, plan: Plan, choice: Choice, *, hold: bool, step: bool) -> Order:
+    def _order(self, looking: Looking, plan: SendPlan, choice: ModelChoice, *, hold: bool, step: bool) -> SendOrder:
         toolsets = looking.view.inherited.toolsets
-        return Order(looking, plan, choice, first_request(plan, choice), hold, step, toolsets)
+        return SendOrder(looking, plan, choice, first_request(plan, choice), hold, step, toolsets)
 
-    def _first(self, order: Order, wish: QuotaWish) -> tuple[Steps, Step]:
+    def _first(self, order: SendOrder, request: QuotaWish) -> tuple[Steps, Step]:
         """The send, brought to its first step; a fault where it does not get there."""
         choice, ledger, clock = order.choice, self._engine.memory.ledger, self._engine.clock
         waiting = waiting_by(ledger, choice.provider_name, choice.model, clock.now, choice.facts)
-        steps = sending(order.plan, waiting if wish != "anyway" else lambda _tokens: READY)
+        steps = sending(order.plan, waiting if request != "anyway" else lambda _tokens: READY)
         try:
             step = next(steps)
         except StopIteration as end:
-            ending: Ending = end.value
+            ending: SendEnding = end.value
             assert ending.fault is not None
-            sent = order.looking.last = Sent("", order.looking.view)
+            sent = order.looking.last = ViewSend("", order.looking.view)
             sent.ending, sent.telemetry = ending, ending.telemetry
             raise _with_status(ending.fault) from None
-        if isinstance(step, Pause) and (wish == "ask" or step.wait.is_endless):
-            last = step.told[-1]
+        if isinstance(step, Pause) and (request == "ask" or step.wait.is_endless):
+            last = step.telemetry[-1]
             tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
             raise _must_wait(quota_of(ledger, choice.provider_name, choice.model, tokens, clock.now(), choice.facts))
         return steps, step
 
-    async def _start(self, order: Order, steps: Steps, first: Step, fact: PairAsked | PairReasked, pair: str) -> str:
+    async def _start(
+        self, order: SendOrder, steps: Steps, first: Step, fact: PairAsked | PairReasked, pair: str
+    ) -> str:
         await self._join(fact, pair)
         underway = Underway(
             order, steps, pair, chat=self._chat, engine=self._engine, hub=self._hub, answering=self._answering
@@ -251,17 +253,17 @@ class Sends:
             self._underway = None
             await self._chat.signs.end()
 
-    def _remember(self, sent: Sent) -> None:
+    def _remember(self, sent: ViewSend) -> None:
         self._remembered.pop(sent.pair, None)
         self._remembered[sent.pair] = sent
         if len(self._remembered) > MOST_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
 
 
-def first_request(plan: Plan, choice: Choice) -> Prepared:
+def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
     """The very request of a plan's first attempt."""
     left_out = plan.preflight_count if plan.settings.preflight_trimming else 0
-    return prepared(plan.wanted(left_out), choice)
+    return prepare(plan.prompt_without(left_out), choice)
 
 
 def _must_wait(quota: Quota) -> Fault:
@@ -278,5 +280,5 @@ def _with_status(fault: Fault) -> Fault:
     return Fault(fault.code, fault.message, hint=fault.hint, status=422, details=fault.details)
 
 
-def _refused(code: str, message: str, hint: str) -> Fault:
+def _conflict_fault(code: str, message: str, hint: str) -> Fault:
     return Fault(Code.USAGE, message, hint=hint, status=409, details={"code": code})

@@ -7,13 +7,13 @@ from functools import partial
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.service.answering import Answering, Asking
+from sightline.chat.service.answering import Answerer, DirectAnswerer
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.compacting import Compacting
 from sightline.chat.service.models import Models
 from sightline.chat.service.previews import Previews
 from sightline.chat.service.sends import Sends
-from sightline.chat.service.taken_up import interrupted_by
+from sightline.chat.service.taken_up import interrupted_ending
 from sightline.chat.service.views import Views
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
@@ -46,13 +46,13 @@ def chat_service(
     settings: ChatSettings,
     make_id: Callable[[], str],
     default_model: str = "",
-    answering: Answering | None = None,
+    answering: Answerer | None = None,
     process: str = "",
     is_alive: Callable[[str], bool] = lambda _process: True,
 ) -> ChatService:
     """The chat of a logbook; it is read when it is first asked for. `process` is a name that no other process has, with
     its machine before a colon, and `is_alive` tells of such a name of this machine whether that process still runs."""
-    asking = answering or Asking(engine)
+    asking = answering or DirectAnswerer(engine)
     chat = Chat(
         logbook,
         hub,
@@ -63,7 +63,7 @@ def chat_service(
         process=process,
         is_alive=is_alive,
     )
-    chat.recover(partial(interrupted_by, asking, engine.clock.now))
+    chat.recover(partial(interrupted_ending, asking, engine.clock.now))
     models = Models(catalog, has_key, engine.memory, default_model)
     views = Views(chat, models, asking)
     return ChatService(

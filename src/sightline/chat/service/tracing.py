@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from sightline.chat.core.telemetry import Stage, Telemetry
+from sightline.chat.core.telemetry import SendTelemetry, Stage
 from sightline.errors import Fault
 from sightline.exchange.hub import Hub
 from sightline.model.exchange import Budgeted, Dropped
 from sightline.model.json import JsonObject
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 
 _LOG = logging.getLogger(__name__)
 _BEGINNINGS: frozenset[Stage] = frozenset({"attempt", "overflow_retry"})
@@ -29,23 +29,23 @@ class Tracing:
         self._mask = mask
         self._next = 0
 
-    def noted(self, noted: Noted) -> None:
+    def on_recorded(self, noted: FactEntry) -> None:
         """A fact of an exchange is on record."""
         self.exchange = noted.exchange
         self._next = noted.n + 1
         self.was_dropped = isinstance(noted.fact, Dropped)
 
-    def planned(self, told: Iterable[Telemetry]) -> tuple[JsonObject, ...]:
+    def plan_telemetry(self, telemetry: Iterable[SendTelemetry]) -> tuple[JsonObject, ...]:
         """What belongs to the exchange that is about to begin. What came of the one before is added to that."""
-        told = tuple(told)
-        self.add(each for each in told if each.stage not in _BEFORE)
-        return tuple(self._plain(each) for each in told if each.stage in _BEFORE)
+        telemetry = tuple(telemetry)
+        self.add(each for each in telemetry if each.stage not in _BEFORE)
+        return tuple(self._plain(each) for each in telemetry if each.stage in _BEFORE)
 
-    def add(self, told: Iterable[Telemetry]) -> None:
+    def add(self, telemetry: Iterable[SendTelemetry]) -> None:
         """Add what came of the latest exchange; where there was none, nothing is on record of it."""
-        for each in told:
+        for each in telemetry:
             if self.exchange:
-                budgeted = Noted(self.exchange, self._next, self._now(), Budgeted(self._plain(each)))
+                budgeted = FactEntry(self.exchange, self._next, self._now(), Budgeted(self._plain(each)))
                 self._next += 1
                 try:
                     self._hub.record([budgeted])
@@ -53,9 +53,9 @@ class Tracing:
                     _LOG.error("telemetry of %s could not be recorded: %s", self.exchange, fault.message)
                     self._hub.owe([budgeted])
 
-    def _plain(self, told: Telemetry) -> JsonObject:
+    def _plain(self, telemetry: SendTelemetry) -> JsonObject:
         """As JSON. The messages stand with the attempt that they are of, and not again with what came of it."""
-        if told.stage not in _BEGINNINGS:
-            told = msgspec.structs.replace(told, messages=())
-        plain: JsonObject = msgspec.json.decode(self._mask(msgspec.json.encode(told).decode()))
+        if telemetry.stage not in _BEGINNINGS:
+            telemetry = msgspec.structs.replace(telemetry, messages=())
+        plain: JsonObject = msgspec.json.decode(self._mask(msgspec.json.encode(telemetry).decode()))
         return plain

@@ -8,43 +8,53 @@ from typing import Any, assert_never
 import msgspec
 
 from sightline.agent.core.quota import Quota, quota_of
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import PairAnswered, PairCancelled, PairFailed, RunJoined
 from sightline.chat.core.lifecycle import INTERRUPTED
-from sightline.chat.core.pair import Answer, answer_of
-from sightline.chat.core.plan import Plan
-from sightline.chat.core.sending import Attempt, Cancelled, Delivered, Ending, Outcome, Pause, Refused, Resumed, Step
+from sightline.chat.core.pair import ChatAnswer, answer_of
+from sightline.chat.core.plan import SendPlan
+from sightline.chat.core.sending import (
+    Attempt,
+    AttemptRefused,
+    Cancelled,
+    Delivered,
+    Outcome,
+    Pause,
+    Resumed,
+    SendEnding,
+    Step,
+)
 from sightline.chat.core.trouble import TRIMMED_FOR, trouble_of
-from sightline.chat.service.answering import SESSION, Answering, Given, Wanted, conversation_in, measure
+from sightline.chat.service.answering import SESSION, Answerer, AnswerRequest, AnswerResult, conversation_in, measure
 from sightline.chat.service.breaking import Breaking, BrokenOff
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.deltas import Deltas
 from sightline.chat.service.live_answer import LiveAnswer, partial_of
 from sightline.chat.service.revisions import revise
 from sightline.chat.service.tracing import Tracing
-from sightline.chat.service.views import Looking, Sent
+from sightline.chat.service.views import Looking, ViewSend
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.engine import Engine
-from sightline.exchange.held_changes import Changes, held_changes
+from sightline.exchange.held_changes import Changes, changes_while_held
 from sightline.exchange.hub import Hub
-from sightline.exchange.preparing import Prepared, prepared
+from sightline.exchange.preparing import Prepared, prepare
 from sightline.model.events import Ended, StreamEvent
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.transport.clock import Clock
 
-Steps = Generator[Step, Outcome, Ending]
+Steps = Generator[Step, Outcome, SendEnding]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SendOrder:
     """What was decided before the send began, and nothing changes any more: not the plan, nor whom it is for. `first`
     is the very request of the first attempt; with `expect_sha256` it is refused if it would go out as another body."""
 
     looking: Looking
-    plan: Plan
-    choice: Choice
+    plan: SendPlan
+    choice: ModelChoice
     first: Prepared
     hold: bool = False
     step: bool = False
@@ -56,32 +66,32 @@ class Underway:
     """Drives `steps` from its first step on, until the pair has ended."""
 
     def __init__(
-        self, order: Order, steps: Steps, pair: str, *, chat: Chat, engine: Engine, hub: Hub, answering: Answering
+        self, order: SendOrder, steps: Steps, pair: str, *, chat: Chat, engine: Engine, hub: Hub, answering: Answerer
     ) -> None:
         self.pair = pair
         self.paused: Quota | None = None
-        self.sent = Sent(pair, order.looking.view)
+        self.sent = ViewSend(pair, order.looking.view)
         self._order = order
         self._steps = steps
         self._chat = chat
         self._engine = engine
         self._answering = answering
-        self._tracing = Tracing(hub, engine.clock.now, chat.masked)
+        self._tracing = Tracing(hub, engine.clock.now, chat.mask)
         self._deltas = Deltas(pair, chat.announce, lambda: chat.is_watched)
         self._live = LiveAnswer(order.first.dialect, self._deltas)
-        self._given: Given | None = None
+        self._given: AnswerResult | None = None
         self._final: Fault | None = None
         self._run = ""
         self._recorded = 0
         self._predicted: int | None = None
         self._changes: Changes = ()
         self._sent: tuple[str, ...] = ()
-        self._began = engine.clock.elapsed()
+        self._began = engine.clock.monotonic()
         self._breaking = Breaking()
         self._resumed: asyncio.Future[Resumed] | None = None
 
     @property
-    def so_far(self) -> Answer:
+    def so_far(self) -> ChatAnswer:
         """What has come of the answer."""
         return msgspec.structs.replace(self._live.answer, run=self._run)
 
@@ -99,7 +109,7 @@ class Underway:
         """Carry it out, from this step on."""
         has_ended = False
         try:
-            ending = await self._carried_out(step)
+            ending = await self._carry_out(step)
             self._deltas.close()
             self.sent.ending = ending
             await self._conclude(ending)
@@ -110,9 +120,9 @@ class Underway:
             if not has_ended and self._chat.history.sending == self.pair:
                 await self._chat.happen(PairFailed(self.pair, INTERRUPTED, self._partial("error")))
 
-    async def _carried_out(self, step: Step) -> Ending:
+    async def _carry_out(self, step: Step) -> SendEnding:
         while True:
-            self.sent.telemetry += step.told
+            self.sent.telemetry += step.telemetry
             try:
                 outcome = await self._outcome(step)
             except BrokenOff:
@@ -120,7 +130,7 @@ class Underway:
             try:
                 step = self._steps.send(outcome)
             except StopIteration as end:
-                ending: Ending = end.value
+                ending: SendEnding = end.value
                 self.sent.telemetry = ending.telemetry
                 self._tracing.add(ending.telemetry[self._recorded :])
                 return ending
@@ -138,25 +148,25 @@ class Underway:
 
     async def _attempt(self, attempt: Attempt) -> Outcome:
         told = self.sent.telemetry
-        budgeted, self._recorded = self._tracing.planned(told[self._recorded :]), len(told)
+        budgeted, self._recorded = self._tracing.plan_telemetry(told[self._recorded :]), len(told)
         self._deltas.restart()
         self._given, self._changes, self._sent = None, (), attempt.ids
         try:
-            given = await self._answered(attempt, budgeted)
+            given = await self._request_answer(attempt, budgeted)
         except Fault as fault:
-            return self._refused(fault)
+            return self._outcome_of_fault(fault)
         self._given = given
         if given.reply.fault is not None:
-            return self._refused(given.reply.fault)
+            return self._outcome_of_fault(given.reply.fault)
         return Delivered(given.reply.usage)
 
-    async def _answered(self, attempt: Attempt, budgeted: tuple[JsonObject, ...]) -> Given:
+    async def _request_answer(self, attempt: Attempt, budgeted: tuple[JsonObject, ...]) -> AnswerResult:
         order = self._order
-        ready = order.first if attempt.number == 1 else prepared(attempt.prompt, order.choice)
+        ready = order.first if attempt.number == 1 else prepare(attempt.prompt, order.choice)
         self._live = LiveAnswer(ready.dialect, self._deltas)
         self._predicted = (await measure(self._engine, self._engine.final(ready, session=SESSION))).tokens
         conversation = conversation_in(self._chat.history.get(self.pair).topic)
-        wanted = Wanted(
+        wanted = AnswerRequest(
             self.pair,
             ready,
             order.hold,
@@ -168,11 +178,11 @@ class Underway:
             conversation,
             order.expect_sha256 if attempt.number == 1 else "",
         )
-        return await self._breaking.done(self._answering.answer(wanted, self._heard, self._noted))
+        return await self._breaking.run(self._answering.answer(wanted, self._on_event, self._on_recorded))
 
-    def _noted(self, noted: Noted) -> None:
-        self._tracing.noted(noted)
-        self._changes += held_changes(self._engine.relay.holds, noted)
+    def _on_recorded(self, noted: FactEntry) -> None:
+        self._tracing.on_recorded(noted)
+        self._changes += changes_while_held(self._engine.relay.holds, noted)
 
     async def _begin_run(self, run: str) -> None:
         """The pair knows its run before that begins: who is there when this process is not must find it."""
@@ -183,13 +193,13 @@ class Underway:
         self._live.went(messages)
         self._chat.touch(self.pair)
 
-    def _heard(self, event: StreamEvent) -> None:
-        self._live.heard(event)
+    def _on_event(self, event: StreamEvent) -> None:
+        self._live.add_event(event)
         if self._run and isinstance(event, Ended):
             self._deltas.close()
             self._chat.touch(self.pair)  # somebody may have to be asked about what it calls
 
-    def _refused(self, fault: Fault) -> Outcome:
+    def _outcome_of_fault(self, fault: Fault) -> Outcome:
         """What came of it. To drop what one wanted to look at is to break it off. An answer of which words have come is
         not asked for again in their place."""
         is_dropped = self._tracing.was_dropped and self._order.hold
@@ -200,13 +210,13 @@ class Underway:
         if fault.code in TRIMMED_FOR and not self._live.is_empty:
             self._final = fault
             fault = Fault(Code.UPSTREAM_ERROR, fault.message, hint=fault.hint, status=fault.status)
-        return Refused(fault, plan.filter_version if is_same else -1)
+        return AttemptRefused(fault, plan.filter_version if is_same else -1)
 
     # --- a pause ---
 
     async def _pause(self, pause: Pause) -> Outcome:
         clock, choice = self._engine.clock, self._order.choice
-        last = pause.told[-1]
+        last = pause.telemetry[-1]
         tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
         ledger = self._engine.memory.ledger
         self.paused = quota_of(ledger, choice.provider_name, choice.model, tokens, clock.now(), choice.facts)
@@ -216,13 +226,13 @@ class Underway:
         self._resumed = asyncio.get_running_loop().create_future()
         seconds = None if pause.wait.is_endless else pause.wait.seconds
         try:
-            return await self._breaking.done(_resumed(self._resumed, seconds, clock))
+            return await self._breaking.run(_wait_for_resume(self._resumed, seconds, clock))
         finally:
             self.paused = self._resumed = None
 
     # --- its end ---
 
-    async def _conclude(self, ending: Ending) -> None:
+    async def _conclude(self, ending: SendEnding) -> None:
         exchange = self._tracing.exchange
         answer = None
         if ending.kind == "delivered":
@@ -239,14 +249,14 @@ class Underway:
             partial, reason = self._partial("cancelled"), self._breaking.reason
             await self._chat.happen(PairCancelled(self.pair, partial, exchange, reason))
 
-    def _answer(self, given: Given, exchange: str) -> Answer:
+    def _answer(self, given: AnswerResult, exchange: str) -> ChatAnswer:
         clock = self._engine.clock
         answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=clock.now())
-        seconds = clock.elapsed() - self._began
+        seconds = clock.monotonic() - self._began
         answer = msgspec.structs.replace(answer, predicted=self._predicted, seconds=seconds, run=given.run)
         return msgspec.structs.replace(answer, usage=given.usage) if given.run else answer
 
-    def _partial(self, finish: str) -> Answer | None:
+    def _partial(self, finish: str) -> ChatAnswer | None:
         """What has come of an answer that is not whole; of a run, with what its tools have said."""
         given, exchange, now = self._given, self._tracing.exchange, self._engine.clock.now()
         came = self._live.answer if given is None else answer_of(given.reply, rounds=given.rounds)
@@ -254,7 +264,7 @@ class Underway:
         return None if answer is None else msgspec.structs.replace(answer, predicted=self._predicted, run=self._run)
 
 
-async def _resumed(person: "asyncio.Future[Resumed]", seconds: float | None, clock: Clock) -> Resumed:
+async def _wait_for_resume(person: "asyncio.Future[Resumed]", seconds: float | None, clock: Clock) -> Resumed:
     """A person's word, or the end of the wait."""
     if seconds is None:
         return await person

@@ -1,22 +1,22 @@
 """The views that pages have of the chat: each a filter, a model and a topic, kept as long as it is looked at."""
 
-from sightline.catalog.choose import Choice
-from sightline.chat.core.counter import Counter, counter_of, trim_summary
-from sightline.chat.core.history import Change
+from sightline.catalog.choose import ModelChoice
+from sightline.chat.core.counter import ContextCounter, counter_of, trim_summary
+from sightline.chat.core.history import HistoryChange
 from sightline.chat.core.model_choice import model_at_hand
 from sightline.chat.core.pair import Trouble
-from sightline.chat.core.sending import Ending
+from sightline.chat.core.sending import SendEnding
 from sightline.chat.core.settings import ChatSettings
-from sightline.chat.core.telemetry import Telemetry
+from sightline.chat.core.telemetry import SendTelemetry
 from sightline.chat.core.topics import ROOT, Inherited
 from sightline.chat.core.view import View
-from sightline.chat.service.answering import Answering
+from sightline.chat.service.answering import Answerer
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.models import Models
 from sightline.chat.service.rows import Rows
 from sightline.errors import Code, Fault
 from sightline.filters.expression import EVERYTHING, Expression
-from sightline.filters.fields import Scope
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.parts import Part, Text
 from sightline.model.tools import Tool
@@ -27,15 +27,15 @@ MOST_VIEWS = 64
 _LONGEST_NAME = 200
 
 
-class Sent:
+class ViewSend:
     """A send from a view: its pair, what was told of it, and how it ended, once it has."""
 
     def __init__(self, pair: str, view: View) -> None:
         self.pair = pair
         self.filter_version = view.filter_version
         self._context = _context_of(view)
-        self.telemetry: tuple[Telemetry, ...] = ()
-        self.ending: Ending | None = None
+        self.telemetry: tuple[SendTelemetry, ...] = ()
+        self.ending: SendEnding | None = None
 
     def is_of(self, view: View) -> bool:
         """Whether the view has the filter, model and settings that it was sent with."""
@@ -60,13 +60,13 @@ class Looking:
     """One page's view. `model` is the one that was selected, empty where nobody has; the one at hand is `view.model`,
     and `choice` whom that means. `trouble` is what keeps the topic's tools from being used."""
 
-    def __init__(self, name: str, view: View, choice: Choice) -> None:
+    def __init__(self, name: str, view: View, choice: ModelChoice) -> None:
         self.id = name
         self.view = view
         self.choice = choice
         self.filter = ""
         self.model = ""
-        self.last: Sent | None = None
+        self.last: ViewSend | None = None
         self.trouble: Fault | None = None
 
     @property
@@ -75,7 +75,7 @@ class Looking:
         return Rows(self.view)
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> ContextCounter:
         """How many pairs go along; with what the last send left out, as long as filter, model and settings are the
         same."""
         last = self.last
@@ -85,14 +85,14 @@ class Looking:
 class Views:
     """By the ids that pages give them. Each hears of every change."""
 
-    def __init__(self, chat: Chat, models: Models, answering: Answering) -> None:
+    def __init__(self, chat: Chat, models: Models, answering: Answerer) -> None:
         self._chat = chat
         self._models = models
         self._answering = answering
         self._views: dict[str, Looking] = {}
-        chat.listen(self._heard)
+        chat.listen(self._on_change)
 
-    async def put(
+    async def set_view(
         self,
         view: str,
         *,
@@ -105,16 +105,16 @@ class Views:
 
         What `filter` says is read here unless its `expression` comes along. A fault leaves everything as it was.
         """
-        history = await self._chat.opened()
+        history = await self._chat.load()
         self._chat.follow()
         if len(view) > _LONGEST_NAME:
             raise Fault(Code.INVALID_REQUEST, "the view's name is too long", hint="A few letters do.", status=422)
         if expression is None and filter is not None:
-            expression = parse(filter, scope=Scope.CHAT)
+            expression = parse(filter, scope=FilterScope.CHAT)
         if topic is not None:
             history.topics.get(topic)
         if model:
-            self._models.chosen(model)
+            self._models.resolve(model)
         looking = self._views.get(view) or self._new(view, model or "", topic or ROOT)
         if topic is not None:
             looking.view.enter(topic)
@@ -129,7 +129,7 @@ class Views:
 
     async def get(self, view: str) -> Looking:
         """The view with this id, as everything is now."""
-        await self._chat.opened()
+        await self._chat.load()
         self._chat.follow()
         looking = self._views.get(view)
         if looking is None:
@@ -139,12 +139,12 @@ class Views:
         await self._settle(looking)
         return looking
 
-    def asked(self, text: str, attachments: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]]:
+    def mask_question(self, text: str, attachments: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]]:
         """A question without the configured keys: so it stands in the history, and what is visible is what is sent."""
-        masked = self._chat.masked
+        masked = self._chat.mask
         return masked(text), tuple(Text(masked(each.text)) if isinstance(each, Text) else each for each in attachments)
 
-    def through(self, looking: Looking, choice: Choice, model: str) -> View:
+    def through(self, looking: Looking, choice: ModelChoice, model: str) -> View:
         """The same view through another model, for one question."""
         view, settings, tools = looking.view, self._chat.settings, looking.view.sizer.tools
         sizer = self._models.sizer(choice, settings, tools)
@@ -156,7 +156,7 @@ class Views:
 
     def _new(self, name: str, model: str, topic: str) -> Looking:
         settings, now = self._chat.settings, self._chat.now()
-        _, choice = self._at_hand(model, self._chat.history.topics.inherited(topic))
+        _, choice = self._at_hand(model, self._chat.history.topics.settings_for(topic))
         view = View(
             self._chat.history, self._models.sizer(choice, settings), self._models.limit(choice), settings, now=now
         )
@@ -190,20 +190,20 @@ class Views:
             looking.trouble = fault
             return ()
 
-    def _at_hand(self, selected: str, topic: Inherited) -> tuple[str, Choice]:
+    def _at_hand(self, selected: str, topic: Inherited) -> tuple[str, ModelChoice]:
         """The model for the next question. One that nobody selected may be gone: that of a topic, or of an old pair."""
         if not selected:
             for newest in (self._chat.history.newest, None):
                 name = model_at_hand("", topic, newest, "")
-                if name and (choice := self._models.known(name)) is not None:
+                if name and (choice := self._models.find(name)) is not None:
                     return name, choice
         name = selected or self._models.default
-        return name, self._models.chosen(name)
+        return name, self._models.resolve(name)
 
-    def _heard(self, change: Change | None) -> None:
+    def _on_change(self, change: HistoryChange | None) -> None:
         for looking in self._views.values():
             if change is not None:
-                looking.view.heard(change)
+                looking.view.on_change(change)
             else:
                 settings, tools = self._chat.settings, looking.view.sizer.tools
                 looking.view.adjust(settings, self._models.sizer(looking.choice, settings, tools))

@@ -8,11 +8,11 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from sightline.agent.core.account import total_usage
-from sightline.agent.core.approval import Policy, Rule
+from sightline.agent.core.approval import ApprovalRule, Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
-from sightline.agent.core.limits import Limits
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.rounds import CallRecord, Ended, Round
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.asking import Opening
@@ -20,7 +20,7 @@ from sightline.agent.service.kept_rules import KeptRules
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
-from sightline.chat.service.answering import SESSION, Asking, Given, Going, TakenRun, Wanted
+from sightline.chat.service.answering import SESSION, AnswerRequest, AnswerResult, DirectAnswerer, Going, TakenRun
 from sightline.errors import Code, Fault
 from sightline.exchange.cancellation import cancel_reason
 from sightline.exchange.engine import Engine
@@ -37,7 +37,7 @@ class Equipment(Tools, Protocol):
     """Tools that are open, with the rules and the hooks that are configured for them."""
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[ApprovalRule, ...]:
         """What may run unasked."""
         ...
 
@@ -67,27 +67,27 @@ class WithTools:
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         """What a model is told of these tools."""
-        return Toolbox((await self.equipping(toolsets)).definitions).offered()
+        return Toolbox((await self.equipping(toolsets)).definitions).tools_for()
 
-    async def answer(self, wanted: Wanted, heard: Heard, noted: Telling) -> Given:
+    async def answer(self, wanted: AnswerRequest, heard: Heard, noted: Telling) -> AnswerResult:
         """Run until the model has answered. A person who breaks it off leaves a run that can be taken up."""
         if not wanted.toolsets:
-            return await Asking(self.engine).answer(wanted, heard, noted)
+            return await DirectAnswerer(self.engine).answer(wanted, heard, noted)
         tools = await self.equipping(wanted.toolsets)
         run = self.runner.make_id()
         await wanted.began(run)
-        return given_of(await self._driven(run, self._run(wanted, tools, run, heard, noted)), run)
+        return answer_result_of(await self._driven(run, self._run(wanted, tools, run, heard, noted)), run)
 
-    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> Given:
+    async def take_up(self, taken: TakenRun, heard: Heard, noted: Telling) -> AnswerResult:
         """Go on with a run until the model has answered."""
         run = taken.run
-        _, ended = await self.runner.left(run)
+        _, ended = await self.runner.result_of(run)
         if ended is not None:  # somebody has taken it up elsewhere
-            return given_of(ended, run)
+            return answer_result_of(ended, run)
         names = (await self.runner.began(run)).origin.get("toolsets")
         tools = await self.equipping(tuple(map(str, names)) if isinstance(names, list) else ())
 
-        def begun() -> None:
+        def report_start() -> None:
             taken.went(self._so_far(run))
             taken.begun()
 
@@ -97,24 +97,24 @@ class WithTools:
             hooks=tools.hooks,
             heard=heard,
             noted=noted,
-            begun=begun,
-            told=lambda fact: self._told(run, fact, taken.went),
+            begun=report_start,
+            on_fact=lambda fact: self._on_fact(run, fact, taken.went),
         )
         ended = await self._driven(run, resumed)
-        return replace(given_of(ended, run), seconds=ended.spent.seconds)
+        return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
 
-    async def left(self, run: str) -> Given | None:
+    async def result_of_run(self, run: str) -> AnswerResult | None:
         """What a run has come to; None where it never began."""
         try:
-            rounds, ended = await self.runner.left(run)
+            rounds, ended = await self.runner.result_of(run)
         except Fault:
             return None
         if ended is not None and ended.rounds:
-            return replace(given_of(ended, run), seconds=ended.spent.seconds)
+            return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
         fault = Fault(Code.CANCELLED, "the run was broken off", hint="Take it up.", reason="interrupted")
-        return Given(Reply(fault=fault), tuple(messages_of(rounds)), run)
+        return AnswerResult(Reply(fault=fault), tuple(messages_of(rounds)), run)
 
-    async def _driven(self, run: str, work: Coroutine[object, object, Ended]) -> Ended:
+    async def _driven(self, run: str, work: Coroutine[object, object, FinishedRun]) -> FinishedRun:
         """How the run ends. To be cancelled is to leave it."""
         running = asyncio.get_running_loop().create_task(work)
         try:
@@ -126,7 +126,7 @@ class WithTools:
                 running.cancel()
         return await running
 
-    def _told(self, run: str, fact: RunFact, went: Going) -> None:
+    def _on_fact(self, run: str, fact: RunFact, went: Going) -> None:
         """What a tool said, and how its call was changed, is told as soon as it is known."""
         if isinstance(fact, RequestStarted | Replied | ToolStarted | ToolFinished):
             went(self._so_far(run))
@@ -134,14 +134,16 @@ class WithTools:
     def _so_far(self, run: str) -> tuple[Message, ...]:
         return tuple(messages_of(self.runner.so_far(run)))
 
-    async def _run(self, wanted: Wanted, tools: Equipment, run: str, heard: Heard, noted: Telling) -> Ended:
+    async def _run(
+        self, wanted: AnswerRequest, tools: Equipment, run: str, heard: Heard, noted: Telling
+    ) -> FinishedRun:
         prepared = wanted.prepared
         kept = () if self.kept is None else self.kept.of(tools.places)
         rules = (*tools.rules, *(each.rule for each in kept))
         return await self.runner.run(
             prepared.request,
             prepared.choice,
-            Plan(dialect=prepared.dialect, policy=Policy(rules), limits=Limits(behaviour="confirm")),
+            RunPlan(dialect=prepared.dialect, policy=Policy(rules), limits=RunLimits(behaviour="confirm")),
             tools,
             hooks=tools.hooks,
             session=SESSION,
@@ -158,34 +160,34 @@ class WithTools:
                 "toolsets": list(wanted.toolsets),
                 "conversation": wanted.conversation,
             },
-            told=lambda fact: self._told(run, fact, wanted.went),
+            on_fact=lambda fact: self._on_fact(run, fact, wanted.went),
         )
 
 
-def given_of(ended: Ended, run: str) -> Given:
+def answer_result_of(ended: FinishedRun, run: str) -> AnswerResult:
     """What a run has come to: its last reply, and the rounds before it. Calls of the last reply are a round, too."""
     if not ended.rounds:
         raise Fault(Code.CANCELLED, "the run ended before anything was asked", hint="Ask again.")
     *before, last = ended.rounds
-    rounds, reply = messages_of(before), _explained(last.reply, ended)
+    rounds, reply = messages_of(before), _with_run_fault(last.reply, ended)
     if last.calls:
-        rounds += _said(last)
+        rounds += _messages_of_round(last)
         reply = msgspec.structs.replace(reply, choices=(msgspec.structs.replace(reply.choice, parts=()),))
-    return Given(reply, tuple(rounds), run, total_usage(each.usage for each in ended.rounds))
+    return AnswerResult(reply, tuple(rounds), run, total_usage(each.usage for each in ended.rounds))
 
 
 def messages_of(rounds: Sequence[Round]) -> list[Message]:
     """Rounds as they stand in an answer."""
-    return [message for each in rounds for message in _said(each)]
+    return [message for each in rounds for message in _messages_of_round(each)]
 
 
-def _said(told: Round) -> list[Message]:
+def _messages_of_round(round_: Round) -> list[Message]:
     """A round as messages: what the model said, what came of its calls, under the ids that were sent, and what hooks
     had it told besides."""
-    records = iter(told.calls)
+    records = iter(round_.calls)
     parts: list[Part] = []
     results: list[Part] = []
-    for part in told.reply.choice.parts:
+    for part in round_.reply.choice.parts:
         part = msgspec.structs.replace(part, at="", extras={})
         if isinstance(part, ToolCall) and (record := next(records, None)) is not None:
             part = msgspec.structs.replace(part, id=record.sent_id or record.id, arguments=_arguments(record))
@@ -201,7 +203,7 @@ def _said(told: Round) -> list[Message]:
                     )
                 )
         parts.append(part)
-    context = (Text(told.context),) if told.context.strip() else ()
+    context = (Text(round_.context),) if round_.context.strip() else ()
     said = (Message("assistant", tuple(parts)), Message("tool", tuple(results)), Message("user", context))
     return [message for message in said if message.parts]
 
@@ -213,7 +215,7 @@ def _arguments(record: CallRecord) -> str:
     return record.ran if isinstance(record.ran, str) else encode(record.ran).decode()
 
 
-def _explained(reply: Reply, ended: Ended) -> Reply:
+def _with_run_fault(reply: Reply, ended: FinishedRun) -> Reply:
     """The reply, with the fault that a run has that did not come to its own end."""
     if reply.fault is not None or ended.why not in ("cancelled", "limit"):
         return reply

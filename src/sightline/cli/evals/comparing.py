@@ -10,14 +10,14 @@ from sightline.app.configured import configuration
 from sightline.app.eval_targets import drawing, root_of
 from sightline.app.evaluating import open_evaluation
 from sightline.cli.evals.fields import in_full
-from sightline.cli.evals.runs import resolved
+from sightline.cli.evals.runs import resolve_run
 from sightline.cli.evals.table import table
 from sightline.cli.evals.transcript import message_lines
 from sightline.cli.terminal import harmless, read, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.comparing import CasePair, Comparison, compare
+from sightline.evals.core.comparing import CasePair, RunComparison, compare
 from sightline.evals.core.exports.jsonl import read_jsonl
-from sightline.evals.core.result import Result
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.statistics.paired import Paired
 from sightline.evals.core.statistics.sentences import number
 from sightline.evals.core.tally import targets_of
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = {side: _in_file(side) for side in sides if Path(side).is_file()}
     runs = [side for side in sides if side not in found]
     if runs:
-        found |= asyncio.run(_recorded(arguments, runs))
+        found |= asyncio.run(_load_results(arguments, runs))
     before, after = found[arguments.before], found[arguments.after]
     targets = (arguments.target_a or arguments.target, arguments.target_b or arguments.target)
     chosen = _target(before, targets[0], "A"), _target(after, targets[1], "B")
@@ -49,24 +49,24 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _recorded(arguments: argparse.Namespace, runs: Sequence[str]) -> dict[str, tuple[Result, ...]]:
+async def _load_results(arguments: argparse.Namespace, runs: Sequence[str]) -> dict[str, tuple[CaseResult, ...]]:
     loaded, root = configuration(arguments.config), root_of(Path("suite"))
-    found: dict[str, tuple[Result, ...]] = {}
+    found: dict[str, tuple[CaseResult, ...]] = {}
     async with open_evaluation(loaded, arguments.data, root, store=arguments.store, apart=True) as evaluation:
         for run_id in runs:
-            shown = await evaluation.shown(await resolved(evaluation, run_id))
+            shown = await evaluation.show(await resolve_run(evaluation, run_id))
             found[run_id] = shown.standing.results
     return found
 
 
-def _in_file(path: str) -> tuple[Result, ...]:
+def _in_file(path: str) -> tuple[CaseResult, ...]:
     lines = read_jsonl(read(path))
     if lines.is_cut:
         say(f"note: the last line of {path} is cut, and left out")
     return lines.results
 
 
-def _target(results: Sequence[Result], wanted: str, side: str) -> str:
+def _target(results: Sequence[CaseResult], wanted: str, side: str) -> str:
     if wanted:
         return wanted
     targets = targets_of(results)
@@ -88,7 +88,7 @@ def _name(side: str) -> str:
     return Path(side).name if Path(side).is_file() else side
 
 
-def _lines(comparison: Comparison) -> Iterator[str]:
+def _lines(comparison: RunComparison) -> Iterator[str]:
     first, second = comparison.targets
     yield f"A  {comparison.before} on {first}  {_mean(comparison.before_mean)}"
     yield f"B  {comparison.after} on {second}  {_mean(comparison.after_mean)}"
@@ -140,17 +140,17 @@ def _row(pair: CasePair) -> tuple[str, ...]:
 
 
 def _differences(
-    before: Sequence[Result], after: Sequence[Result], targets: tuple[str, str], case: str
+    before: Sequence[CaseResult], after: Sequence[CaseResult], targets: tuple[str, str], case: str
 ) -> Iterator[str]:
     """One case on both sides: what was sent and answered, as a difference of lines, and all scores."""
-    sides: list[list[Result]] = []
+    sides: list[list[CaseResult]] = []
     for results, target, side in ((before, targets[0], "A"), (after, targets[1], "B")):
         found = [each for each in results if each.case == case and each.target == target]
         if not found:
             raise Fault(Code.USAGE, f"{side} has no result of the case {case!r} on {target}", hint="Check the id.")
         sides.append(found)
     for first, second in zip(*sides, strict=False):
-        yield f"trial {first.trial + 1}: {_told(first)} → {_told(second)}"
+        yield f"trial {first.trial + 1}: {_verdict_text(first)} → {_verdict_text(second)}"
         one, two = _transcript(first), _transcript(second)
         names = (f"A {first.target}", f"B {second.target}")
         difference = list(unified_diff(one, two, *names, lineterm="", n=2))
@@ -161,12 +161,12 @@ def _differences(
             yield f"{score.name}: {_score(score.score)} → {_score(None if other is None else other.score)}"
 
 
-def _transcript(result: Result) -> list[str]:
+def _transcript(result: CaseResult) -> list[str]:
     last = result.turns[-1] if result.turns else result.observation
     return ["SENT", *message_lines(last.asked), "ANSWERED", *message_lines(last.messages)]
 
 
-def _told(result: Result) -> str:
+def _verdict_text(result: CaseResult) -> str:
     return f"{result.score.verdict.replace('_', ' ')} {_score(result.score.score)}"
 
 

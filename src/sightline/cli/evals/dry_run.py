@@ -3,16 +3,16 @@
 import argparse
 import asyncio
 
-from sightline.app.eval_targets import Answering
+from sightline.app.eval_targets import SuiteTargets
 from sightline.app.evaluating import open_evaluation
-from sightline.cli.evals.suites import Named
+from sightline.cli.evals.suites import NamedSuite
 from sightline.cli.evals.table import table
 from sightline.cli.terminal import harmless, write
 from sightline.errors import Fault
-from sightline.evals.core.options import Options, trials_of
-from sightline.evals.core.selection import selected, targets_of
+from sightline.evals.core.options import RunOptions, trials_of
+from sightline.evals.core.selection import select_cases, targets_of
 from sightline.evals.core.suite import Case, Suite
-from sightline.evals.service.evaluation import Evaluation, Preview
+from sightline.evals.service.evaluation import CasePreview, Evaluation
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
 
@@ -20,7 +20,9 @@ _HEAD = ("CASE", "TARGET", "TRIALS", "TURNS", "TOKENS", "REQUEST")
 _RIGHT = frozenset({2, 3, 4})
 
 
-def dry_run(each: Named, suite: Suite, answering: Answering, options: Options, arguments: argparse.Namespace) -> bool:
+def dry_run(
+    each: NamedSuite, suite: Suite, answering: SuiteTargets, options: RunOptions, arguments: argparse.Namespace
+) -> bool:
     """Print it, and return whether every case can be sent. One that cannot be says why, in place of its hash."""
     rows = asyncio.run(_rows(each, suite, answering, options, arguments))
     are_sendable = not any(row["error"] for row in rows)
@@ -40,16 +42,16 @@ def _cell(row: JsonObject, name: str) -> str:
 
 
 async def _rows(
-    each: Named, suite: Suite, answering: Answering, options: Options, arguments: argparse.Namespace
+    each: NamedSuite, suite: Suite, answering: SuiteTargets, options: RunOptions, arguments: argparse.Namespace
 ) -> list[JsonObject]:
     specs = {spec.name: spec for spec in answering.targets}
     rows: list[JsonObject] = []
     async with open_evaluation(
         answering.loaded, arguments.data, each.root, store=arguments.store, apart=True
     ) as evaluation:
-        for case in selected(suite, options):
+        for case in select_cases(suite, options):
             for name in targets_of(case, tuple(specs), options):
-                preview: Preview | Fault
+                preview: CasePreview | Fault
                 try:
                     preview = evaluation.preview(suite, case.id, specs[name], options)
                 except Fault as fault:
@@ -58,7 +60,7 @@ async def _rows(
     return rows
 
 
-def _row(case: Case, target: str, trials: int, preview: Preview | Fault, evaluation: Evaluation) -> JsonObject:
+def _row(case: Case, target: str, trials: int, preview: CasePreview | Fault, evaluation: Evaluation) -> JsonObject:
     prepared = None if isinstance(preview, Fault) else preview.prepared
     return {
         "case": case.id,

@@ -10,9 +10,9 @@ from sightline.cli.terminal import unusable
 from sightline.evals.core.exports.agentv_index import to_index
 from sightline.evals.core.exports.jsonl import to_jsonl
 from sightline.evals.core.exports.junit import to_junit
-from sightline.evals.core.result import Result
-from sightline.evals.core.standing import Standing
-from sightline.evals.core.summary import summarized
+from sightline.evals.core.result import CaseResult
+from sightline.evals.core.standing import EvalState
+from sightline.evals.core.summary import summarize
 from sightline.evals.service.suite_writing import replace_file
 from sightline.wire.jsontext import encode
 
@@ -30,7 +30,7 @@ class Exports:
     folder: str = ""
     jsonl: str = ""
     junit: str = ""
-    _results: list[Result] = field(default_factory=list)
+    _results: list[CaseResult] = field(default_factory=list)
     _suites: list[str] = field(default_factory=list)
 
     def check(self) -> None:
@@ -50,7 +50,7 @@ class Exports:
             except OSError as error:
                 raise unusable(place, error) from None
 
-    def add(self, standing: Standing) -> None:
+    def add(self, standing: EvalState) -> None:
         """The results of one more run."""
         self._results += standing.results
         self._suites.append(standing.began.suite.name)
@@ -66,7 +66,7 @@ class Exports:
         if self.junit:
             _write(self.junit, tests)
         if self.folder:
-            summaries = in_full(summarized(self._results, drawing()))
+            summaries = in_full(summarize(self._results, drawing()))
             contents = (lines, to_index(self._results), tests, encode(summaries) + b"\n")
             for each, content in zip(NAMES, contents, strict=True):
                 _write(f"{self.folder}/{each}", content)

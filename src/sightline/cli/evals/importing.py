@@ -11,14 +11,14 @@ from sightline.cli.evals import making
 from sightline.cli.evals.suites import tell_problems
 from sightline.cli.terminal import read, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
 from sightline.evals.core.reading.yaml_text import read_yaml
-from sightline.evals.core.reading.yaml_written import written
+from sightline.evals.core.reading.yaml_written import write_yaml
 from sightline.evals.core.target import SuiteTarget
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.suite_reading import brought
+from sightline.evals.service.suite_reading import run_reader
 from sightline.wire.jsontext import encode
 
 
@@ -45,18 +45,18 @@ def suite_of(data: bytes, file: str) -> tuple[str, tuple[SuiteTarget, ...]]:
     """A promptfoo file as a suite, and the targets that it describes. What has no counterpart is told, and ends the
     command."""
     document = read_yaml(data, file)
-    if isinstance(document, Problem):
+    if isinstance(document, SuiteProblem):
         raise Fault(Code.USAGE, f"{document.place}: {document.message}", hint=document.suggestion)
     if not is_promptfoo(document):
         hint = "It has neither prompts nor providers. A suite of AgentV's runs as it is."
         raise Fault(Code.USAGE, f"{file} is no promptfoo file", hint=hint)
-    findings = Findings()
+    findings = SuiteFindings()
     place = Path(file).resolve()
-    suite, targets = brought(as_suite(document, place.name, findings), SuiteFiles(place.parent))
+    suite, targets = run_reader(as_suite(document, place.name, findings), SuiteFiles(place.parent))
     tell_problems(findings.problems)
     if findings.has_errors:
         raise Fault(Code.USAGE, f"{file} cannot be imported whole", hint="Correct what is said above.")
-    head, lines = written(suite.json)
+    head, lines = write_yaml(suite.json)
     return "\n".join([*([head] if head else []), *(line.removeprefix("  ") for line in lines)]) + "\n", targets
 
 
@@ -72,19 +72,19 @@ def _tables(targets: Sequence[SuiteTarget], arguments: argparse.Namespace) -> It
             choice = choose(loaded.catalog, model, has_key=loaded.has_key)
             provider, name = target.provider(choice.provider), own_provider_name(target)
             model = f"{name}/{choice.model}"
-            yield f"[providers.{_quoted(name)}]"
+            yield f"[providers.{_quote(name)}]"
             yield f'dialect = "{provider.dialect}"'
-            yield f"base_url = {_quoted(provider.base_url)}"
-            yield from [f"key_env = {_quoted(provider.key_env)}"] if provider.key_env else []
-            pairs = ", ".join(f"{_quoted(key)} = {_quoted(value)}" for key, value in provider.headers.items())
+            yield f"base_url = {_quote(provider.base_url)}"
+            yield from [f"key_env = {_quote(provider.key_env)}"] if provider.key_env else []
+            pairs = ", ".join(f"{_quote(key)} = {_quote(value)}" for key, value in provider.headers.items())
             yield from [f"headers = {{ {pairs} }}"] if pairs else []
-        yield f"[evals.targets.{_quoted(target.name)}]"
-        yield f"model = {_quoted(model)}"
+        yield f"[evals.targets.{_quote(target.name)}]"
+        yield f"model = {_quote(model)}"
         for field in ("temperature", "top_p", "seed", "max_tokens", "effort"):
             value = getattr(target, field)
             if value is not None:
-                yield f"{field} = {_quoted(value) if isinstance(value, str) else value}"
+                yield f"{field} = {_quote(value) if isinstance(value, str) else value}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return encode(text).decode()

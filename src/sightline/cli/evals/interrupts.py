@@ -25,7 +25,7 @@ class Interrupts:
     async def through(self, work: Coroutine[object, object, int]) -> int:
         """Do it; the exit code is its own, or tells of the signal that cut it off."""
         task = asyncio.get_running_loop().create_task(work)
-        with self._heard(task):
+        with self._handle_signals(task):
             try:
                 return await task
             except asyncio.CancelledError:
@@ -35,7 +35,7 @@ class Interrupts:
                 return _KILLED + self._asked[0]
 
     @contextmanager
-    def _heard(self, task: "asyncio.Task[int]") -> Iterator[None]:
+    def _handle_signals(self, task: "asyncio.Task[int]") -> Iterator[None]:
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):  # not every system has them; Ctrl-C is an exception there
             for each in self._ending:

@@ -10,25 +10,25 @@ from sightline.app.machine import SystemClock
 from sightline.app.opening import open_record
 from sightline.cli.evals.suites import one
 from sightline.cli.terminal import say, write
-from sightline.evals.core.making.case import Made
-from sightline.evals.core.making.recorded import Recorded
-from sightline.evals.service.case_making import conversation, made_of
+from sightline.evals.core.making.case import MadeCase
+from sightline.evals.core.making.recorded import RecordedExchange
+from sightline.evals.service.case_making import conversation, make_masked_case
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_writing import SuiteWriter
-from sightline.exchange.outbound import configured_secrets
+from sightline.exchange.outbound import secrets_of_provider
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Make it, and say what is not in it."""
     loaded = configuration(arguments.config)
 
-    async def found() -> tuple[Recorded, ...]:
+    async def load_conversation() -> tuple[RecordedExchange, ...]:
         async with open_record(loaded, arguments.data, arguments.store) as store:
             return await conversation(store, arguments.sources, now=SystemClock().now())
 
-    told = asyncio.run(found())
+    told = asyncio.run(load_conversation())
     name = arguments.name or f"recorded-{arguments.sources[-1].removeprefix('x_')[:12]}"
-    made = made_of(told, name, secrets_of(loaded), arguments.from_turn)
+    made = make_masked_case(told, name, secrets_of(loaded), arguments.from_turn)
     for each in made.left:
         say(f"note: not in the case: {each.what} ({each.why})")
     save(made, arguments.to, loaded)
@@ -38,10 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
 def secrets_of(loaded: Configuration) -> tuple[str, ...]:
     """The values that no case may hold."""
     providers = loaded.catalog.providers.values()
-    return tuple(dict.fromkeys(key for each in providers for key in configured_secrets(each, loaded.environment)))
+    return tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment)))
 
 
-def save(made: Made, to: str, loaded: Configuration) -> None:
+def save(made: MadeCase, to: str, loaded: Configuration) -> None:
     """At the end of a suite, else to stdout."""
     if not to:
         write(made.text.encode("utf-8", "surrogatepass"))
@@ -51,7 +51,7 @@ def save(made: Made, to: str, loaded: Configuration) -> None:
     append(made.text, to, loaded, made)
 
 
-def append(text: str, to: str, loaded: Configuration, made: Made | None = None) -> None:
+def append(text: str, to: str, loaded: Configuration, made: MadeCase | None = None) -> None:
     """Write the cases of a text to a suite, and what they name beside it."""
     path = Path(to).resolve()
     root = root_of(path)

@@ -12,9 +12,9 @@ from sightline.app.evaluating import open_evaluation
 from sightline.cli.evals.suites import one, tell_problems
 from sightline.cli.terminal import harmless, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import Options
+from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.evaluation import Preview
+from sightline.evals.service.evaluation import CasePreview
 from sightline.wire.jsontext import encode
 
 
@@ -32,18 +32,18 @@ def run(arguments: argparse.Namespace) -> int:
     name = (*wanted, *answering.usual)[0]
     spec = next(each for each in answering.targets if each.name == name)
 
-    async def previewed() -> Preview:
+    async def make_preview() -> CasePreview:
         async with open_evaluation(
             answering.loaded, arguments.data, named.root, store=arguments.store, apart=True
         ) as evaluation:
-            return evaluation.preview(suite, arguments.case, spec, Options(file_form=arguments.file_form))
+            return evaluation.preview(suite, arguments.case, spec, RunOptions(file_form=arguments.file_form))
 
-    preview = asyncio.run(previewed())
-    write(_shown(preview, spec, arguments.form))
+    preview = asyncio.run(make_preview())
+    write(_render(preview, spec, arguments.form))
     return 0
 
 
-def _shown(preview: Preview, spec: TargetSpec, form: str | None) -> bytes:
+def _render(preview: CasePreview, spec: TargetSpec, form: str | None) -> bytes:
     delivery = preview.delivery
     match form:
         case "flat":
@@ -59,7 +59,7 @@ def _shown(preview: Preview, spec: TargetSpec, form: str | None) -> bytes:
             return "".join(f"{line}\n" for line in _lines(preview, spec)).encode("utf-8", "replace")
 
 
-def _lines(preview: Preview, spec: TargetSpec) -> Iterator[str]:
+def _lines(preview: CasePreview, spec: TargetSpec) -> Iterator[str]:
     prepared, delivery = preview.prepared, preview.delivery
     if prepared is None:
         yield f"target    {harmless(spec.name)} ({spec.kind}): it is given the flat question"

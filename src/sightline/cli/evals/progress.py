@@ -22,7 +22,7 @@ class ProgressLine:
         self._is_shown = not is_quiet and is_terminal(sys.stderr)
         self._last: float | None = None
 
-    def told(self, progress: Progress) -> None:
+    def update(self, progress: Progress) -> None:
         """One more result, or the beginning."""
         now = self._elapsed()
         is_due = self._last is None or now - self._last >= _SELDOM or progress.done == progress.of
@@ -63,7 +63,7 @@ def line_of(progress: Progress) -> str:
         )
         if count
     ]
-    spent = list(filter(None, [_spent(progress)]))
+    spent = list(filter(None, [_cost_text(progress)]))
     pace = [f"{progress.rate:.1f}/s"] if progress.rate else []
     left = [f"{clock_time(progress.left_s)} left"] if progress.left_s and progress.done < progress.of else []
     told = ", ".join(counts)
@@ -71,7 +71,7 @@ def line_of(progress: Progress) -> str:
     return f"[{'#' * filled}{'-' * (_BAR - filled)}] {'  '.join(parts)}"
 
 
-def _spent(progress: Progress) -> str:
+def _cost_text(progress: Progress) -> str:
     known = money(progress.cost) if progress.cost else ""
     if not progress.cost_unknown:
         return known

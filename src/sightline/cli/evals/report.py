@@ -4,19 +4,19 @@ from collections.abc import Iterator, Sequence
 
 from sightline.cli.evals.fields import in_full
 from sightline.cli.evals.table import table
-from sightline.cli.folding import clipped
+from sightline.cli.folding import clip
 from sightline.cli.terminal import harmless
 from sightline.cli.traffic import money
 from sightline.evals.core.options import budget_of, cost_limit_of
-from sightline.evals.core.place import Place
-from sightline.evals.core.result import Result
+from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import Score
-from sightline.evals.core.standing import Standing, has_passed
+from sightline.evals.core.standing import EvalState, has_passed
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.statistics.interval import Interval
-from sightline.evals.core.statistics.sentences import counted, number
-from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarized
-from sightline.evals.core.tally import measured
+from sightline.evals.core.statistics.sentences import number, pluralize
+from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
+from sightline.evals.core.tally import score_or_reason
 from sightline.evals.service.past_evals import State
 from sightline.model.json import Json, JsonObject
 
@@ -29,26 +29,26 @@ _ROUND_TRIES = frozenset({10, 20, 50, 100, 200, 500, 1000})
 _DASH = "–"
 
 
-def report(run: str, state: State, standing: Standing, draw: Draw) -> list[str]:
+def report(run: str, state: State, standing: EvalState, draw: Draw) -> list[str]:
     """The whole report, in lines."""
     began = standing.began
-    summaries = summarized(standing.results, draw)
+    summaries = summarize(standing.results, draw)
     suite = f"{began.suite.name} ({began.suite.file})" if began.suite.file else began.suite.name
-    cases, targets = counted(len(began.suite.cases), "case"), counted(len(began.targets), "target")
+    cases, targets = pluralize(len(began.suite.cases), "case"), pluralize(len(began.targets), "target")
     lines = [f"{suite}: {cases} on {targets}, {standing.done} of {len(standing.keys)} results, run {run}", ""]
     if summaries:
         lines += table([_HEAD, *(_row(each) for each in summaries)], right=_RIGHT)
     for each in summaries:
-        lines += _said(each, is_one_of_many=len(summaries) > 1)
-    lines += _said_of_budget(standing)
-    if ungraded := ungraded_count(standing):
-        of = counted(standing.done, "result")
+        lines += _target_findings(each, is_one_of_many=len(summaries) > 1)
+    lines += _budget_notes(standing)
+    if ungraded := count_ungraded(standing):
+        of = pluralize(standing.done, "result")
         lines += ["", f"{ungraded} of {of} could not be graded, so the run has not passed."]
         lines += [f"Once the cause is fixed, run them again: sightline eval run --rerun-failed {run}"]
     lines += _troubles(run, standing)
     if state != "ended":
         why = {"running": "It is under way.", "stopped": "It was stopped.", "interrupted": "Its process ended."}[state]
-        lines += ["", f"{why} {counted(len(standing.left), 'result')} left: {resume_command(run)}"]
+        lines += ["", f"{why} {pluralize(len(standing.left), 'result')} left: {resume_command(run)}"]
     return [harmless(line) for line in lines]
 
 
@@ -57,7 +57,7 @@ def resume_command(run: str) -> str:
     return f"sightline eval run --resume {run}"
 
 
-def as_json(run: str, state: State, standing: Standing, draw: Draw) -> JsonObject:
+def as_json(run: str, state: State, standing: EvalState, draw: Draw) -> JsonObject:
     """The same for a program."""
     began = standing.began
     return {
@@ -70,19 +70,19 @@ def as_json(run: str, state: State, standing: Standing, draw: Draw) -> JsonObjec
         "results": standing.done,
         "of": len(standing.keys),
         "passed": is_passed(standing),
-        "not_graded": ungraded_count(standing),
+        "not_graded": count_ungraded(standing),
         "budget_usd": budget_of(began.suite, began.options),
-        "targets": in_full(summarized(standing.results, draw)),
+        "targets": in_full(summarize(standing.results, draw)),
         "failed": [_brief(result) for result in standing.results if not has_passed(result)],
     }
 
 
-def is_passed(standing: Standing) -> bool:
+def is_passed(standing: EvalState) -> bool:
     """Whether everything was run and went well."""
     return not standing.left and not standing.failed
 
 
-def _said_of_budget(standing: Standing) -> list[str]:
+def _budget_notes(standing: EvalState) -> list[str]:
     """What a limit of cost leaves out."""
     suite = standing.began.suite
     budget = budget_of(suite, standing.began.options)
@@ -91,15 +91,15 @@ def _said_of_budget(standing: Standing) -> list[str]:
     if not unknown or (budget is None and not has_limits):
         return []
     limit = "cost_limit_usd of the trials" if budget is None else f"The budget of {money(budget)}"
-    return ["", f"{limit} counts only what is known: the cost of {counted(unknown, 'request')} is not."]
+    return ["", f"{limit} counts only what is known: the cost of {pluralize(unknown, 'request')} is not."]
 
 
-def ungraded_count(standing: Standing) -> int:
+def count_ungraded(standing: EvalState) -> int:
     """How many answers a grader that counts could not say anything about."""
-    return sum(measured(result) == "not_graded" for result in standing.results)
+    return sum(score_or_reason(result) == "not_graded" for result in standing.results)
 
 
-def _brief(result: Result) -> Json:
+def _brief(result: CaseResult) -> Json:
     return {
         "case": result.case,
         "target": result.target,
@@ -157,7 +157,7 @@ def _tokens(*amounts: Amount) -> str:
     return text if all(each.total is not None for each in amounts) else f"{text} + ?"
 
 
-def _said(summary: TargetSummary, *, is_one_of_many: bool) -> Iterator[str]:
+def _target_findings(summary: TargetSummary, *, is_one_of_many: bool) -> Iterator[str]:
     yield ""
     head = f"{summary.target}: " if is_one_of_many else ""
     for sentence in summary.said:
@@ -168,16 +168,16 @@ def _said(summary: TargetSummary, *, is_one_of_many: bool) -> Iterator[str]:
             continue  # the JSON has them all
         yield f"{head}pass@{each.k} {number(each.any.value)}, pass^{each.k} {number(each.all.value)}."
     if summary.cached:
-        yield f"{head}{counted(summary.cached, 'answer')} taken from earlier requests with the same hash."
+        yield f"{head}{pluralize(summary.cached, 'answer')} taken from earlier requests with the same hash."
 
 
-def _troubles(run: str, standing: Standing) -> Iterator[str]:
+def _troubles(run: str, standing: EvalState) -> Iterator[str]:
     """Failures first, then answers that did not come, then those that could not be graded."""
-    kinds: dict[str, list[Result]] = {"FAILED": [], "ERRORS": [], "NOT GRADED": [], "SKIPPED": []}
+    kinds: dict[str, list[CaseResult]] = {"FAILED": [], "ERRORS": [], "NOT GRADED": [], "SKIPPED": []}
     names = {"error": "ERRORS", "not_graded": "NOT GRADED", "skipped": "SKIPPED"}
     for result in standing.results:
         if not has_passed(result):
-            counts = measured(result)
+            counts = score_or_reason(result)
             kinds["FAILED" if isinstance(counts, float) else names[counts]].append(result)
     for head, results in kinds.items():
         if results:
@@ -189,22 +189,22 @@ def _troubles(run: str, standing: Standing) -> Iterator[str]:
                 yield f"  … and {len(results) - _MOST} more: sightline eval show {run}"
 
 
-def _trouble(result: Result, place: Place) -> Iterator[str]:
+def _trouble(result: CaseResult, place: SuitePlace) -> Iterator[str]:
     trial = f" #{result.trial + 1}" if result.trial else ""
     score = "" if result.score.score is None else f"  score {number(result.score.score)}"
     where = f"  {place}" if place.line else ""
     yield f"  {result.case} on {result.target}{trial}{score}{where}"
     if result.observation.error:
-        yield f"    {clipped(result.observation.error, _LONGEST)}"
+        yield f"    {clip(result.observation.error, _LONGEST)}"
     elif result.score.reason:
-        yield f"    {clipped(result.score.reason, _LONGEST)}"
+        yield f"    {clip(result.score.reason, _LONGEST)}"
     for line in _complaints(result):
-        yield f"    {clipped(line, _LONGEST)}"
+        yield f"    {clip(line, _LONGEST)}"
     if result.observation.exchanges:
         yield f"    sightline show {result.observation.exchanges[-1]}"
 
 
-def _complaints(result: Result) -> Iterator[str]:
+def _complaints(result: CaseResult) -> Iterator[str]:
     for score in result.score.scores:
         yield from complaint(score)
     for turn_number, turn in enumerate(result.score.turns, 1):

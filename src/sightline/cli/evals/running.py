@@ -10,23 +10,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sightline.app.configured import Configuration, configuration
-from sightline.app.eval_targets import Answering, drawing, grown_for, root_of
+from sightline.app.eval_targets import SuiteTargets, configuration_for, drawing, root_of
 from sightline.app.evaluating import open_evaluation
 from sightline.cli.evals.dry_run import dry_run
 from sightline.cli.evals.exporting import Exports
 from sightline.cli.evals.interrupts import Interrupts
 from sightline.cli.evals.progress import ProgressLine
 from sightline.cli.evals.report import as_json, is_passed, report, resume_command
-from sightline.cli.evals.runs import resolved
-from sightline.cli.evals.suites import Named, named, tell_problems
+from sightline.cli.evals.runs import resolve_run
+from sightline.cli.evals.suites import NamedSuite, find_suites, tell_problems
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
 from sightline.cli.terminal import say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import Options, budget_of
-from sightline.evals.core.selection import selected
-from sightline.evals.core.standing import Standing
+from sightline.evals.core.options import RunOptions, budget_of
+from sightline.evals.core.selection import select_cases
+from sightline.evals.core.standing import EvalState
 from sightline.evals.core.suite import Suite
-from sightline.evals.service.evaluation import Evaluation, Shown
+from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.past_evals import State
 from sightline.evals.service.progress import Telling
 from sightline.evals.service.suite_files import SuiteFiles
@@ -43,27 +43,27 @@ def run(arguments: argparse.Namespace) -> int:
         _check_kept(arguments)
         exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
         exports.check()
-        return _guarded(_Command(arguments, exports), lambda command: command.again(loaded))
-    plans = _planned([(each, each.sound()) for each in named(arguments.suites, loaded)], arguments)
+        return _run_interruptibly(_Command(arguments, exports), lambda command: command.again(loaded))
+    plans = _plan_runs([(each, each.sound()) for each in find_suites(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
         are_sendable = [dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments) for plan in plans]
         return 0 if all(are_sendable) else EXIT_FAILED
     exports = Exports(arguments.output, arguments.jsonl, arguments.junit)
     exports.check()
-    return _guarded(_Command(arguments, exports), lambda command: command.anew(plans))
+    return _run_interruptibly(_Command(arguments, exports), lambda command: command.anew(plans))
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """One suite, who answers it, and how."""
 
-    named: Named
+    named: NamedSuite
     suite: Suite
-    answering: Answering
-    options: Options
+    answering: SuiteTargets
+    options: RunOptions
 
 
-def _planned(wanted: Sequence[tuple[Named, Suite]], arguments: argparse.Namespace) -> list[_Plan]:
+def _plan_runs(wanted: Sequence[tuple[NamedSuite, Suite]], arguments: argparse.Namespace) -> list[_Plan]:
     """What is run of all suites. What can be seen to be wrong with one of them is told before any is begun; of several,
     not all must have the cases that were asked for."""
     plans: list[_Plan] = []
@@ -72,7 +72,7 @@ def _planned(wanted: Sequence[tuple[Named, Suite]], arguments: argparse.Namespac
         answering = _answering(each, suite, arguments)
         options = options_of(arguments, answering)
         try:
-            selected(suite, options)
+            select_cases(suite, options)
         except Fault as fault:
             nothing = nothing or fault
         else:
@@ -85,16 +85,16 @@ def _planned(wanted: Sequence[tuple[Named, Suite]], arguments: argparse.Namespac
     return plans
 
 
-def _tell_unpriced(answering: Answering) -> None:
+def _tell_unpriced(answering: SuiteTargets) -> None:
     """Say which targets a budget can count only by their own word."""
     for spec in answering.targets:
         if spec.kind == "cli":
             say(f"note: {spec.name} is a program; the budget counts the costs that it reports, and no others")
 
 
-def options_of(arguments: argparse.Namespace, answering: Answering) -> Options:
+def options_of(arguments: argparse.Namespace, answering: SuiteTargets) -> RunOptions:
     """What the command says of how the run is wanted."""
-    return Options(
+    return RunOptions(
         targets=answering.usual,
         trials=arguments.trials,
         threshold=arguments.threshold,
@@ -110,7 +110,7 @@ def options_of(arguments: argparse.Namespace, answering: Answering) -> Options:
     )
 
 
-def _answering(each: Named, suite: Suite, arguments: argparse.Namespace) -> Answering:
+def _answering(each: NamedSuite, suite: Suite, arguments: argparse.Namespace) -> SuiteTargets:
     judge = arguments.judge or each.known.loaded.settings.evals.judge
     answering = each.known.answering(suite, arguments.target, judge)
     tell_problems(answering.odd)
@@ -127,18 +127,18 @@ class _Command:
 
     async def anew(self, plans: Sequence["_Plan"]) -> int:
         """Begin a run for each suite."""
-        codes = [await self._begun(plan) for plan in plans]
+        codes = [await self._start_run(plan) for plan in plans]
         self.exports.write()
         return max(codes)
 
-    async def _begun(self, plan: "_Plan") -> int:
+    async def _start_run(self, plan: "_Plan") -> int:
         answering = plan.answering
-        async with self._opened(answering.loaded, plan.named.root) as evaluation:
+        async with self._open_evaluation(answering.loaded, plan.named.root) as evaluation:
             self.run = evaluation.make_id()
 
-            async def driven(told: Telling) -> Standing:
+            async def driven(on_progress: Telling) -> EvalState:
                 targets, judges = answering.targets, answering.judges
-                return await evaluation.run(plan.suite, targets, plan.options, told, judges=judges, run=self.run)
+                return await evaluation.run(plan.suite, targets, plan.options, on_progress, judges=judges, run=self.run)
 
             return await self._driven(evaluation, driven)
 
@@ -146,24 +146,24 @@ class _Command:
         """Go on with a run, or run again what did not pass."""
         root = root_of(Path("suite"))
         name = self.arguments.resume or self.arguments.rerun_failed
-        async with self._opened(loaded, root) as evaluation:
-            self.run = await resolved(evaluation, name)
-            shown = await evaluation.shown(self.run)
+        async with self._open_evaluation(loaded, root) as evaluation:
+            self.run = await resolve_run(evaluation, name)
+            shown = await evaluation.show(self.run)
         grown = _with_targets(loaded, root, shown)
         given = self.arguments
-        options = Options(budget_usd=given.budget_usd, workers=given.workers, cache=given.cache, approve=given.yes)
-        async with self._opened(grown, root) as evaluation:
+        options = RunOptions(budget_usd=given.budget_usd, workers=given.workers, cache=given.cache, approve=given.yes)
+        async with self._open_evaluation(grown, root) as evaluation:
 
-            async def taken_up(told: Telling) -> Standing:
+            async def continue_run(on_progress: Telling) -> EvalState:
                 if self.arguments.resume:
-                    return await evaluation.resume(self.run, told, options)
-                return await evaluation.rerun(self.run, told, options=options)
+                    return await evaluation.resume(self.run, on_progress, options)
+                return await evaluation.rerun(self.run, on_progress, options=options)
 
-            code = await self._driven(evaluation, taken_up)
+            code = await self._driven(evaluation, continue_run)
         self.exports.write()
         return code
 
-    def _opened(self, loaded: Configuration, root: Path) -> AbstractAsyncContextManager[Evaluation]:
+    def _open_evaluation(self, loaded: Configuration, root: Path) -> AbstractAsyncContextManager[Evaluation]:
         workers = self.arguments.workers
         cluster = workers if isinstance(workers, str) else ""
         given = self.arguments
@@ -171,13 +171,13 @@ class _Command:
             loaded, given.data, root, store=given.store, cluster=cluster, apart=given.apart, notice=say
         )
 
-    async def _driven(self, evaluation: Evaluation, drive: Callable[[Telling], Awaitable[Standing]]) -> int:
+    async def _driven(self, evaluation: Evaluation, drive: Callable[[Telling], Awaitable[EvalState]]) -> int:
         line = ProgressLine(time.monotonic, is_quiet=self.arguments.json)
         try:
-            standing = await drive(line.told)
+            standing = await drive(line.update)
         finally:
             line.close()
-        shown = await evaluation.shown(self.run)
+        shown = await evaluation.show(self.run)
         self.exports.add(standing)
         try:
             # Who reads no further still wants to know by the exit code how it went.
@@ -188,7 +188,7 @@ class _Command:
             raise
         return exit_code(standing)
 
-    def _report(self, state: State, standing: Standing) -> None:
+    def _report(self, state: State, standing: EvalState) -> None:
         if self.arguments.json:
             write(encode(as_json(self.run, state, standing, drawing())) + b"\n")
             return
@@ -196,7 +196,7 @@ class _Command:
         write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
 
 
-def exit_code(standing: Standing) -> int:
+def exit_code(standing: EvalState) -> int:
     """0 where everything passed. Where nobody answered anything, that is the provider's failure and not the suite's,
     unless it is the suite that could not be sent."""
     if is_passed(standing):
@@ -209,7 +209,7 @@ def exit_code(standing: Standing) -> int:
     return EXIT_PROVIDER if is_mute else EXIT_FAILED
 
 
-def _with_targets(loaded: Configuration, root: Path, shown: Shown) -> Configuration:
+def _with_targets(loaded: Configuration, root: Path, shown: RunSnapshot) -> Configuration:
     """The configuration with the providers that AgentV's file describes, beside the suite of a run."""
     began = shown.standing.began
     if began.suite.file and not (root / began.suite.file).is_file():
@@ -218,7 +218,7 @@ def _with_targets(loaded: Configuration, root: Path, shown: Shown) -> Configurat
     suite, now = began.suite, SuiteFiles(root).read(began.suite.file)
     if suite.sha256 and now is not None and hashlib.sha256(now).hexdigest() != suite.sha256:
         say(f"note: {suite.file} has changed; the run goes on with its cases as they were")
-    return grown_for(loaded, root, began)
+    return configuration_for(loaded, root, began)
 
 
 def _check_kept(arguments: argparse.Namespace) -> None:
@@ -238,15 +238,15 @@ def _check_kept(arguments: argparse.Namespace) -> None:
         raise Fault(Code.USAGE, f"a run keeps what it was begun with, and so its {kept}", hint=hint)
 
 
-def _guarded(command: _Command, work: Callable[[_Command], Coroutine[object, object, int]]) -> int:
+def _run_interruptibly(command: _Command, work: Callable[[_Command], Coroutine[object, object, int]]) -> int:
     """Do it; who interrupts is told how to go on."""
     interrupts = Interrupts()
 
-    async def done() -> int:
+    async def run_work() -> int:
         return await interrupts.through(work(command))
 
     try:
-        code = asyncio.run(done())
+        code = asyncio.run(run_work())
     except KeyboardInterrupt:
         code, interrupts.is_cut = EXIT_INTERRUPTED, True
     if interrupts.is_cut and command.run:

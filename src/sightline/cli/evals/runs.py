@@ -7,10 +7,10 @@ from sightline.evals.service.evaluation import Evaluation
 LAST = "last"
 
 
-async def resolved(evaluation: Evaluation, text: str) -> str:
+async def resolve_run(evaluation: Evaluation, text: str) -> str:
     """The run whose id begins so, or the newest for `last`; a fault if none does, or several do."""
     if text == LAST:
-        newest = await evaluation.listed(1)
+        newest = await evaluation.list_runs(1)
         if newest:
             return newest[0].run
     found = [log.name.removeprefix(PREFIX) for log in await evaluation.logbook.logs(PREFIX + text)] if text else []

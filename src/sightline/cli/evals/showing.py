@@ -12,18 +12,18 @@ from sightline.app.configured import configuration
 from sightline.app.eval_targets import drawing, root_of
 from sightline.app.evaluating import open_evaluation
 from sightline.cli.evals.report import as_json, report
-from sightline.cli.evals.runs import resolved
+from sightline.cli.evals.runs import resolve_run
 from sightline.cli.evals.table import table
 from sightline.cli.evals.transcript import message_lines
 from sightline.cli.terminal import harmless, say, write
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
 from sightline.evals.core.exports.jsonl import to_line
-from sightline.evals.core.place import Place
-from sightline.evals.core.result import Result
+from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore, Score
 from sightline.evals.core.statistics.sentences import number
-from sightline.evals.service.evaluation import Shown
+from sightline.evals.service.evaluation import RunSnapshot
 from sightline.evals.service.past_evals import Brief
 from sightline.wire.jsontext import encode
 
@@ -35,13 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = configuration(arguments.config)
     root = root_of(Path("suite"))
 
-    async def looked() -> list[Brief] | Shown:
+    async def load_runs() -> list[Brief] | RunSnapshot:
         async with open_evaluation(loaded, arguments.data, root, store=arguments.store, apart=True) as evaluation:
             if not arguments.run_id:
-                return await evaluation.listed(arguments.limit, arguments.suite)
-            return await evaluation.shown(await resolved(evaluation, arguments.run_id))
+                return await evaluation.list_runs(arguments.limit, arguments.suite)
+            return await evaluation.show(await resolve_run(evaluation, arguments.run_id))
 
-    found = asyncio.run(looked())
+    found = asyncio.run(load_runs())
     if isinstance(found, list):
         _show_runs(found, is_json=arguments.json)
     elif arguments.case:
@@ -68,7 +68,7 @@ def _row(each: Brief) -> tuple[str, ...]:
     return f"{when:%m-%d %H:%M:%S}", each.run, each.state, done, ", ".join(each.targets), each.suite or each.name
 
 
-def _show_case(shown: Shown, arguments: argparse.Namespace) -> None:
+def _show_case(shown: RunSnapshot, arguments: argparse.Namespace) -> None:
     results = [
         result
         for result in shown.standing.results
@@ -90,7 +90,7 @@ def _show_case(shown: Shown, arguments: argparse.Namespace) -> None:
     _write_lines([harmless(line) for line in lines])
 
 
-def _case_lines(result: Result, place: Place) -> Iterator[str]:
+def _case_lines(result: CaseResult, place: SuitePlace) -> Iterator[str]:
     seen = result.observation
     trial = f", trial {result.trial + 1}" if result.trial else ""
     yield f"case      {result.case} on {result.target}{trial}{' (cached)' if result.cached else ''}"

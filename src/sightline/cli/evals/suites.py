@@ -9,8 +9,8 @@ from sightline.app.configured import Configuration
 from sightline.app.eval_targets import KnownTargets, root_of
 from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.need import Reading
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.need import SuiteReading
 from sightline.evals.core.suite import Suite
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.suite_reading import suite_in
@@ -19,7 +19,7 @@ _IN_FOLDERS = re.compile(r"(?:.+\.eval|evals?|suite|dataset)\.(?:ya?ml|jsonl)", 
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedSuite:
     """A suite by its file, below the folder `root`; with the targets that it may name."""
 
     root: Path
@@ -27,7 +27,7 @@ class Named:
     known: KnownTargets
     files: SuiteFiles
 
-    def read(self) -> Reading:
+    def read(self) -> SuiteReading:
         """What the file holds."""
         return suite_in(self.files, self.file, self.known.environment)
 
@@ -42,28 +42,28 @@ class Named:
         return reading.suite
 
 
-def named(paths: Sequence[str], loaded: Configuration) -> list[Named]:
+def find_suites(paths: Sequence[str], loaded: Configuration) -> list[NamedSuite]:
     """The suites of these paths, each once. A folder means all files in it that are named as suites are."""
     files = list(dict.fromkeys(file for path in paths for file in _files(Path(path))))
     return [one(file, loaded) for file in files]
 
 
-def one(path: Path, loaded: Configuration, root: Path | None = None) -> Named:
+def one(path: Path, loaded: Configuration, root: Path | None = None) -> NamedSuite:
     """The suite of one file."""
     place = path.resolve()
     root = root or root_of(place)
     file = place.relative_to(root).as_posix()
     files = SuiteFiles(root)
-    return Named(root, file, KnownTargets(loaded, files, file), files)
+    return NamedSuite(root, file, KnownTargets(loaded, files, file), files)
 
 
-def tell_problems(problems: Sequence[Problem]) -> None:
+def tell_problems(problems: Sequence[SuiteProblem]) -> None:
     """Each in a line of its own, as compilers say it, and below it what to write instead."""
     for line in problem_lines(problems):
         say(line)
 
 
-def problem_lines(problems: Sequence[Problem]) -> list[str]:
+def problem_lines(problems: Sequence[SuiteProblem]) -> list[str]:
     """The same as lines."""
     lines: list[str] = []
     for each in problems:

@@ -3,19 +3,19 @@
 import argparse
 
 from sightline.app.configured import configuration
-from sightline.cli.evals.suites import Named, named, problem_lines
+from sightline.cli.evals.suites import NamedSuite, find_suites, problem_lines
 from sightline.cli.program import EXIT_FAILED
 from sightline.cli.terminal import harmless, write
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.need import Reading
-from sightline.evals.core.statistics.sentences import counted
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.need import SuiteReading
+from sightline.evals.core.statistics.sentences import pluralize
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check them; the exit code is 1 where one of them cannot be run."""
-    suites = named(arguments.suites, configuration(arguments.config))
+    suites = find_suites(arguments.suites, configuration(arguments.config))
     is_wrong = False
     for each in suites:
         reading = each.read()
@@ -24,23 +24,23 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_FAILED if is_wrong else 0
 
 
-def _is_sound(reading: Reading) -> bool:
+def _is_sound(reading: SuiteReading) -> bool:
     """Whether every case can be run."""
     return reading.suite is not None and all(problem.severity != "error" for problem in reading.problems)
 
 
-def _as_text(each: Named, reading: Reading) -> str:
+def _as_text(each: NamedSuite, reading: SuiteReading) -> str:
     lines = problem_lines(reading.problems)
     wrong = sum(problem.severity == "error" for problem in reading.problems)
     if reading.suite is None or wrong:
-        lines.append(f"{each.file}: {counted(wrong, 'problem')}")
+        lines.append(f"{each.file}: {pluralize(wrong, 'problem')}")
     else:
-        odd = f", {counted(len(reading.problems), 'warning')}" if reading.problems else ""
-        lines.append(f"{each.file}: {counted(len(reading.suite.cases), 'case')}, nothing wrong{odd}")
+        odd = f", {pluralize(len(reading.problems), 'warning')}" if reading.problems else ""
+        lines.append(f"{each.file}: {pluralize(len(reading.suite.cases), 'case')}, nothing wrong{odd}")
     return "".join(f"{harmless(line)}\n" for line in lines)
 
 
-def _as_json(each: Named, reading: Reading) -> str:
+def _as_json(each: NamedSuite, reading: SuiteReading) -> str:
     """One object for each suite."""
     told: JsonObject = {
         "file": each.file,
@@ -51,7 +51,7 @@ def _as_json(each: Named, reading: Reading) -> str:
     return encode(told).decode("utf-8", "replace") + "\n"
 
 
-def _problem(problem: Problem) -> JsonObject:
+def _problem(problem: SuiteProblem) -> JsonObject:
     return {
         "file": problem.place.file,
         "line": problem.place.line,

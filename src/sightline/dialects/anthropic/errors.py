@@ -65,13 +65,13 @@ def frame_fault(frame: JsonObject) -> Fault:
 def error_fields(body: JsonObject, at: str) -> list[StreamEvent]:
     """What an error says besides its kind and its words."""
     error = body.get("error")
-    fields = unmodelled(body, at, frozenset({"type", "error"}))
+    fields = unmodelled_fields(body, at, frozenset({"type", "error"}))
     if isinstance(error, dict) and isinstance(error.get("message"), str):
-        fields += unmodelled(error, f"{at}/error", frozenset({"type", "message"}))
+        fields += unmodelled_fields(error, f"{at}/error", frozenset({"type", "message"}))
     return fields
 
 
-def unmodelled(holder: JsonObject, at: str, known: frozenset[str]) -> list[StreamEvent]:
+def unmodelled_fields(holder: JsonObject, at: str, known: frozenset[str]) -> list[StreamEvent]:
     """The fields that we do not model and that say something."""
     return [
         FieldReceived(join(at, key), value) for key, value in holder.items() if key not in known and value is not None

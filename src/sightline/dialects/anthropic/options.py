@@ -5,17 +5,17 @@ from typing import assert_never
 
 import msgspec
 
-from sightline.dialects.anthropic.schema import closed
+from sightline.dialects.anthropic.schema import close_objects
 from sightline.dialects.anthropic.thinking import read_reasoning, write_reasoning
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import merge, opt_object, rest
 from sightline.dialects.option_table import (
     Table,
-    known_keys,
     options_of,
-    put,
     read_options,
+    set_path,
+    top_level_keys,
     write_options,
 )
 from sightline.dialects.service_tiers import OF_ANTHROPIC, fit_tier
@@ -45,7 +45,7 @@ _FORMAT = frozenset({"type", "schema"})
 _NESTED = frozenset({"metadata", "thinking", "output_config"})
 """The objects that hold options."""
 
-MODELLED = known_keys(TABLE) | _NESTED | {"output_format"}
+MODELLED = top_level_keys(TABLE) | _NESTED | {"output_format"}
 """The top-level fields that this module accounts for, extras of theirs included."""
 
 _AS_IT_IS: Mapping[str, object] = {
@@ -167,12 +167,12 @@ def _write_format(output: OutputFormat, body: JsonObject, report: Report, *, sam
             at = "/output_config/format/schema"
             written: JsonObject = {
                 "type": "json_schema",
-                "schema": schema if same else closed(schema, output.at, at, report),
+                "schema": schema if same else close_objects(schema, output.at, at, report),
             }
             if same:
                 merge(written, output.extras)
             path = ("output_format",) if same and output.at == _FORMATS[1] else ("output_config", "format")
-            put(body, path, written)
+            set_path(body, path, written)
             _lose_format_members(output, report)
         case JsonFormat():
             report.lose(output.at, "JSON without a schema", f"{NAME} has no such mode", "option")

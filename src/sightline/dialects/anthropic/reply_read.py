@@ -1,11 +1,11 @@
 """A whole Messages reply to the events that a stream of it would have been."""
 
 from sightline.dialects.anthropic.blocks_read import read_content
-from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled
+from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled_fields
 from sightline.dialects.anthropic.usage import Counter
 from sightline.dialects.anthropic.words import STOP_DETAILS, finish_of
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, str_of
-from sightline.dialects.streaming import settled
+from sightline.dialects.streaming import finish_for_content
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -37,21 +37,21 @@ def read_reply(document: Json) -> list[StreamEvent]:
         return [*error_fields(body, ""), Failed(frame_fault(body)), Ended()]
     parts, _ = read_content(as_list(body.get("content"), "/content"), "/content")
     parts = tuple(part for part in parts if not isinstance(part, CacheBreakpoint))
-    events: list[StreamEvent] = [started_of(body, "")]
+    events: list[StreamEvent] = [read_identity(body, "")]
     for number, part in enumerate(parts):
         events += events_of(number, part)
-    events += unmodelled(body, "", KNOWN | {STOP_DETAILS})
+    events += unmodelled_fields(body, "", KNOWN | {STOP_DETAILS})
     usage = opt_object(body, "usage", "")
     if usage is not None:
         events.append(UsageReceived(Counter().read(usage, "/usage")))
     stop_sequence = opt_str(body, "stop_sequence", "")
     finish, detail = finish_of(str_of(body, "stop_reason", ""), stop_sequence)
-    finish = settled(finish, has_calls=any(isinstance(part, ToolCall) for part in parts))
+    finish = finish_for_content(finish, has_calls=any(isinstance(part, ToolCall) for part in parts))
     events += details_of(body, "", len(parts), finish)
     return [*events, Finished(finish, 0, detail, stop_sequence, "/stop_reason", "/stop_sequence"), Ended()]
 
 
-def started_of(message: JsonObject, at: str) -> Started:
+def read_identity(message: JsonObject, at: str) -> Started:
     """Who answers, and where it is said."""
     places = {name: f"{at}/{name}" for name in ("id", "model") if message.get(name) is not None}
     return Started(opt_str(message, "id", at), opt_str(message, "model", at), places=places)
@@ -72,7 +72,7 @@ def events_of(number: int, part: Part) -> list[StreamEvent]:
             events += [ArgumentsReceived(number, arguments), ToolCallCompleted(number)]
         case _:
             return [PartReceived(number, part)]
-    return [*events, *unmodelled(part.extras, part.at, frozenset())]
+    return [*events, *unmodelled_fields(part.extras, part.at, frozenset())]
 
 
 def seal_of(number: int, part: Thinking) -> list[StreamEvent]:
@@ -87,7 +87,7 @@ def details_of(holder: JsonObject, at: str, number: int, finish: Finish) -> list
     details = holder.get(STOP_DETAILS)
     text = details.get("explanation") if isinstance(details, dict) and finish == "refusal" else None
     if not isinstance(details, dict) or not isinstance(text, str) or not text:
-        return unmodelled({STOP_DETAILS: details}, at, frozenset())
+        return unmodelled_fields({STOP_DETAILS: details}, at, frozenset())
     place = f"{at}/{STOP_DETAILS}"
     refusal = RefusalReceived(number, text, at=f"{place}/explanation")
-    return [refusal, *unmodelled(details, place, frozenset({"explanation"}))]
+    return [refusal, *unmodelled_fields(details, place, frozenset({"explanation"}))]

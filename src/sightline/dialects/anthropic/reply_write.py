@@ -11,7 +11,7 @@ from sightline.dialects.anthropic.words import NAME, STOP_DETAILS, stop_reason_o
 from sightline.dialects.dialect import Client
 from sightline.dialects.losses import describe, lose_choices, lose_partial
 from sightline.dialects.seals import NEXT, wrap
-from sightline.dialects.streaming import cut
+from sightline.dialects.streaming import truncation_fault
 from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
 from sightline.model.events import Finished
 from sightline.model.json import Json, JsonObject
@@ -31,7 +31,7 @@ from sightline.model.parts import (
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.usage import Usage
-from sightline.wire.pointer import split
+from sightline.wire.pointer import parse_pointer
 
 UNSIGNED = "unsigned"
 """The maker of thinking that nobody has signed, so that we know it again when the client sends it back."""
@@ -53,7 +53,7 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     stop_reason = None if ended is None else write_finish(ended, report, has_calls=bool(choice.tool_calls))
     if reply.fault is not None or (finish is not None and stop_reason is None):
         lose_partial(reply, NAME, report)
-        return error_body(reply.fault or cut())
+        return error_body(reply.fault or truncation_fault())
     lose_choices(reply, NAME, report)
     lose_created(reply.created, reply.places, report)
     if choice.logprobs:
@@ -84,7 +84,7 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
 
 def keep(kept: JsonObject, at: str, value: Json) -> None:
     """Collect a field that only this API has under the name that it has here; any other is left out."""
-    *_, holder, key = ("", "", *split(at))
+    *_, holder, key = ("", "", *parse_pointer(at))
     if key in KEPT:
         kept[key] = value
     elif holder == STOP_DETAILS:

@@ -117,10 +117,10 @@ def _pairing_problems(request: Request) -> list[Problem]:
     is_continued = isinstance(thread, dict) and thread.get("type") == "continue"
     unpaired = [] if is_continued else pairing_problems(_without_order(request), adjacent=True)
     known = {problem.pointer for problem in unpaired}
-    return [*unpaired, *(problem for problem in _repeated_ids(request) if problem.pointer not in known)]
+    return [*unpaired, *(problem for problem in _duplicate_call_ids(request) if problem.pointer not in known)]
 
 
-def _repeated_ids(request: Request) -> Iterator[Problem]:
+def _duplicate_call_ids(request: Request) -> Iterator[Problem]:
     """Calls whose id an earlier one has used, also if that one was answered long ago."""
     used: set[str] = set()
     for message in request.messages:

@@ -16,7 +16,7 @@ _DEPTH = 100
 """A schema nested deeper than this is left as it is below that level."""
 
 
-def closed(schema: JsonObject, at: str, place: str, report: Report) -> JsonObject:
+def close_objects(schema: JsonObject, at: str, place: str, report: Report) -> JsonObject:
     """A foreign schema with every object closed. `at` is its place in the source, `place` where it goes."""
 
     def close(node: JsonObject, path: str) -> JsonObject:
@@ -28,7 +28,7 @@ def closed(schema: JsonObject, at: str, place: str, report: Report) -> JsonObjec
             report.add(f"{place}{path}/{_KEY}", "false", _WHY)
         return {**node, _KEY: False}
 
-    return _walked(schema, close, "", 0)
+    return _map_schema(schema, close, "", 0)
 
 
 def any_open(schema: JsonObject) -> bool:
@@ -45,7 +45,7 @@ def open_objects(schema: JsonObject) -> dict[str, JsonObject]:
             found[path] = node
         return node
 
-    _walked(schema, look, "", 0)
+    _map_schema(schema, look, "", 0)
     return found
 
 
@@ -54,13 +54,13 @@ def _is_open(node: JsonObject) -> bool:
     return (kind == "object" or (isinstance(kind, list) and "object" in kind)) and node.get(_KEY) is not False
 
 
-def _walked(node: JsonObject, rule: Callable[[JsonObject, str], JsonObject], path: str, depth: int) -> JsonObject:
+def _map_schema(node: JsonObject, rule: Callable[[JsonObject, str], JsonObject], path: str, depth: int) -> JsonObject:
     """The schema with the rule applied to every node, never to values such as defaults and enums."""
     if depth > _DEPTH:
         return node
 
     def child(value: Json, *tokens: str | int) -> Json:
-        return _walked(value, rule, join(path, *tokens), depth + 1) if isinstance(value, dict) else value
+        return _map_schema(value, rule, join(path, *tokens), depth + 1) if isinstance(value, dict) else value
 
     out: JsonObject = {}
     for key, value in node.items():

@@ -88,7 +88,7 @@ def _document_source(part: Document, source: Inline | PlainText, report: Report)
     if _kind_of(source.media_type) == PDF:
         return own_source(Inline(PDF, source.data))
     if source.media_type.startswith("text/"):
-        text = _decoded(source.data)
+        text = _decode_text(source.data)
         if text is not None:
             _lose_kind_of_text(part, source.media_type, report)
             return own_source(PlainText(text))
@@ -102,7 +102,7 @@ def _kind_of(media_type: str) -> str:
     return "image/jpeg" if kind == "image/jpg" else kind
 
 
-def _decoded(data: str) -> str | None:
+def _decode_text(data: str) -> str | None:
     try:
         return base64.b64decode(data, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from sightline.dialects.anthropic.blocks_read import BLOCKS
 from sightline.dialects.anthropic.citations import read_citation
-from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled
-from sightline.dialects.anthropic.reply_read import KNOWN, details_of, events_of, started_of
+from sightline.dialects.anthropic.errors import error_fields, frame_fault, is_error, unmodelled_fields
+from sightline.dialects.anthropic.reply_read import KNOWN, details_of, events_of, read_identity
 from sightline.dialects.anthropic.usage import Counter
 from sightline.dialects.anthropic.words import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.fields import as_object, opt_object, opt_str, str_of, whole_number, wrong
-from sightline.dialects.growth import Growth
+from sightline.dialects.growth import TextDeltas
 from sightline.dialects.seals import unwrap
-from sightline.dialects.streaming import StreamReader, settled
+from sightline.dialects.streaming import StreamReader, finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -54,7 +54,7 @@ _WHOLE = frozenset({"text", "thinking", "redacted_thinking"})
 
 def stream_reader() -> StreamReader:
     """A reader for one stream."""
-    return StreamReader(MessagesMachine(), Growth())
+    return StreamReader(MessagesMachine(), TextDeltas())
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class MessagesMachine:
         handler = self._handlers.get(kind)
         return self._once(kind, at, document) if handler is None else handler(document, at)
 
-    def done(self) -> list[StreamEvent]:
+    def read_done_marker(self) -> list[StreamEvent]:
         """This API has no such marker; one that a relay adds says nothing."""
         return []
 
@@ -121,7 +121,7 @@ class MessagesMachine:
     def _message_start(self, document: JsonObject, at: str) -> list[StreamEvent]:
         place = f"{at}/message"
         message = as_object(document.get("message"), place)
-        events: list[StreamEvent] = [started_of(message, place)]
+        events: list[StreamEvent] = [read_identity(message, place)]
         events += self._unknown(message, KNOWN, place)
         events += self._unknown(document, _START, at)
         return events + self._usage(message, place)
@@ -178,9 +178,9 @@ class MessagesMachine:
         return events + self._unknown(delta, _DELTA, place) + unknown
 
     def _block_stop(self, document: JsonObject, at: str) -> list[StreamEvent]:
-        return self._closed(self._number(document, at))
+        return self._close_block(self._number(document, at))
 
-    def _closed(self, number: int) -> list[StreamEvent]:
+    def _close_block(self, number: int) -> list[StreamEvent]:
         block = self._blocks.pop(number, None)
         if block is None or block.kind in _WHOLE:
             return []
@@ -201,8 +201,8 @@ class MessagesMachine:
         self._has_finished = True
         stop_sequence = opt_str(delta, "stop_sequence", place)
         finish, detail = finish_of(word, stop_sequence)
-        finish = settled(finish, has_calls=self._has_calls)
-        closed = [event for number in list(self._blocks) for event in self._closed(number)]
+        finish = finish_for_content(finish, has_calls=self._has_calls)
+        closed = [event for number in list(self._blocks) for event in self._close_block(number)]
         return [
             *closed,
             *events,
@@ -231,7 +231,7 @@ class MessagesMachine:
         known |= self._noted
         fresh: JsonObject = {key: value for key, value in holder.items() if key not in known and value is not None}
         self._noted |= fresh.keys()
-        return unmodelled(fresh, at, frozenset())
+        return unmodelled_fields(fresh, at, frozenset())
 
     def _once(self, kind: str, at: str, value: Json) -> list[StreamEvent]:
         if kind in self._noted:

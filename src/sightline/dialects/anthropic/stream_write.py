@@ -31,7 +31,7 @@ from sightline.dialects.anthropic.usage import write_usage
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.dialect import Client
 from sightline.dialects.sequence import Sequencer
-from sightline.dialects.streaming import broken, cut
+from sightline.dialects.streaming import broken_frame_fault, truncation_fault
 from sightline.dialects.tool_names import INPUT, flat_name
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -54,7 +54,7 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.fold import updated
+from sightline.model.fold import update_usage
 from sightline.model.json import JsonObject
 from sightline.model.parts import Part, ToolCall
 from sightline.model.report import Report
@@ -137,7 +137,7 @@ class MessagesWriter:
             case Started():
                 return self._begin(event)
             case UsageReceived(usage):
-                self._usage = usage if self._usage is None else updated(self._usage, usage)
+                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
             case FieldReceived(at, value):
                 keep(self._kept, at, value)
             case LogprobsReceived():
@@ -150,7 +150,7 @@ class MessagesWriter:
             case Failed(fault):
                 return self._fail(fault)
             case FrameBroken():
-                return self._fail(broken(event))
+                return self._fail(broken_frame_fault(event))
             case Ended():
                 return self._end()
             case unreachable:
@@ -188,7 +188,7 @@ class MessagesWriter:
         finished = self._finished
         reason = None if finished is None else write_finish(finished, self._report, has_calls=self._has_calls)
         if finished is None or reason is None:
-            return self._fail(cut())
+            return self._fail(truncation_fault())
         begun = self._begin()
         self._is_over = True
         add_uncounted(self._usage, self._client, self._report)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.fields import opt_int, opt_object, opt_str
-from sightline.dialects.option_table import put
+from sightline.dialects.option_table import set_path
 from sightline.model.json import JsonObject
 from sightline.model.options import Reasoning
 from sightline.model.report import Report
@@ -57,9 +57,9 @@ def write_reasoning(reasoning: Reasoning, body: JsonObject, report: Report, *, s
     if same:
         thinking = _own_thinking(reasoning)
         if reasoning.effort is not None:
-            put(body, ("output_config", "effort"), reasoning.effort)
+            set_path(body, ("output_config", "effort"), reasoning.effort)
     else:
-        thinking = _Foreign(reasoning, body, report).written()
+        thinking = _Foreign(reasoning, body, report).write()
     if thinking:
         body["thinking"] = thinking
 
@@ -83,7 +83,7 @@ class _Foreign:
         self._body = body
         self._report = report
 
-    def written(self) -> JsonObject:
+    def write(self) -> JsonObject:
         """The thinking object; the effort goes into the body."""
         thinking = self._thinking()
         self._effort(thinking)
@@ -102,7 +102,7 @@ class _Foreign:
                 self._lose("budget", f"a budget of {budget}", "adaptive thinking has none")
             return {"type": "adaptive"}
         if budget is not None:
-            return self._budgeted(budget)
+            return self._fit_budget(budget)
         if mode == "on":
             self._lose("mode", "thinking switched on", "without a budget the nearest is adaptive thinking")
             return {"type": "adaptive"}
@@ -110,7 +110,7 @@ class _Foreign:
             self._lose("mode", f"thinking mode {mode!r}", f"{NAME} does not know it")
         return {}
 
-    def _budgeted(self, budget: int) -> JsonObject:
+    def _fit_budget(self, budget: int) -> JsonObject:
         choice = self._body.get("tool_choice")
         if isinstance(choice, dict) and choice["type"] in ("any", "tool"):
             self._lose("budget", f"a budget of {budget}", "a forced tool call excludes it")
@@ -136,7 +136,7 @@ class _Foreign:
             self._lose("effort", "effort 'minimal'", "the nearest is low")
             effort = "low"
         if effort in EFFORTS:
-            put(self._body, ("output_config", "effort"), effort)
+            set_path(self._body, ("output_config", "effort"), effort)
         elif effort is not None:
             self._lose("effort", f"effort {effort!r}", f"{NAME} does not know it")
 

@@ -3,7 +3,7 @@
 from sightline.dialects.anthropic.blocks_read import read_cache
 from sightline.dialects.anthropic.blocks_write import write_cache
 from sightline.dialects.anthropic.client_tools import read_client_tool
-from sightline.dialects.anthropic.schema import any_open, closed
+from sightline.dialects.anthropic.schema import any_open, close_objects
 from sightline.dialects.anthropic.words import NAME
 from sightline.dialects.fields import (
     as_list,
@@ -84,7 +84,7 @@ def _foreign_tool(tool: Tool, place: str, report: Report) -> Json:
         report.lose(tool.at, "strict", f"{NAME} keeps to a schema only where every object of it is closed", "option")
         del written["strict"]
     elif tool.strict:
-        schema = closed(schema, tool.at, f"{place}/input_schema", report)
+        schema = close_objects(schema, tool.at, f"{place}/input_schema", report)
     written["input_schema"] = schema
     return written
 

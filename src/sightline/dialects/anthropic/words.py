@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sightline.dialects.streaming import settled
+from sightline.dialects.streaming import finish_for_content
 from sightline.model.message import Role
 from sightline.model.reply import Finish
 
@@ -44,7 +44,7 @@ def finish_of(word: str, stop_sequence: str | None) -> tuple[Finish, str | None]
 
 def stop_reason_of(finish: Finish, detail: str | None, stop_sequence: str | None, *, has_calls: bool) -> str | None:
     """The stop reason for a finish; `tool_use` if and only if there is a call to answer. None for a failure."""
-    finish = settled(finish, has_calls=has_calls)
+    finish = finish_for_content(finish, has_calls=has_calls)
     if detail is not None and FINISHES.get(detail) == finish:
         return detail
     if finish == "stop" and stop_sequence is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sightline.dialects.fields import as_object, opt_int, opt_str, rest
-from sightline.dialects.gemini.spelling import both, spelled
+from sightline.dialects.gemini.spelling import both, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation
 from sightline.model.report import Report
@@ -17,8 +17,8 @@ _KNOWN = both("uri", "title", "startIndex", "endIndex")
 def read_citation(value: Json, at: str, texts: Texts) -> tuple[int | None, Citation]:
     """The text part that a citation belongs to, None if there is no text, and the citation."""
     wire = as_object(value, at)
-    start = opt_int(wire, spelled(wire, "startIndex"), at)
-    end = opt_int(wire, spelled(wire, "endIndex"), at)
+    start = opt_int(wire, spelling_of(wire, "startIndex"), at)
+    end = opt_int(wire, spelling_of(wire, "endIndex"), at)
     if start is None and end is not None:
         start = 0  # a number that is zero is not sent
     part, first, text = _owner(start or 0, texts)

@@ -4,7 +4,7 @@ The calls are ordinary function calls. A model of another provider does not know
 """
 
 from sightline.dialects.fields import rest
-from sightline.dialects.gemini.spelling import NAME, both, either, spelled
+from sightline.dialects.gemini.spelling import NAME, both, either, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.tools import FunctionTool, OpaqueTool
 from sightline.wire.jsontext import encode
@@ -64,7 +64,7 @@ def read_computer(tool: JsonObject, at: str) -> OpaqueTool | None:
     )
     left: JsonObject = rest(tool, both("computerUse"))
     if unread := rest(computer, _MODELLED):
-        left = {**left, spelled(tool, "computerUse"): unread}
+        left = {**left, spelling_of(tool, "computerUse"): unread}
     return OpaqueTool(NAME, tool, functions=functions, at=at, extras=left)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sightline.dialects.fields import rest, whole_number
 from sightline.dialects.gemini.citations import Texts, place_of
-from sightline.dialects.gemini.spelling import both, either, spelled
+from sightline.dialects.gemini.spelling import both, either, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation
 from sightline.wire.pointer import join
@@ -24,7 +24,7 @@ Found = tuple[list[tuple[int, Citation]], list[tuple[str, Json]]]
 
 def read_grounding(metadata: JsonObject, at: str, texts: Texts) -> Found:
     """What a candidate's `groundingMetadata` says."""
-    chunks_key, supports_key = spelled(metadata, "groundingChunks"), spelled(metadata, "groundingSupports")
+    chunks_key, supports_key = spelling_of(metadata, "groundingChunks"), spelling_of(metadata, "groundingSupports")
     chunks, supports = metadata.get(chunks_key), metadata.get(supports_key)
     if not texts or not isinstance(chunks, list) or not isinstance(supports, (list, type(None))):
         return [], [(join(at, key), value) for key, value in metadata.items()]
@@ -32,14 +32,14 @@ def read_grounding(metadata: JsonObject, at: str, texts: Texts) -> Found:
     sources = [_Source(chunk, f"{at}/{chunks_key}/{index}", at) for index, chunk in enumerate(chunks)]
     found: list[tuple[int, Citation]] = []
     for index, support in enumerate(supports or []):
-        cited, rest_of_it = _supported(support, f"{at}/{supports_key}/{index}", sources, texts)
+        cited, rest_of_it = _citations_of_support(support, f"{at}/{supports_key}/{index}", sources, texts)
         found += cited
         left += rest_of_it
     for source in sources:
         if not source.url:
             left.append((source.at, source.value))
             continue
-        left += source.left()
+        left += source.unmodelled_fields()
         if not source.is_cited:  # it was found, and no words are said to rest on it
             found.append((texts[-1][0], source.citation(None, None)))
     return found, left
@@ -58,7 +58,7 @@ class _Source:
         """The citation of this source by the words at this place."""
         return Citation(self.url, self._title, self._words, start, end, value=self.value, at=self._metadata)
 
-    def left(self) -> Iterator[tuple[str, Json]]:
+    def unmodelled_fields(self) -> Iterator[tuple[str, Json]]:
         """What a citation does not say of the source."""
         known = _SOURCE | {"text"} if self._words else _SOURCE
         yield from ((join(self.at, self._key, key), value) for key, value in rest(self._holder, known).items())
@@ -69,7 +69,7 @@ class _Source:
 def _inner(value: Json) -> tuple[str, JsonObject]:
     if isinstance(value, dict):
         for name in _SOURCES:
-            key = spelled(value, name) if name == "retrievedContext" else name
+            key = spelling_of(value, name) if name == "retrievedContext" else name
             if isinstance(inner := value.get(key), dict):
                 return key, inner
     return "", {}
@@ -80,7 +80,7 @@ def _word(holder: JsonObject, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _supported(support: Json, at: str, sources: list[_Source], texts: Texts) -> Found:
+def _citations_of_support(support: Json, at: str, sources: list[_Source], texts: Texts) -> Found:
     """The citations of one piece of the answer."""
     holder = support if isinstance(support, dict) else {}
     segment, numbers = holder.get("segment"), either(holder, "groundingChunkIndices")

@@ -1,7 +1,7 @@
 """Token probabilities in both directions."""
 
 from sightline.dialects.fields import any_number, as_object, opt_list, rest, str_of, wrong
-from sightline.dialects.gemini.spelling import both, either, spelled
+from sightline.dialects.gemini.spelling import both, either, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import TokenLogprob
 from sightline.wire.pointer import join
@@ -16,7 +16,7 @@ _TOKEN = both("token", "logProbability")
 def read_logprobs(result: JsonObject, at: str) -> tuple[tuple[TokenLogprob, ...], Unknown]:
     """The tokens that were chosen, each with what else could have stood there, and the fields that say more."""
     unknown: Unknown = [(join(at, key), value) for key, value in rest(result, _RESULT).items()]
-    chosen_key, top_key = spelled(result, "chosenCandidates"), spelled(result, "topCandidates")
+    chosen_key, top_key = spelling_of(result, "chosenCandidates"), spelling_of(result, "topCandidates")
     tops = opt_list(result, top_key, at)
     tokens: list[TokenLogprob] = []
     for index, value in enumerate(opt_list(result, chosen_key, at)):
@@ -41,7 +41,7 @@ def _token(value: Json, at: str, top: tuple[TokenLogprob, ...], unknown: Unknown
     entry = as_object(value, at)
     logprob = any_number(either(entry, "logProbability"))
     if logprob is None:
-        raise wrong(either(entry, "logProbability"), f"{at}/{spelled(entry, 'logProbability')}", "a number")
+        raise wrong(either(entry, "logProbability"), f"{at}/{spelling_of(entry, 'logProbability')}", "a number")
     unknown.extend((join(at, key), field) for key, field in rest(entry, _TOKEN).items())
     return TokenLogprob(str_of(entry, "token", at), float(logprob), top=top)
 

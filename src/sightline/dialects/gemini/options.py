@@ -6,9 +6,9 @@ from itertools import product
 import msgspec
 
 from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, rest
-from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
-from sightline.dialects.gemini.spelling import NAME, SNAKE, both, put_back, read_enum, spelled
-from sightline.dialects.option_table import Path, Table, put, write_options
+from sightline.dialects.gemini.schema import read_schema, strip_refused, write_schema
+from sightline.dialects.gemini.spelling import NAME, SNAKE, both, read_enum, restore_extras, spelling_of
+from sightline.dialects.option_table import Path, Table, set_path, write_options
 from sightline.dialects.service_tiers import OF_GEMINI, fit_tier
 from sightline.model.json import JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
@@ -65,10 +65,10 @@ def read_format(config: JsonObject, at: str) -> tuple[OutputFormat | None, froze
 
     A schema without a media type is marked by a silent null.
     """
-    kind_key = spelled(config, "responseMimeType")
+    kind_key = spelling_of(config, "responseMimeType")
     kind = opt_str(config, kind_key, at)
     for name in ("responseJsonSchema", "responseSchema"):
-        key = spelled(config, name)
+        key = spelling_of(config, name)
         wire = opt_object(config, key, at)
         if wire is not None:
             if kind not in (None, "application/json"):
@@ -86,7 +86,7 @@ def read_format(config: JsonObject, at: str) -> tuple[OutputFormat | None, froze
 
 def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
     """What `thinkingConfig` asks for; a level that is spelled in small letters is marked by a silent null."""
-    key = spelled(config, "thinkingConfig")
+    key = spelling_of(config, "thinkingConfig")
     thinking = opt_object(config, key, at)
     if thinking is None:
         return None
@@ -94,7 +94,7 @@ def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
     places: dict[str, str] = {}
     extras = rest(thinking, _THINKING)
     level_key, budget_key, shown_key = (
-        spelled(thinking, name) for name in ("thinkingLevel", "thinkingBudget", "includeThoughts")
+        spelling_of(thinking, name) for name in ("thinkingLevel", "thinkingBudget", "includeThoughts")
     )
     level = read_enum(thinking, level_key, _NUMBERED_LEVELS, at)
     budget = opt_int(thinking, budget_key, at)
@@ -122,14 +122,14 @@ def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
 def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
     """Put every option into the document, in the one place and spelling that we write."""
     if not same:
-        options = _fitted(_without_defaults(options, report), report)
+        options = _fit_options(_without_defaults(options, report), report)
     write_options(options, TABLE, document, report, dialect=NAME, same=False, skip=_ELSEWHERE)
     if options.format is not None:
         _write_format(options, options.format, document, report, same=same)
     if options.reasoning is not None:
         thinking = _thinking_as_it_stood(options.reasoning) if same else _thinking(options.reasoning, report)
         if same or thinking:
-            put(document, (_CONFIG, "thinkingConfig"), thinking)
+            set_path(document, (_CONFIG, "thinkingConfig"), thinking)
 
 
 def _without_defaults(options: Options, report: Report) -> Options:
@@ -141,7 +141,7 @@ def _without_defaults(options: Options, report: Report) -> Options:
     return options
 
 
-def _fitted(options: Options, report: Report) -> Options:
+def _fit_options(options: Options, report: Report) -> Options:
     """Foreign values within what the API takes."""
     if options.stop is not None and len(options.stop) > STOP_LIMIT:
         at = options.places.get("stop", "/stop")
@@ -154,16 +154,16 @@ def _fitted(options: Options, report: Report) -> Options:
 def _write_format(options: Options, chosen: OutputFormat, document: JsonObject, report: Report, *, same: bool) -> None:
     kind = "text/plain" if isinstance(chosen, PlainFormat) else "application/json"
     if not same or "responseMimeType" not in chosen.extras:
-        put(document, (_CONFIG, "responseMimeType"), kind)
+        set_path(document, (_CONFIG, "responseMimeType"), kind)
     if not isinstance(chosen, SchemaFormat):
         return
     if same:
         key, schema = write_schema(chosen.schema, "responseJsonSchema")
-        put(document, (_CONFIG, key), schema)
+        set_path(document, (_CONFIG, key), schema)
         return
     at = chosen.at or options.places.get("format", "/format")
     place = f"/{_CONFIG}/responseJsonSchema"
-    put(document, (_CONFIG, "responseJsonSchema"), accepted(chosen.schema, at, place, report))
+    set_path(document, (_CONFIG, "responseJsonSchema"), strip_refused(chosen.schema, at, place, report))
     if chosen.name is not None:
         report.lose(at, "name of the schema", "gemini has no names for schemas", "identity")
     if chosen.description is not None:
@@ -182,7 +182,7 @@ def _thinking_as_it_stood(reasoning: Reasoning) -> JsonObject:
         thinking["thinkingBudget"] = budget
     if reasoning.summary is not None:
         thinking["includeThoughts"] = _SHOWN.get(reasoning.summary, True)
-    return put_back(thinking, {key: value for key, value in reasoning.extras.items() if value is not None})
+    return restore_extras(thinking, {key: value for key, value in reasoning.extras.items() if value is not None})
 
 
 def _thinking(reasoning: Reasoning, report: Report) -> JsonObject:

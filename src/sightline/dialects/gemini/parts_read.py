@@ -2,7 +2,7 @@
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_bool, opt_object, opt_str, rest, str_of
 from sightline.dialects.gemini.signatures import REDACTED, read_signature
-from sightline.dialects.gemini.spelling import NAME, both, either, spelled
+from sightline.dialects.gemini.spelling import NAME, both, either, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,
@@ -67,7 +67,7 @@ def _text(part: JsonObject, text: str, at: str) -> Part:
 
 
 def _call(part: JsonObject, at: str) -> ToolCall:
-    key = spelled(part, "functionCall")
+    key = spelling_of(part, "functionCall")
     place = f"{at}/{key}"
     call = as_object(part[key], place)
     args = opt_object(call, "args", place)
@@ -87,7 +87,7 @@ def _call(part: JsonObject, at: str) -> ToolCall:
 
 
 def _response(part: JsonObject, at: str) -> ToolResult:
-    key = spelled(part, "functionResponse")
+    key = spelling_of(part, "functionResponse")
     place = f"{at}/{key}"
     holder = as_object(part[key], place)
     response = opt_object(holder, "response", place)
@@ -118,15 +118,15 @@ def _response(part: JsonObject, at: str) -> ToolResult:
 
 
 def _media(part: JsonObject, kind: str, at: str) -> Part:
-    key = spelled(part, kind)
+    key = spelling_of(part, kind)
     place = f"{at}/{key}"
     holder = as_object(part[key], place)
-    media_type = opt_str(holder, spelled(holder, "mimeType"), place) or ""
+    media_type = opt_str(holder, spelling_of(holder, "mimeType"), place) or ""
     source: Inline | Link
     if kind == "inlineData":
         source, nested = Inline(media_type, str_of(holder, "data", place)), rest(holder, _BLOB)
     else:
-        uri = str_of(holder, spelled(holder, "fileUri"), place)
+        uri = str_of(holder, spelling_of(holder, "fileUri"), place)
         source, nested = Link(uri, media_type), rest(holder, _FILE)
     if media_type.startswith("image/"):
         signature, signed_by, _ = read_signature(part, at)

@@ -127,7 +127,9 @@ def _source_part(source: Source | None, at: str, place: str, report: Report) -> 
             report.lose(at, "bytes behind a link", "gemini fetches web addresses and its own storage only", "content")
             return None
         case Link(url, media_type):
-            return {"fileData": compact({"fileUri": url, "mimeType": media_type or _guessed(url, place, report)})}
+            return {
+                "fileData": compact({"fileUri": url, "mimeType": media_type or _guess_media_type(url, place, report)})
+            }
         case FileId() | None:
             report.lose(at, "uploaded bytes", "they are stored with another provider", "content")
             return None
@@ -135,7 +137,7 @@ def _source_part(source: Source | None, at: str, place: str, report: Report) -> 
             assert_never(unreachable)
 
 
-def _guessed(url: str, place: str, report: Report) -> str | None:
+def _guess_media_type(url: str, place: str, report: Report) -> str | None:
     ending = url.partition("?")[0].partition("#")[0].rpartition(".")[2].lower()
     media_type = MEDIA_TYPES.get(ending)
     if media_type is not None:

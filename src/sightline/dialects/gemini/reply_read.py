@@ -14,9 +14,9 @@ from sightline.dialects.gemini.finishes import FAILURES, failure, read_finish
 from sightline.dialects.gemini.grounding import read_grounding
 from sightline.dialects.gemini.logprobs import read_logprobs
 from sightline.dialects.gemini.parts_read import read_part
-from sightline.dialects.gemini.spelling import both, spelled
+from sightline.dialects.gemini.spelling import both, spelling_of
 from sightline.dialects.gemini.usage import read_usage
-from sightline.dialects.streaming import cut, settled
+from sightline.dialects.streaming import finish_for_content, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -67,7 +67,7 @@ def read_reply(body: Json) -> list[StreamEvent]:
     begun = {event.choice for event in events if isinstance(event, _CONTENT_EVENTS)}
     finished = {event.choice for event in events if isinstance(event, Finished)}
     if not finished or not begun <= finished:
-        events.append(Failed(cut() if document.get("candidates") else _empty()))
+        events.append(Failed(truncation_fault() if document.get("candidates") else _empty()))
     return [*events, Ended()]
 
 
@@ -129,7 +129,7 @@ class ReplyReading:
         self, document: JsonObject, identity: tuple[Json, Json, Json], at: str, events: list[StreamEvent]
     ) -> None:
         self._started = identity
-        started = _started(document, ("responseId", "modelVersion", "createTime"), at)
+        started = _read_identity(document, ("responseId", "modelVersion", "createTime"), at)
         events.append(started)
         if started.created is None:
             self._note(0, f"{at}/createTime", document.get("createTime"), events)
@@ -147,7 +147,7 @@ class ReplyReading:
         counts = document.get("usage_metadata")
         if counts != self._usage:
             self._count(counts, f"{at}/usage_metadata", events)
-        other = _started(document, ("response_id", "model_version", "create_time"), at)
+        other = _read_identity(document, ("response_id", "model_version", "create_time"), at)
         if other.places:
             events.append(other)
         for key, value in document.items():
@@ -166,7 +166,7 @@ class ReplyReading:
         events.append(Failed(read_error(0, document, {})))
 
     def _feedback(self, feedback: JsonObject, at: str, events: list[StreamEvent], *, is_alone: bool) -> None:
-        key = spelled(feedback, "blockReason")
+        key = spelling_of(feedback, "blockReason")
         reason = opt_str(feedback, key, at)
         is_finish = is_alone and reason is not None
         for name, value in feedback.items():
@@ -256,7 +256,7 @@ class ReplyReading:
         """What a candidate says besides its content: citations, probabilities, its end."""
         self._cite(candidate, choice, number, at, events)
         self._ground(candidate, choice, number, at, events)
-        key = spelled(candidate, "logprobsResult")
+        key = spelling_of(candidate, "logprobsResult")
         result = candidate.get(key)
         if result is not None:
             place = f"{at}/{key}"
@@ -268,7 +268,7 @@ class ReplyReading:
         self._finish(candidate, choice, number, at, events)
 
     def _cite(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
-        key = spelled(candidate, "citationMetadata")
+        key = spelling_of(candidate, "citationMetadata")
         metadata = candidate.get(key)
         if metadata is None:
             return
@@ -289,7 +289,7 @@ class ReplyReading:
 
     def _ground(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
         """What a search found, as citations; later frames of a stream may repeat what earlier ones said."""
-        key = spelled(candidate, "groundingMetadata")
+        key = spelling_of(candidate, "groundingMetadata")
         metadata = candidate.get(key)
         if not isinstance(metadata, dict):
             if metadata is not None:
@@ -306,7 +306,7 @@ class ReplyReading:
             self._note(number, place, value, events)
 
     def _finish(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
-        message_key, key = spelled(candidate, "finishMessage"), spelled(candidate, "finishReason")
+        message_key, key = spelling_of(candidate, "finishMessage"), spelling_of(candidate, "finishReason")
         message = opt_str(candidate, message_key, at)
         word = opt_str(candidate, key, at)
         place = f"{at}/{key}"
@@ -318,7 +318,7 @@ class ReplyReading:
         if word is None:
             return
         finish, detail = read_finish(word)
-        events.append(Finished(settled(finish, has_calls=choice.has_calls), number, detail, at=place))
+        events.append(Finished(finish_for_content(finish, has_calls=choice.has_calls), number, detail, at=place))
 
     def _unknown(
         self, holder: JsonObject, known: frozenset[str], number: int, at: str, events: list[StreamEvent]
@@ -339,7 +339,7 @@ class ReplyReading:
         events.append(FieldReceived(at, value))
 
 
-def _started(document: JsonObject, names: tuple[str, str, str], at: str) -> Started:
+def _read_identity(document: JsonObject, names: tuple[str, str, str], at: str) -> Started:
     """Who answers, under the names of one spelling."""
     reply_id, model, time = (opt_str(document, name, at) for name in names)
     created = None if time is None else _seconds(time)

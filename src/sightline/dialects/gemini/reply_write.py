@@ -11,7 +11,7 @@ from sightline.dialects.gemini.finishes import write_finish
 from sightline.dialects.gemini.logprobs import write_logprobs
 from sightline.dialects.gemini.parts_write import call_part, media_part
 from sightline.dialects.gemini.signatures import REDACTED, for_client
-from sightline.dialects.gemini.spelling import NAME, put_back
+from sightline.dialects.gemini.spelling import NAME, restore_extras
 from sightline.dialects.gemini.usage import write_usage
 from sightline.dialects.losses import describe, lose_partial
 from sightline.model.json import Json, JsonObject
@@ -47,7 +47,7 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     }
     if reply.usage is not None:
         counts = write_usage(reply.usage, report)
-        body["usageMetadata"] = put_back(counts, reply.usage.extras) if same else counts
+        body["usageMetadata"] = restore_extras(counts, reply.usage.extras) if same else counts
     return body | identity(reply.id or client.id, reply.model or client.model, reply.created or client.created)
 
 
@@ -74,7 +74,7 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
         case ToolCall():
             if part.kind == "custom":
                 report.lose(part.at, "that the call takes free text", "it became an object with one string", "identity")
-            wire = signed(call_part(part, report), for_client(part.signature, part.signed_by))
+            wire = add_signature(call_part(part, report), for_client(part.signature, part.signed_by))
         case Image():
             wire = _picture(part, report, same=same)
         case Document() | Audio():
@@ -89,20 +89,20 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
             return None
         case unreachable:
             assert_never(unreachable)
-    return put_back(wire, part.extras) if same and wire is not None and part.extras else wire
+    return restore_extras(wire, part.extras) if same and wire is not None and part.extras else wire
 
 
 def _text(part: Text) -> JsonObject | None:
-    wire = signed({"text": part.text}, for_client(part.signature, part.signed_by))
+    wire = add_signature({"text": part.text}, for_client(part.signature, part.signed_by))
     return None if len(wire) == 1 and not part.text else wire
 
 
 def _picture(part: Image, report: Report, *, same: bool) -> JsonObject | None:
     wire = media_part(part, "", report, same=same)
-    return None if wire is None else signed(wire, for_client(part.signature, part.signed_by))
+    return None if wire is None else add_signature(wire, for_client(part.signature, part.signed_by))
 
 
-def signed(wire: JsonObject, seal: str | None) -> JsonObject:
+def add_signature(wire: JsonObject, seal: str | None) -> JsonObject:
     """The part with its seal."""
     if seal is not None:
         wire["thoughtSignature"] = seal
@@ -154,7 +154,7 @@ def _thought(part: Thinking, report: Report) -> JsonObject | None:
     words = _words(part)
     if part.summary and words != part.summary[0]:
         lose_pieces(part.at, report)
-    wire = signed({"text": words, "thought": True}, seal)
+    wire = add_signature({"text": words, "thought": True}, seal)
     return wire if wire["text"] or "thoughtSignature" in wire else None
 
 

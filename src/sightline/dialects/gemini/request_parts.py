@@ -6,8 +6,8 @@ from sightline.dialects import seals
 from sightline.dialects.conversation import SYSTEM_ROLES, plain_text
 from sightline.dialects.gemini.parts_read import read_part
 from sightline.dialects.gemini.parts_write import call_part, media_part
-from sightline.dialects.gemini.spelling import NAME, put_back
-from sightline.dialects.gemini.thoughts import told_in_pieces
+from sightline.dialects.gemini.spelling import NAME, restore_extras
+from sightline.dialects.gemini.thoughts import is_followed_by_pieces
 from sightline.dialects.losses import describe
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
@@ -42,7 +42,7 @@ class ContentWriter:
         """The content of a message that comes to these parts."""
         if self._same:
             role = "model" if message.role == "assistant" else "user"
-            return put_back({"role": role, "parts": parts}, message.extras)
+            return restore_extras({"role": role, "parts": parts}, message.extras)
         if message.role in SYSTEM_ROLES:
             why = "gemini has none after the beginning: demoted to user"
             self._report.lose(message.at, f"role of a {message.role} message", why, "content")
@@ -53,7 +53,7 @@ class ContentWriter:
         out: list[Json] = []
         seal: str | None = None
         for index, part in enumerate(message.parts):
-            if self._same and told_in_pieces(message.parts, index):
+            if self._same and is_followed_by_pieces(message.parts, index):
                 continue
             if isinstance(part, Thinking) and part.id == seals.NEXT and part.signed_by == NAME and not part.text:
                 seal = part.signature
@@ -64,7 +64,7 @@ class ContentWriter:
             if seal is not None:
                 wire = {**wire, "thoughtSignature": seal}
                 seal = None
-            out.append(put_back(wire, part.extras) if self._same and part.extras else wire)
+            out.append(restore_extras(wire, part.extras) if self._same and part.extras else wire)
         if seal is not None:
             out.append({"text": "", "thoughtSignature": seal})
         if not out and not self._same:
@@ -80,12 +80,12 @@ class ContentWriter:
                 return self._thinking(part)
             case ToolCall():
                 self._calls[part.id] = part
-                return self._signed(call_part(part, self._report), part)
+                return self._add_signature(call_part(part, self._report), part)
             case ToolResult():
                 return self._result(part, place)
             case Image() | Document() | Audio():
                 media = media_part(part, place, self._report, same=self._same)
-                return self._signed(media, part) if media is not None and isinstance(part, Image) else media
+                return self._add_signature(media, part) if media is not None and isinstance(part, Image) else media
             case Refusal():
                 self._report.lose(part.at, "that it is a refusal", "gemini has only text for it", "identity")
                 return {"text": part.text} if part.text else None
@@ -103,18 +103,18 @@ class ContentWriter:
         if not self._same and not part.text and (part.signature is None or part.signed_by != NAME):
             self._report.lose(part.at, "an empty text", "gemini refuses empty text", "identity")
             return None
-        return self._signed({"text": part.text}, part)
+        return self._add_signature({"text": part.text}, part)
 
     def _thinking(self, part: Thinking) -> JsonObject | None:
         is_own = part.signature is not None and part.signed_by == NAME
         if part.id is not None and part.signature is None:
             self._report.lose(part.at, "id of the reasoning", "gemini has no ids on thoughts", "identity")
         if part.text or is_own or self._same:
-            return self._signed({"text": part.text, "thought": True}, part)
+            return self._add_signature({"text": part.text, "thought": True}, part)
         self._report.lose(part.at, "reasoning without text", "only its own provider can read it", "identity")
         return None
 
-    def _signed(self, wire: JsonObject, part: Text | Thinking | ToolCall | Image) -> JsonObject:
+    def _add_signature(self, wire: JsonObject, part: Text | Thinking | ToolCall | Image) -> JsonObject:
         if part.signed_by == NAME:
             if part.signature is not None:
                 wire["thoughtSignature"] = part.signature
@@ -179,7 +179,7 @@ class ContentWriter:
             elif isinstance(part, (Image, Document, Audio, Opaque, CacheBreakpoint)):
                 wire = self._part(part, f"{place}/{len(media)}")
                 if wire is not None:
-                    media.append(put_back(wire, part.extras) if self._same and part.extras else wire)
+                    media.append(restore_extras(wire, part.extras) if self._same and part.extras else wire)
             else:
                 self._report.lose(part.at, "part of a result", "gemini takes text and media in a result", "content")
         return media

@@ -3,10 +3,10 @@
 from sightline.dialects.fields import as_object, opt_object, opt_str, rest, unknown, wrong
 from sightline.dialects.gemini.options import CONFIG_KEYS, TABLE, read_format, read_reasoning
 from sightline.dialects.gemini.parts_read import read_part
-from sightline.dialects.gemini.spelling import NAME, both, either, spelled
+from sightline.dialects.gemini.spelling import NAME, both, either, spelling_of
 from sightline.dialects.gemini.thoughts import with_joined_thoughts
 from sightline.dialects.gemini.tools import read_tool_config, read_tools
-from sightline.dialects.option_table import known_keys, options_of, read_options
+from sightline.dialects.option_table import options_of, read_options, top_level_keys
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
 from sightline.model.options import Options
@@ -18,7 +18,7 @@ _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "us
 _CONTENT = frozenset({"role", "parts"})
 MODEL, TOOLS = "model", "tools"
 """Fields that need not stand in a body to be known: a silent null in the extras tells that they did."""
-_TOP = known_keys(TABLE) | both("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
+_TOP = top_level_keys(TABLE) | both("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
 
 
 def read_request(body: Json) -> Request:
@@ -34,7 +34,7 @@ def read_request(body: Json) -> Request:
     messages = with_joined_thoughts(messages, document)
     instruction = either(document, "systemInstruction")
     if instruction is not None:
-        messages.insert(0, _system(instruction, f"/{spelled(document, 'systemInstruction')}"))
+        messages.insert(0, _system(instruction, f"/{spelling_of(document, 'systemInstruction')}"))
     extras = dict(rest(document, _TOP))
     options = _options(document, extras)
     tools = document.get("tools")
@@ -93,7 +93,7 @@ def _system(value: Json, at: str) -> Message:
 def _options(document: JsonObject, extras: JsonObject) -> Options:
     """The options; what `generationConfig` holds besides goes to the extras, in its container."""
     found, places = read_options(document, TABLE)
-    key = spelled(document, "generationConfig")
+    key = spelling_of(document, "generationConfig")
     config = opt_object(document, key, "")
     if config is not None:
         at = f"/{key}"
@@ -109,7 +109,7 @@ def _options(document: JsonObject, extras: JsonObject) -> Options:
 
 
 def _tool_choice(document: JsonObject, extras: JsonObject) -> ToolChoice | None:
-    key = spelled(document, "toolConfig")
+    key = spelling_of(document, "toolConfig")
     config = opt_object(document, key, "")
     if config is None:
         return None

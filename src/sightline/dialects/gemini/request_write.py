@@ -8,9 +8,9 @@ from sightline.dialects.gemini.options import write_all
 from sightline.dialects.gemini.request_parts import ContentWriter
 from sightline.dialects.gemini.request_read import MODEL, TOOLS
 from sightline.dialects.gemini.signatures import sign_calls
-from sightline.dialects.gemini.spelling import NAME, put_back
+from sightline.dialects.gemini.spelling import NAME, restore_extras
 from sightline.dialects.gemini.tools import write_choice, write_tools
-from sightline.dialects.option_table import put
+from sightline.dialects.option_table import set_path
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Opaque
@@ -37,7 +37,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         document["tools"] = tools
     choice = write_choice(request, tools, report)
     if choice is not None:
-        put(document, ("toolConfig", "functionCallingConfig"), choice)
+        set_path(document, ("toolConfig", "functionCallingConfig"), choice)
     if request.parallel_tool_calls is False:
         severity: Severity = "option" if tools else "identity"
         report.lose(request.parallel_at, "one call at a time", "gemini cannot be asked for it", severity)
@@ -46,7 +46,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
 
 
 def _with_extras(document: JsonObject, request: Request, tools: list[Json]) -> JsonObject:
-    put_back(document, request.extras)
+    restore_extras(document, request.extras)
     if MODEL in request.extras:
         document[MODEL] = request.model
     if TOOLS in request.extras:
@@ -98,4 +98,4 @@ def _is_mirrored(message: Message) -> bool:
 def _as_it_stood(message: Message, parts: list[Json]) -> Json:
     if message.bare:
         return plain_text(message.parts)
-    return put_back({"parts": parts}, message.extras)
+    return restore_extras({"parts": parts}, message.extras)

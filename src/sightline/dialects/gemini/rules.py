@@ -55,9 +55,9 @@ def _pairing(contents: list[Message]) -> list[Problem]:
                     found.append(Problem(part.at, f"this function response ({part.name!r}) answers no call before it"))
                 else:
                     waiting.remove(call)
-        found.extend(_unanswered(waiting))
+        found.extend(_missing_responses(waiting))
         waiting = [part for part in message.parts if isinstance(part, ToolCall)]
-    return [*found, *_unanswered(waiting)]
+    return [*found, *_missing_responses(waiting)]
 
 
 def _answers(result: ToolResult, call: ToolCall) -> bool:
@@ -66,7 +66,7 @@ def _answers(result: ToolResult, call: ToolCall) -> bool:
     return result.name == call.name
 
 
-def _unanswered(calls: list[ToolCall]) -> list[Problem]:
+def _missing_responses(calls: list[ToolCall]) -> list[Problem]:
     return [Problem(call.at, f"the call of {call.name!r} has no response in the next content") for call in calls]
 
 

@@ -58,7 +58,7 @@ def read_schema(wire: JsonObject, key: str, *, is_openapi: bool) -> JsonObject:
     root = wire.get("type")
     if type(root) is str and root.islower():
         return WireSchema(wire, key, wire) if is_openapi else wire
-    return WireSchema(_walked(wire, _as_json_schema, "", 0), key, wire)
+    return WireSchema(_map_schema(wire, _as_json_schema, "", 0), key, wire)
 
 
 def write_schema(schema: JsonObject, key: str) -> tuple[str, JsonObject]:
@@ -68,7 +68,7 @@ def write_schema(schema: JsonObject, key: str) -> tuple[str, JsonObject]:
     return key, schema
 
 
-def accepted(schema: JsonObject, at: str, place: str, report: Report, name: str = "the schema") -> JsonObject:
+def strip_refused(schema: JsonObject, at: str, place: str, report: Report, name: str = "the schema") -> JsonObject:
     """A foreign JSON Schema without what the API refuses; `at` is its place in the source, `place` where it goes, and
     `name` what the report calls it."""
 
@@ -84,14 +84,14 @@ def accepted(schema: JsonObject, at: str, place: str, report: Report, name: str 
             kept["anyOf"] = [{"$ref": kept.pop("$ref")}]  # the same schema, in the form that may have neighbours
         return kept
 
-    cleaned = _walked(schema, clean, "", 0)
+    cleaned = _map_schema(schema, clean, "", 0)
     if "type" not in cleaned:
         report.add(f"{place}/type", f"type object of {name}", "gemini wants a type at the root of a schema")
         cleaned = clean({"type": "object", **cleaned}, "")
     return cleaned
 
 
-def _walked(node: JsonObject, rule: Rule, path: str, depth: int) -> JsonObject:
+def _map_schema(node: JsonObject, rule: Rule, path: str, depth: int) -> JsonObject:
     """The schema with the rule applied to every node, never to values such as defaults and enums."""
     if depth > _DEPTH:
         return node
@@ -99,16 +99,16 @@ def _walked(node: JsonObject, rule: Rule, path: str, depth: int) -> JsonObject:
     for key, value in node.items():
         if key in _MAPS and type(value) is dict:
             value = {
-                name: _walked(child, rule, f"{path}/{key}/{name}", depth + 1) if type(child) is dict else child
+                name: _map_schema(child, rule, f"{path}/{key}/{name}", depth + 1) if type(child) is dict else child
                 for name, child in value.items()
             }
         elif key in _LISTS and type(value) is list:
             value = [
-                _walked(child, rule, f"{path}/{key}/{index}", depth + 1) if type(child) is dict else child
+                _map_schema(child, rule, f"{path}/{key}/{index}", depth + 1) if type(child) is dict else child
                 for index, child in enumerate(value)
             ]
         elif key in _NODES and type(value) is dict:
-            value = _walked(value, rule, f"{path}/{key}", depth + 1)
+            value = _map_schema(value, rule, f"{path}/{key}", depth + 1)
         out[key] = value
     return rule(out, path)
 

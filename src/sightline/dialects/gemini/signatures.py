@@ -6,7 +6,7 @@ import binascii
 
 from sightline.dialects import seals
 from sightline.dialects.fields import object_at, objects_in, opt_str
-from sightline.dialects.gemini.spelling import NAME, spelled
+from sightline.dialects.gemini.spelling import NAME, spelling_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
 
@@ -26,11 +26,11 @@ _NOTHING: Seal = (None, None, None)
 
 def read_signature(part: JsonObject, at: str) -> Seal:
     """The seal on a part."""
-    text = opt_str(part, spelled(part, "thoughtSignature"), at)
+    text = opt_str(part, spelling_of(part, "thoughtSignature"), at)
     if text is None:
         return _NOTHING
     if text.startswith(_WRAPPED):
-        text = _decoded(text)
+        text = _decode_base64(text)
     return seals.unwrap(text, NAME)
 
 
@@ -66,7 +66,7 @@ def _holds(content: JsonObject, kind: str) -> bool:
     return any(kind in part for _, part in objects_in(content.get("parts")))
 
 
-def _decoded(text: str) -> str:
+def _decode_base64(text: str) -> str:
     try:
         return base64.b64decode(text, altchars=b"-_" if "-" in text or "_" in text else None).decode("utf-8")
     except (binascii.Error, ValueError):

@@ -100,7 +100,7 @@ def either(holder: JsonObject, name: str) -> Json:
     return holder.get(SNAKE[name]) if value is None else value
 
 
-def spelled(holder: JsonObject, name: str) -> str:
+def spelling_of(holder: JsonObject, name: str) -> str:
     """The name as this object spells it."""
     if holder.get(name) is None and holder.get(SNAKE[name]) is not None:
         return SNAKE[name]
@@ -122,7 +122,7 @@ def both(*names: str) -> frozenset[str]:
     return frozenset(names) | {SNAKE[name] for name in names if name in SNAKE}
 
 
-def put_back(document: JsonObject, extras: JsonObject) -> JsonObject:
+def restore_extras(document: JsonObject, extras: JsonObject) -> JsonObject:
     """Put what is not modelled back where it stood; a null takes out what the document did not have."""
     for key, value in extras.items():
         name = _CAMEL.get(key, key)
@@ -130,7 +130,7 @@ def put_back(document: JsonObject, extras: JsonObject) -> JsonObject:
             document.pop(name, None)
         elif name in _CONTAINERS and type(value) is dict:
             present = document.get(name)
-            document[name] = put_back(present if type(present) is dict else {}, value)
+            document[name] = restore_extras(present if type(present) is dict else {}, value)
         else:
             document[name] = value
     return document

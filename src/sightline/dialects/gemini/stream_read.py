@@ -16,7 +16,7 @@ class Machine:
         """The events of one frame."""
         return self._reading.read(document, f"/{index}")
 
-    def done(self) -> list[StreamEvent]:
+    def read_done_marker(self) -> list[StreamEvent]:
         """A marker that this API does not send owes nothing."""
         return []
 

@@ -11,10 +11,10 @@ from typing import assert_never
 from sightline.dialects.dialect import Client
 from sightline.dialects.gemini.errors import write_error
 from sightline.dialects.gemini.finishes import write_finish
-from sightline.dialects.gemini.reply_write import about, identity, lose_pieces, signed, write_part
+from sightline.dialects.gemini.reply_write import about, add_signature, identity, lose_pieces, write_part
 from sightline.dialects.gemini.signatures import for_client
 from sightline.dialects.gemini.usage import write_usage
-from sightline.dialects.streaming import cut
+from sightline.dialects.streaming import truncation_fault
 from sightline.errors import Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -173,7 +173,7 @@ class StreamWriter:
         is_text = event.part in choice.texts
         seal = for_client(event.signature, event.signed_by, None if is_text else event.id)
         wire: JsonObject = {"text": ""} if is_text else {"text": "", "thought": True}
-        return b"" if seal is None else self._say(number, event.part, signed(wire, seal))
+        return b"" if seal is None else self._say(number, event.part, add_signature(wire, seal))
 
     def _think(self, event: ThinkingReceived) -> bytes:
         choice = self._choice(event.choice)
@@ -235,7 +235,7 @@ class StreamWriter:
 
     def _end(self) -> bytes:
         if not any(choice.finished for choice in self._choices.values()):
-            return self._fail(cut())
+            return self._fail(truncation_fault())
         sealed = b"".join([self._seal(number) for number in sorted(self._choices)])
         self._is_over = True
         candidates = [self._last(number, choice) for number, choice in sorted(self._choices.items())]

@@ -42,7 +42,7 @@ def with_joined_thoughts(messages: list[Message], document: Json) -> list[Messag
     ]
 
 
-def told_in_pieces(parts: tuple[Part, ...], index: int) -> bool:
+def is_followed_by_pieces(parts: tuple[Part, ...], index: int) -> bool:
     """Whether this part is a thought whose pieces stand beside it."""
     following = parts[index + 1] if index + 1 < len(parts) else None
     return isinstance(parts[index], Thinking) and isinstance(following, Opaque) and following.mirrored

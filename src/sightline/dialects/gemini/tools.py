@@ -9,8 +9,8 @@ from typing import assert_never
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_object, opt_str, rest, str_of
 from sightline.dialects.gemini.computer import read_computer
-from sightline.dialects.gemini.schema import accepted, read_schema, write_schema
-from sightline.dialects.gemini.spelling import NAME, both, either, put_back, read_enum, spelled
+from sightline.dialects.gemini.schema import read_schema, strip_refused, write_schema
+from sightline.dialects.gemini.spelling import NAME, both, either, read_enum, restore_extras, spelling_of
 from sightline.dialects.losses import describe
 from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject
@@ -32,7 +32,7 @@ def read_tools(value: Json, at: str) -> tuple[Tool, ...]:
     for index, item in enumerate(as_list(value, at)):
         place = f"{at}/{index}"
         holder = as_object(item, place)
-        key = spelled(holder, "functionDeclarations")
+        key = spelling_of(holder, "functionDeclarations")
         declared = opt_list(holder, key, place)
         tools.extend(_declaration(entry, f"{place}/{key}/{number}") for number, entry in enumerate(declared))
         others = rest(holder, _DECLARATIONS) if declared else holder
@@ -43,7 +43,7 @@ def read_tools(value: Json, at: str) -> tuple[Tool, ...]:
 
 def _declaration(value: Json, at: str) -> FunctionTool:
     entry = as_object(value, at)
-    key, known = spelled(entry, "parametersJsonSchema"), both("parametersJsonSchema")
+    key, known = spelling_of(entry, "parametersJsonSchema"), both("parametersJsonSchema")
     schema = opt_object(entry, key, at)
     if schema is not None:
         schema = read_schema(schema, "parametersJsonSchema", is_openapi=False)
@@ -72,9 +72,9 @@ def write_tools(request: Request, report: Report) -> list[Json]:
                 report.lose(tool.at, describe(tool), "gemini has no such tool", "option")
             case CustomTool():
                 place = f"/tools/0/functionDeclarations/{len(declared)}"
-                declared.append(_declared(function_instead(tool, place, report, NAME), len(declared), report))
+                declared.append(_write_declaration(function_instead(tool, place, report, NAME), len(declared), report))
             case FunctionTool():
-                declared.append(_declared(tool, len(declared), report))
+                declared.append(_write_declaration(tool, len(declared), report))
             case unreachable:
                 assert_never(unreachable)
         if tool.cache is not None:
@@ -82,13 +82,13 @@ def write_tools(request: Request, report: Report) -> list[Json]:
     return [{"functionDeclarations": declared}] if declared else []
 
 
-def _declared(tool: FunctionTool, index: int, report: Report) -> JsonObject:
+def _write_declaration(tool: FunctionTool, index: int, report: Report) -> JsonObject:
     entry: JsonObject = {"name": tool.name}
     if tool.description is not None:
         entry["description"] = tool.description
     if tool.schema is not None:
         place = f"/tools/0/functionDeclarations/{index}/parametersJsonSchema"
-        entry["parametersJsonSchema"] = accepted(tool.schema, tool.at, place, report, f"the schema of {tool.name}")
+        entry["parametersJsonSchema"] = strip_refused(tool.schema, tool.at, place, report, f"the schema of {tool.name}")
     if tool.strict is not None:
         why = "gemini has no strict flag on a function"
         report.lose(tool.at, "strict", why, "option" if tool.strict else "identity")
@@ -101,7 +101,7 @@ def _as_they_stood(tools: tuple[Tool, ...]) -> list[Json]:
         place = "/".join(tool.at.split("/")[:3])
         holder = holders.setdefault(place, {})
         if isinstance(tool, OpaqueTool):
-            put_back(holder, as_object(tool.value, tool.at))
+            restore_extras(holder, as_object(tool.value, tool.at))
             continue
         function = function_for(tool) if isinstance(tool, CustomTool) else tool
         entry: JsonObject = {"name": function.name}
@@ -111,7 +111,7 @@ def _as_they_stood(tools: tuple[Tool, ...]) -> list[Json]:
             key, schema = write_schema(function.schema, "parametersJsonSchema")
             entry[key] = schema
         declared = holder.setdefault("functionDeclarations", [])
-        as_list(declared, tool.at).append(put_back(entry, function.extras))
+        as_list(declared, tool.at).append(restore_extras(entry, function.extras))
     return list(holders.values())
 
 
@@ -120,7 +120,7 @@ def read_choice(config: JsonObject, at: str) -> ToolChoice | None:
     if not config:
         return None
     word = read_enum(config, "mode", _NUMBERED_MODES, at)
-    key = spelled(config, "allowedFunctionNames")
+    key = spelling_of(config, "allowedFunctionNames")
     names = tuple(as_str(name, f"{at}/{key}/{index}") for index, name in enumerate(opt_list(config, key, at)))
     mode = _MODES.get((word or "").upper())
     if mode is None:
@@ -143,7 +143,7 @@ def write_choice(request: Request, declared: list[Json], report: Report) -> Json
         report.lose(at, "tool choice", "gemini has no such choice", "option")
         return None
     if request.dialect == NAME:
-        return put_back(_config(_WORDS[choice.mode], choice.names), choice.extras)
+        return restore_extras(_config(_WORDS[choice.mode], choice.names), choice.extras)
     if not declared:
         trivial = choice.mode in ("auto", "none")
         report.lose(at, "tool choice", "there is no function to choose", "identity" if trivial else "option")
@@ -166,7 +166,7 @@ def _config(word: str, names: tuple[str, ...]) -> JsonObject:
 
 def read_tool_config(config: JsonObject, at: str) -> tuple[ToolChoice | None, JsonObject]:
     """The choice, and the members of `toolConfig` that are not modelled."""
-    key = spelled(config, "functionCallingConfig")
+    key = spelling_of(config, "functionCallingConfig")
     calling = either(config, "functionCallingConfig")
     choice = None if calling is None else read_choice(as_object(calling, f"{at}/{key}"), f"{at}/{key}")
     known = frozenset() if choice is None else both("functionCallingConfig")

@@ -1,7 +1,7 @@
 """Token counts in both directions: thoughts are counted beside the candidates there, and within the output here."""
 
 from sightline.dialects.fields import opt_int, rest
-from sightline.dialects.gemini.spelling import both, either, spelled
+from sightline.dialects.gemini.spelling import both, either, spelling_of
 from sightline.model.json import JsonObject
 from sightline.model.report import Report
 from sightline.model.usage import Usage
@@ -50,7 +50,7 @@ def write_usage(usage: Usage, report: Report) -> JsonObject:
 
 def _count(counts: JsonObject, name: str, at: str) -> int | None:
     value = counts.get(name)
-    return value if type(value) is int else opt_int(counts, spelled(counts, name), at)
+    return value if type(value) is int else opt_int(counts, spelling_of(counts, name), at)
 
 
 def _sum(first: int | None, second: int | None) -> int | None:

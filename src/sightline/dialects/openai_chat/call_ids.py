@@ -15,11 +15,11 @@ class CallIds:
 
     def of(self, given: str, number: int, reply_id: str | None) -> str:
         """The id of the call with this number: the given one, if there is one."""
-        call_id = given or self._made(number, reply_id or "")
+        call_id = given or self._make_id(number, reply_id or "")
         self._taken.add(call_id)
         return call_id
 
-    def _made(self, number: int, reply_id: str) -> str:
+    def _make_id(self, number: int, reply_id: str) -> str:
         mark = reply_id if _FITS.fullmatch(reply_id) or not reply_id else _digest(reply_id)
         words = ("call", mark, str(self._choice or ""), str(number))
         made = "_".join(word for word in words if word)

@@ -73,19 +73,19 @@ class ContentWriter:
         self._lose(part, part.__class__.__name__.lower(), f"{NAME} takes it in user messages only", "content")
         return True
 
-    def structured(self, result: ToolResult) -> Text:
+    def structured_text(self, result: ToolResult) -> Text:
         """A result that is a JSON object, as the text that this dialect takes."""
         return Text(encode(dict(result.structured or {})).decode(), at=result.at)
 
     def _part(self, part: Part) -> Json:
         if isinstance(part, Opaque):
             return self._opaque(part)
-        document = self._known(part)
+        document = self._write_known_part(part)
         if document is not None and self._same:
             merge(document, part.extras)
         return document
 
-    def _known(self, part: Part) -> JsonObject | None:
+    def _write_known_part(self, part: Part) -> JsonObject | None:
         match part:
             case Text(text):
                 if part.citations:

@@ -44,7 +44,7 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     said = (None if told is error else error, told.get("message"), told.get("detail"))
     message = next((text for text in map(_text, said) if text), "")
     words: list[Json] = [told.get("code"), told.get("type")]
-    if inner := _wrapped(told.get("metadata")):
+    if inner := _router_error(told.get("metadata")):
         message = ": ".join(filter(None, (message, inner[0])))
         words += inner[1]
     if status < 400:
@@ -68,7 +68,7 @@ def _problem(problem: Json) -> str:
     return f"{'.'.join(str(step) for step in place)}: {told}" if isinstance(place, list) else told
 
 
-def _wrapped(metadata: Json) -> tuple[str, list[Json]] | None:
+def _router_error(metadata: Json) -> tuple[str, list[Json]] | None:
     """The message and the words of another provider's error that a router passes on."""
     if not isinstance(metadata, dict):
         return None

@@ -4,7 +4,7 @@ from sightline.catalog.fitting import effort_for
 from sightline.dialects.fields import as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of, unknown
 from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.openai_chat.names import NAME
-from sightline.dialects.option_table import Table, known_keys
+from sightline.dialects.option_table import Table, top_level_keys
 from sightline.model.json import Json, JsonObject
 from sightline.model.options import JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
 from sightline.model.report import Report
@@ -36,7 +36,7 @@ TABLE: Table = {
 READ_TABLE: Table = {**TABLE, "top_k": (("top_k",),)}
 """Many servers of this dialect take `top_k`; the vendor's own refuses it, so it is understood and never introduced."""
 
-OPTION_KEYS = known_keys(READ_TABLE) - {"max_tokens"}
+OPTION_KEYS = top_level_keys(READ_TABLE) - {"max_tokens"}
 
 RESPONSE_NAME = "response"
 

@@ -19,7 +19,7 @@ from sightline.dialects.media import from_url
 from sightline.dialects.openai_chat.choices import read_seal
 from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SEAL, SEAL_ID, THINKING, THINKING_TEXT
 from sightline.dialects.openai_chat.options import OPTION_KEYS, READ_TABLE, read_format
-from sightline.dialects.openai_chat.tools import nested, read_tool_choice, read_tools
+from sightline.dialects.openai_chat.tools import nest_extras, read_tool_choice, read_tools
 from sightline.dialects.option_table import options_of, read_options
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
@@ -102,7 +102,7 @@ def read_request(document: Json) -> Request:
         parallel_tool_calls=opt_bool(body, "parallel_tool_calls", ""),
         options=options_of(found, places),
         dialect=NAME,
-        extras=nested(_unread(body, places), "response_format", unread),
+        extras=nest_extras(_unread(body, places), "response_format", unread),
     )
 
 
@@ -115,7 +115,7 @@ def _unread(body: JsonObject, places: dict[str, str]) -> JsonObject:
         extras = {**extras, "function_call": body["function_call"]}
     stream_options = opt_object(body, "stream_options", "")
     if stream_options is not None:
-        extras = nested(extras, "stream_options", rest(stream_options, frozenset({"include_usage"})))
+        extras = nest_extras(extras, "stream_options", rest(stream_options, frozenset({"include_usage"})))
     return extras
 
 
@@ -161,11 +161,11 @@ def _read_part(value: Json, at: str) -> Part:
         return Opaque(NAME, value, at=at)
     inner_at = f"{at}/{kind}"
     if kind == "image_url":
-        extras = nested(rest(holder, frozenset({"type", kind})), kind, rest(inner, _IMAGE))
+        extras = nest_extras(rest(holder, frozenset({"type", kind})), kind, rest(inner, _IMAGE))
         detail = opt_str(inner, "detail", inner_at)
         return Image(from_url(str_of(inner, "url", inner_at)), detail, at=at, extras=extras)
     if kind == "input_audio":
-        extras = nested(rest(holder, frozenset({"type", kind})), kind, rest(inner, frozenset({"data", "format"})))
+        extras = nest_extras(rest(holder, frozenset({"type", kind})), kind, rest(inner, frozenset({"data", "format"})))
         source = Inline(f"audio/{str_of(inner, 'format', inner_at)}", str_of(inner, "data", inner_at))
         return Audio(source, at=at, extras=extras)
     if kind == "file":
@@ -174,7 +174,7 @@ def _read_part(value: Json, at: str) -> Part:
 
 
 def _read_file(holder: JsonObject, inner: JsonObject, at: str) -> Document | None:
-    extras = nested(rest(holder, frozenset({"type", "file"})), "file", rest(inner, _FILE))
+    extras = nest_extras(rest(holder, frozenset({"type", "file"})), "file", rest(inner, _FILE))
     title = opt_str(inner, "filename", f"{at}/file")
     data, file_id = opt_str(inner, "file_data", f"{at}/file"), opt_str(inner, "file_id", f"{at}/file")
     if data is not None and file_id is None:
@@ -263,7 +263,7 @@ def read_call(value: Json, at: str, fallback_id: str | None = None) -> ToolCall 
         signature=signature,
         signed_by=GEMINI if signature is not None else None,
         at=at,
-        extras=nested(rest(holder, _CALL) | extras, str(kind), rest(inner, known)),
+        extras=nest_extras(rest(holder, _CALL) | extras, str(kind), rest(inner, known)),
     )
 
 

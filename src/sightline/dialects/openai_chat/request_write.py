@@ -14,7 +14,7 @@ from sightline.dialects.openai_chat.options import READ_TABLE, TABLE, write_form
 from sightline.dialects.openai_chat.reply_write import thinking_words
 from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.tools import write_parallel, write_tool_choice, write_tools
-from sightline.dialects.option_table import put, write_options
+from sightline.dialects.option_table import set_path, write_options
 from sightline.dialects.service_tiers import OF_CHAT, fit_tier
 from sightline.dialects.user_ids import fit_openai_ids
 from sightline.model.json import Json, JsonObject
@@ -66,7 +66,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if same:
         return document
     if options.stream and options.include_usage is None and target.stream_usage:
-        put(document, ("stream_options", "include_usage"), True)
+        set_path(document, ("stream_options", "include_usage"), True)
         why = f"a stream of {request.dialect or 'the client'} tells its usage, one of {NAME} only if it is asked to"
         report.add("/stream_options/include_usage", "wish for usage", why)
     return document
@@ -274,7 +274,7 @@ class _MessageWriter:
                 self._report.lose(result.at, "name of the tool in its result", "the call's id says it", "identity")
         words = result.parts if self._same else self._without_media(result.parts)
         if result.structured is not None:
-            words = (*words, self._content.structured(result))
+            words = (*words, self._content.structured_text(result))
         content = self._content.write(words, bare=result.bare)
         document["content"] = "" if content is None and not self._same else content
         if result.is_error:

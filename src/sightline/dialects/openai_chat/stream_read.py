@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, rest
-from sightline.dialects.growth import Growth
+from sightline.dialects.growth import TextDeltas
 from sightline.dialects.openai_chat.assembly import Assembly, Fragment
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
@@ -131,7 +131,7 @@ class ChatMachine:
         try:
             choices = document.get("choices")
             if not choices and _is_bare_error(document):
-                return self._failed(read_error(0, document, {}))
+                return self._fail(read_error(0, document, {}))
             if not self._has_identity:
                 events += self._identity(document, f"/{index}")
             if not document.keys() <= self._body_keys:
@@ -142,7 +142,7 @@ class ChatMachine:
                     self._choice(value, index, position, events)
             if document.get("error") is not None:  # it says more than a finish word beside it, which only says that
                 events = [event for event in events if not isinstance(event, Failed)]
-                return events + self._failed(read_error(0, document, {}))
+                return events + self._fail(read_error(0, document, {}))
             usage = document.get("usage")
             if usage is not None:
                 events.append(UsageReceived(read_usage(usage, f"/{index}/usage")))
@@ -150,7 +150,7 @@ class ChatMachine:
             events.append(FrameBroken(fault.pointer or f"/{index}", fault.message))
         return events
 
-    def done(self) -> list[StreamEvent]:
+    def read_done_marker(self) -> list[StreamEvent]:
         """`[DONE]`: the provider says that it is whole, so a choice without a finish has stopped."""
         events: list[StreamEvent] = []
         for choice in self._choices.values():
@@ -162,7 +162,7 @@ class ChatMachine:
         """The sound that still waits for the end of its choice."""
         return [event for choice in self._choices.values() if not choice.has_finished for event in choice.sound()]
 
-    def _failed(self, fault: Fault) -> list[StreamEvent]:
+    def _fail(self, fault: Fault) -> list[StreamEvent]:
         """The end of an answer that broke off, behind all that was heard of it."""
         return [*self.sounds(), Failed(fault)]
 
@@ -186,7 +186,7 @@ class ChatMachine:
         number = value.get("index")
         choice = self._choices.get(number) if type(number) is int else None
         if choice is None:
-            choice = self._begun(value, position, f"/{index}/choices/{position}")
+            choice = self._choice_for(value, position, f"/{index}/choices/{position}")
         delta = value.get("delta")
         if (
             type(delta) is dict
@@ -202,7 +202,7 @@ class ChatMachine:
                 return
         self._whole_choice(value, choice, f"/{index}/choices/{position}", events)
 
-    def _begun(self, value: JsonObject, position: int, at: str) -> _Choice:
+    def _choice_for(self, value: JsonObject, position: int, at: str) -> _Choice:
         number = read_index(value, position, at)
         choice = self._choices.get(number)
         if choice is None:
@@ -229,7 +229,7 @@ class ChatMachine:
         events += read_logprobs(value.get("logprobs"), choice.index, f"{at}/logprobs")
         word, error = opt_str(value, "finish_reason", at), value.get("error")
         if word in FAILURES or error is not None:
-            events += self._failed(finish_fault(word or "error", error))
+            events += self._fail(finish_fault(word or "error", error))
         elif word:
             events += choice.finish(word, f"{at}/finish_reason")
 
@@ -289,7 +289,7 @@ class ChatStreamReader(StreamReader):
 
     def __init__(self) -> None:
         self._chat = ChatMachine()
-        super().__init__(self._chat, Growth())
+        super().__init__(self._chat, TextDeltas())
 
     def close(self) -> list[StreamEvent]:
         """The bytes have ended."""

@@ -39,7 +39,7 @@ from sightline.model.events import (
     ToolCallBegun,
     UsageReceived,
 )
-from sightline.model.fold import updated
+from sightline.model.fold import update_usage
 from sightline.model.json import JsonObject
 from sightline.model.parts import Audio, Opaque, Refusal, Thinking, ToolKind
 from sightline.model.reply import Choice
@@ -132,7 +132,7 @@ class ChatStreamWriter:
                 self._started = Started(known.id or started_id, known.model or model, known.created or created)
                 self._head = None
             case UsageReceived(usage):
-                self._usage = usage if self._usage is None else updated(self._usage, usage)
+                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
             case Finished():
                 return self._finish(event)
             case Failed(fault):

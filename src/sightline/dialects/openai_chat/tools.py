@@ -48,7 +48,7 @@ def _read_tool(value: Json, at: str) -> Tool:
     inner_at = f"{at}/{kind}"
     extras = rest(holder, frozenset({"type", kind}))
     if kind == "function":
-        return _function(inner, at, inner_at, nested(extras, kind, rest(inner, _FUNCTION)))
+        return _function(inner, at, inner_at, nest_extras(extras, kind, rest(inner, _FUNCTION)))
     grammar, spare = _read_grammar(inner.get("format"), f"{inner_at}/format")
     unread = rest(inner, _CUSTOM)
     return CustomTool(
@@ -56,11 +56,11 @@ def _read_tool(value: Json, at: str) -> Tool:
         opt_str(inner, "description", inner_at),
         grammar,
         at=at,
-        extras=nested(extras, kind, nested(unread, "format", spare)),
+        extras=nest_extras(extras, kind, nest_extras(unread, "format", spare)),
     )
 
 
-def nested(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
+def nest_extras(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
     """Unread fields of an inner object, kept below its key."""
     return {**extras, key: inner} if inner else extras
 
@@ -86,7 +86,7 @@ def _read_grammar(value: Json, at: str) -> tuple[Grammar | None, JsonObject]:
     inner = as_object(holder.get("grammar"), f"{at}/grammar")
     grammar = Grammar(str_of(inner, "syntax", f"{at}/grammar"), str_of(inner, "definition", f"{at}/grammar"))
     unread = rest(inner, frozenset({"syntax", "definition"}))
-    return grammar, nested(rest(holder, frozenset({"type", "grammar"})), "grammar", unread)
+    return grammar, nest_extras(rest(holder, frozenset({"type", "grammar"})), "grammar", unread)
 
 
 def write_tools(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
@@ -99,13 +99,13 @@ def write_tools(request: Request, document: JsonObject, report: Report, *, same:
         extras = tool.extras if same else {}
         match tool:
             case FunctionTool() if same and tool.at.startswith("/functions/"):
-                functions.append(merge(_written_function(tool), extras))
+                functions.append(merge(_write_function(tool), extras))
             case FunctionTool():
                 if not same:
                     tool = replace(tool, strict=fit_strict(tool, report, NAME))
-                tools.append(merge({"type": "function", "function": _written_function(tool)}, extras))
+                tools.append(merge({"type": "function", "function": _write_function(tool)}, extras))
             case CustomTool():
-                tools.append(merge({"type": "custom", "custom": _written_custom(tool)}, extras))
+                tools.append(merge({"type": "custom", "custom": _write_custom(tool)}, extras))
             case OpaqueTool(dialect, value) if dialect == NAME:
                 tools.append(value)
             case _:
@@ -116,7 +116,7 @@ def write_tools(request: Request, document: JsonObject, report: Report, *, same:
         document["functions"] = functions
 
 
-def _written_function(tool: FunctionTool) -> JsonObject:
+def _write_function(tool: FunctionTool) -> JsonObject:
     return compact(
         {
             "name": tool.name,
@@ -127,7 +127,7 @@ def _written_function(tool: FunctionTool) -> JsonObject:
     )
 
 
-def _written_custom(tool: CustomTool) -> JsonObject:
+def _write_custom(tool: CustomTool) -> JsonObject:
     custom = compact({"name": tool.name, "description": tool.description})
     if tool.grammar is not None:
         grammar: JsonObject = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
@@ -154,19 +154,19 @@ def _read_choice(holder: JsonObject, at: str) -> ToolChoice:
     kind = holder.get("type")
     if kind in ("function", "custom") and isinstance(inner := holder.get(str(kind)), dict):
         unread = rest(inner, frozenset({"name"}))
-        extras = nested(rest(holder, frozenset({"type", str(kind)})), str(kind), unread)
+        extras = nest_extras(rest(holder, frozenset({"type", str(kind)})), str(kind), unread)
         return ToolChoice("named", (str_of(inner, "name", f"{at}/{kind}"),), at=at, extras=extras)
     if kind == "allowed_tools" and isinstance(inner := holder.get("allowed_tools"), dict):
         mode = as_str(inner.get("mode"), f"{at}/allowed_tools/mode")
-        names = _allowed(as_list(inner.get("tools"), f"{at}/allowed_tools/tools"))
+        names = _allowed_names(as_list(inner.get("tools"), f"{at}/allowed_tools/tools"))
         if mode in ("auto", "required") and names:
             unread = rest(inner, frozenset({"mode", "tools"}))
-            extras = nested(rest(holder, frozenset({"type", "allowed_tools"})), "allowed_tools", unread)
+            extras = nest_extras(rest(holder, frozenset({"type", "allowed_tools"})), "allowed_tools", unread)
             return ToolChoice("auto" if mode == "auto" else "required", names, at=at, extras=extras)
     return ToolChoice("opaque", value=holder, at=at)
 
 
-def _allowed(tools: list[Json]) -> tuple[str, ...]:
+def _allowed_names(tools: list[Json]) -> tuple[str, ...]:
     """The names of an allowed set, none if it holds anything but the names of functions and custom tools."""
     names: list[str] = []
     for tool in tools:
@@ -208,7 +208,7 @@ def write_tool_choice(request: Request, document: JsonObject, report: Report, *,
     extras = choice.extras if same else {}
     custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
 
-    def named(name: str) -> JsonObject:
+    def forced_tool(name: str) -> JsonObject:
         kind = "custom" if name in custom else "function"
         return {"type": kind, kind: {"name": name}}
 
@@ -216,9 +216,9 @@ def write_tool_choice(request: Request, document: JsonObject, report: Report, *,
         document[key] = choice.value
     elif choice.mode == "named":
         name = choice.names[0]
-        document[key] = merge({"name": name} if key == "function_call" else named(name), extras)
+        document[key] = merge({"name": name} if key == "function_call" else forced_tool(name), extras)
     elif choice.names:
-        allowed: JsonObject = {"mode": choice.mode, "tools": [named(name) for name in choice.names]}
+        allowed: JsonObject = {"mode": choice.mode, "tools": [forced_tool(name) for name in choice.names]}
         document[key] = merge({"type": "allowed_tools", "allowed_tools": allowed}, extras)
     else:
         document[key] = choice.mode

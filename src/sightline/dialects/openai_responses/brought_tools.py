@@ -35,7 +35,7 @@ class Brought:
         waiting = list(self._tools)
         left: list[Tool] = []
         for tool in reversed(tools):  # they were read behind the others
-            same = next((other for other in waiting if _known_by(other) == _known_by(tool)), None)
+            same = next((other for other in waiting if _identity_of(other) == _identity_of(tool)), None)
             if same is None:
                 left.append(tool)
                 continue
@@ -46,7 +46,7 @@ class Brought:
         return left[::-1]
 
 
-def _known_by(tool: Tool) -> Json:
+def _identity_of(tool: Tool) -> Json:
     """What a tool is known by where there are no namespaces."""
     return tool.value if isinstance(tool, OpaqueTool) else flat_name(tool.name, tool.namespace)
 

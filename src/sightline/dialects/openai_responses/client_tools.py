@@ -180,17 +180,17 @@ def _read_content(tool: ClientTool, item: JsonObject, at: str, extras: JsonObjec
         content = {key: item[key] for key in _PATCH_RESULT if key in item}
         return {"structured": content, "extras": rest(extras, frozenset(_PATCH_RESULT))}
     if tool.kind == "tool_search":
-        extras = {**extras, **_kept(item, "output")}
-        return {"structured": _kept(item, "tools"), "extras": rest(extras, frozenset({"tools"}))}
+        extras = {**extras, **_only_key(item, "output")}
+        return {"structured": _only_key(item, "tools"), "extras": rest(extras, frozenset({"tools"}))}
     output = item.get("output")
     if isinstance(output, str):
         return {"parts": (Text(output, at=f"{at}/output"),), "bare": True}
     if (image := _read_screenshot(output, f"{at}/output")) is not None:
         return {"parts": (image,)}
-    return {"structured": _kept(item, "output")}
+    return {"structured": _only_key(item, "output")}
 
 
-def _kept(item: JsonObject, key: str) -> JsonObject:
+def _only_key(item: JsonObject, key: str) -> JsonObject:
     return {key: item[key]} if key in item else {}
 
 
@@ -224,10 +224,10 @@ def write_output(
         return {**item, "output": only.text}
     if kind in ("computer", "tool_search") or not all(isinstance(part, Text) for part in result.parts):
         return None
-    return {**item, **_said(result, kind, report)}
+    return {**item, **_write_text_result(result, kind, report)}
 
 
-def _said(result: ToolResult, kind: ToolKind, report: Report) -> JsonObject:
+def _write_text_result(result: ToolResult, kind: ToolKind, report: Report) -> JsonObject:
     """What the item of a shell or of a patch holds for a result that is words."""
     words = "".join(part.text for part in result.parts if isinstance(part, Text))
     if result.structured is not None:

@@ -85,13 +85,13 @@ def _read_file(holder: JsonObject, at: str) -> Document | None:
     return None
 
 
-def _file_source(key: str, told: str) -> Inline | Link | FileId:
+def _file_source(key: str, content: str) -> Inline | Link | FileId:
     if key == "file_id":
-        return FileId(told)
-    source = from_url(told)
+        return FileId(content)
+    source = from_url(content)
     if key == "file_data" and isinstance(source, Link):
-        return Inline("", told)  # bytes without the head of a data URL
-    return source if key == "file_data" else Link(told)
+        return Inline("", content)  # bytes without the head of a data URL
+    return source if key == "file_data" else Link(content)
 
 
 def _read_audio(holder: JsonObject, at: str) -> Audio | None:

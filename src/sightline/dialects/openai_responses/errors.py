@@ -45,7 +45,7 @@ def read_failure(error: Json) -> Fault:
     message, code = holder.get("message"), holder.get("code")
     told = message if isinstance(message, str) else ""
     if code == "cancelled":
-        return cancelled(told)
+        return cancellation_fault(told)
     word = _ALIASES.get(code, _image_word(code)) if isinstance(code, str) else None
     return provider_fault(
         0, told or "the provider failed and did not say why", words=(word, holder.get("type")), details=error
@@ -57,7 +57,7 @@ def _image_word(code: str) -> str:
     return "invalid_prompt" if "image" in code.split("_") else code
 
 
-def cancelled(message: str = "") -> Fault:
+def cancellation_fault(message: str = "") -> Fault:
     """The fault of a reply that was cancelled at the provider."""
     return Fault(Code.CANCELLED, message or "the reply was cancelled at the provider", hint="Send the request again.")
 

@@ -18,11 +18,11 @@ from sightline.dialects.openai_responses.client_tools import (
     is_client_call,
     read_arguments,
 )
-from sightline.dialects.openai_responses.errors import cancelled, read_failure
+from sightline.dialects.openai_responses.errors import cancellation_fault, read_failure
 from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
 from sightline.dialects.openai_responses.reasoning import pieces_of, read_seal
 from sightline.dialects.openai_responses.usage import read_usage
-from sightline.dialects.streaming import settled
+from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -75,7 +75,7 @@ _INCOMPLETE: Mapping[Json, Finish] = {
 _Key = TypeVar("_Key")
 
 
-class Hearing:
+class SnapshotReader:
     """What has been heard of an answer so far. Each method gives the events for what is new in a snapshot.
 
     `texts`, `pieces` and `arguments` hold the fragments of each part, piece of reasoning and call.
@@ -299,7 +299,7 @@ class Hearing:
         if response.get("error") is not None or implied == "failed":
             return Failed(read_failure(response.get("error")))
         if implied == "cancelled":
-            return Failed(cancelled())
+            return Failed(cancellation_fault())
         if implied == "incomplete":
             details = response.get("incomplete_details")
             reason = details.get("reason") if isinstance(details, dict) else None
@@ -316,7 +316,7 @@ class Hearing:
                     pointer=f"{at}/status",
                 )
             )
-        finish = settled("stop", has_calls=bool(self.calls))
+        finish = finish_for_content("stop", has_calls=bool(self.calls))
         return Finished("refusal" if self.has_refusal and finish == "stop" else finish, at=f"{at}/status")
 
 

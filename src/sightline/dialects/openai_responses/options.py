@@ -16,7 +16,7 @@ from sightline.dialects.fields import (
 from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.openai_chat.options import RESPONSE_NAME, lose_reasoning
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
-from sightline.dialects.option_table import Table, known_keys, options_of, read_options, write_options
+from sightline.dialects.option_table import Table, options_of, read_options, top_level_keys, write_options
 from sightline.dialects.service_tiers import OF_RESPONSES, fit_tier
 from sightline.dialects.user_ids import fit_openai_ids
 from sightline.model.json import Json, JsonObject
@@ -41,7 +41,7 @@ TABLE: Table = {
     "stream": (("stream",),),
 }
 
-OPTION_KEYS = known_keys(TABLE) | {"text", "reasoning"}
+OPTION_KEYS = top_level_keys(TABLE) | {"text", "reasoning"}
 
 _TEXT = frozenset({"format", "verbosity"})
 _SCHEMA = frozenset({"type", "name", "schema", "strict", "description"})

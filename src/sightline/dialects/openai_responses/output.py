@@ -74,7 +74,7 @@ class Output:
             return self._open
         self.close()
         message = OpenMessage(self._emit, self._id("msg"), len(self.items))
-        self._added(message.start())
+        self._emit_item_added(message.start())
         self._open = message
         return message
 
@@ -91,15 +91,15 @@ class Output:
             return self._open
         self.close()
         reasoning = OpenReasoning(self._emit, own_id or self._id("rs"), len(self.items), block)
-        self._added(reasoning.start())
+        self._emit_item_added(reasoning.start())
         self._open = reasoning
         return reasoning
 
     def seal_next(self, signature: str | None, signed_by: str | None) -> None:
         """The seal over the part that comes next and has no field for it here."""
-        self._sealed(signature, signed_by, NEXT)
+        self._write_signature_item(signature, signed_by, NEXT)
 
-    def _sealed(self, signature: str | None, signed_by: str | None, bound: str) -> None:
+    def _write_signature_item(self, signature: str | None, signed_by: str | None, bound: str) -> None:
         """A reasoning item that is nothing but its seal."""
         self.close()
         item_id = self._id("rs")
@@ -126,7 +126,7 @@ class Output:
             }
         )
         call = OpenCall(self._emit, item, index, begun)
-        self._added(call.start())
+        self._emit_item_added(call.start())
         self._open = call
 
     def arguments(self, fragment: str) -> None:
@@ -144,7 +144,7 @@ class Output:
         """A part that comes whole."""
         match value:
             case Thinking():
-                self._sealed(value.signature, value.signed_by, REDACTED)
+                self._write_signature_item(value.signature, value.signed_by, REDACTED)
             case Opaque(dialect="openai-responses", value=dict(item)):
                 self.close()
                 self._whole(item)
@@ -158,8 +158,8 @@ class Output:
                 self._report.lose(value.at, describe(value), f"a {NAME} reply has no such item", "content")
 
     def _whole(self, item: JsonObject) -> None:
-        self._added(item)
-        self._finished(item)
+        self._emit_item_added(item)
+        self._emit_item_done(item)
 
     def close(self, status: str = "completed") -> None:
         """Finish the open item, if there is one."""
@@ -170,9 +170,9 @@ class Output:
             if not item.is_signed:
                 place, why = f"/output/{len(self.items)}/encrypted_content", "the next turn must know that nobody did"
                 self._report.add(place, "signature of reasoning that is not signed", why, "identity")
-            self._finished(item.close())
+            self._emit_item_done(item.close())
         elif item is not None:
-            self._finished(item.close(status))
+            self._emit_item_done(item.close(status))
 
     def _close_client_call(self, call: OpenClientCall, status: str) -> None:
         """The item of a built-in tool's call. Arguments that it cannot hold reach the client as a function's."""
@@ -192,10 +192,10 @@ class Output:
         if self._unplaced:
             self._report.lose("", "logprobs", f"{NAME} has them in a text only", "option")
 
-    def _added(self, item: JsonObject) -> None:
+    def _emit_item_added(self, item: JsonObject) -> None:
         self._emit("response.output_item.added", {"output_index": len(self.items), "item": item})
 
-    def _finished(self, item: JsonObject) -> None:
+    def _emit_item_done(self, item: JsonObject) -> None:
         self._emit("response.output_item.done", {"output_index": len(self.items), "item": item})
         self.items.append(item)
 

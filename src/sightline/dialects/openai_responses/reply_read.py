@@ -2,7 +2,7 @@
 
 from sightline.dialects.fields import as_object, opt_str, wrong
 from sightline.dialects.openai_responses.errors import read_error
-from sightline.dialects.openai_responses.hearing import Hearing
+from sightline.dialects.openai_responses.hearing import SnapshotReader
 from sightline.model.events import Ended, Failed, Started, StreamEvent
 from sightline.model.json import Json, JsonObject
 
@@ -14,11 +14,11 @@ def read_reply(document: Json) -> list[StreamEvent]:
         return [Failed(read_error(0, body, {})), Ended()]
     if type(body.get("output")) is not list:
         raise wrong(body.get("output"), "/output", "a list")
-    hearing = Hearing()
-    return [*started(body, ""), *hearing.outcome(body, ""), Ended()]
+    hearing = SnapshotReader()
+    return [*read_identity(body, ""), *hearing.outcome(body, ""), Ended()]
 
 
-def started(response: JsonObject, at: str) -> list[StreamEvent]:
+def read_identity(response: JsonObject, at: str) -> list[StreamEvent]:
     """The identity of a reply."""
     keys = {"id": "id", "model": "model", "created": "created_at"}
     created = response.get("created_at")

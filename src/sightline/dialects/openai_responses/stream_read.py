@@ -7,9 +7,9 @@ from sightline.dialects.fields import as_object, rest, str_of, whole_number, wro
 from sightline.dialects.openai_responses.annotations import read_annotation
 from sightline.dialects.openai_responses.client_tools import is_client_call
 from sightline.dialects.openai_responses.errors import read_failure
-from sightline.dialects.openai_responses.hearing import Hearing, call_begun, client_call_begun, names_of
+from sightline.dialects.openai_responses.hearing import SnapshotReader, call_begun, client_call_begun, names_of
 from sightline.dialects.openai_responses.names import CALLS, STRIDE
-from sightline.dialects.openai_responses.reply_read import started
+from sightline.dialects.openai_responses.reply_read import read_identity
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -73,7 +73,7 @@ class ResponsesMachine:
     """One stream's state."""
 
     def __init__(self) -> None:
-        self._hearing = Hearing()
+        self._hearing = SnapshotReader()
         self._texts = self._hearing.texts
         self._has_started = False
         self._is_over = False
@@ -86,8 +86,8 @@ class ResponsesMachine:
             "response.created": self._begin,
             "response.in_progress": self._begin,
             "response.queued": self._begin,
-            "response.output_item.added": self._added,
-            "response.output_item.done": self._done,
+            "response.output_item.added": self._on_item_added,
+            "response.output_item.done": self._on_item_done,
             _TEXT_DELTA: self._text,
             "response.output_text.done": self._text,
             "response.output_text.annotation.added": self._annotation,
@@ -125,7 +125,7 @@ class ResponsesMachine:
                     return [ThinkingReceived(part, delta, 0, piece, is_summary)]
         return self._read(kind if isinstance(kind, str) else "", document, index)
 
-    def done(self) -> list[StreamEvent]:
+    def read_done_marker(self) -> list[StreamEvent]:
         """Some servers send the marker of Chat behind their last event; it says nothing here."""
         return []
 
@@ -155,11 +155,11 @@ class ResponsesMachine:
     def _begin(self, document: JsonObject, index: int) -> list[StreamEvent]:
         if self._has_started:
             return []
-        events = started(as_object(document.get("response"), f"/{index}/response"), f"/{index}/response")
+        events = read_identity(as_object(document.get("response"), f"/{index}/response"), f"/{index}/response")
         self._has_started = True
         return events
 
-    def _added(self, document: JsonObject, index: int) -> list[StreamEvent]:
+    def _on_item_added(self, document: JsonObject, index: int) -> list[StreamEvent]:
         """A call is told as soon as it has a name."""
         item, at = document.get("item"), f"/{index}/item"
         if not isinstance(item, dict):
@@ -177,7 +177,7 @@ class ResponsesMachine:
             return [begun]
         return []
 
-    def _done(self, document: JsonObject, index: int) -> list[StreamEvent]:
+    def _on_item_done(self, document: JsonObject, index: int) -> list[StreamEvent]:
         item = as_object(document.get("item"), f"/{index}/item")
         place = self._item_place(document, item, index, is_new=False)
         self._last = _NOWHERE
@@ -241,7 +241,7 @@ class ResponsesMachine:
         at = f"/{index}/response"
         response = as_object(document.get("response"), at)
         implied = _TERMINALS[str_of(document, "type", f"/{index}")]
-        events = [*started(response, at), *self._hearing.outcome(response, at, implied)]
+        events = [*read_identity(response, at), *self._hearing.outcome(response, at, implied)]
         self._is_over = True
         return events
 
@@ -259,7 +259,7 @@ class ResponsesMachine:
     def _item_place(self, document: JsonObject, item: JsonObject, index: int, *, is_new: bool) -> int:
         """The place in the output of an item that begins, or that comes whole."""
         family, names = _family(item.get("type")), names_of(item)
-        place = self._told_place(document, index)
+        place = self._output_index(document, index)
         if place is None:
             place = self._hearing.place_of(names)
         if place is None and not is_new:
@@ -272,7 +272,7 @@ class ResponsesMachine:
 
     def _place(self, document: JsonObject, family: str, index: int) -> int:
         """The place in the output of the item that a frame is about."""
-        place, name = self._told_place(document, index), document.get("item_id")
+        place, name = self._output_index(document, index), document.get("item_id")
         if place is None and isinstance(name, str) and name:
             place = self._hearing.place_of([name])
             if place is None:
@@ -290,7 +290,7 @@ class ResponsesMachine:
             place = self._unnamed[family] = self._next
         return self._remember(place, family)
 
-    def _told_place(self, document: JsonObject, index: int) -> int | None:
+    def _output_index(self, document: JsonObject, index: int) -> int | None:
         return None if document.get("output_index") is None else _number(document, "output_index", index)
 
     def _remember(self, place: int, family: str) -> int:

@@ -5,7 +5,7 @@ from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.openai_responses.output import Output
 from sightline.dialects.openai_responses.reply_write import Ending, Envelope, end, envelope, lose_seal
 from sightline.dialects.sequence import PartEvent, Sequencer
-from sightline.dialects.streaming import cut
+from sightline.dialects.streaming import truncation_fault
 from sightline.errors import Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -27,7 +27,7 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.fold import updated
+from sightline.model.fold import update_usage
 from sightline.model.json import JsonObject
 from sightline.model.report import Report
 from sightline.model.usage import Usage
@@ -67,7 +67,7 @@ class ResponsesStreamWriter:
             case Started():
                 self._start(event)
             case UsageReceived(usage):
-                self._usage = usage if self._usage is None else updated(self._usage, usage)
+                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
             case Finished():
                 self._finished = event
             case Failed(fault):
@@ -143,12 +143,12 @@ class ResponsesStreamWriter:
             around.model = around.model or event.model or ""
             around.created = around.created or event.created or 0
         elif self._started.id:
-            self._opened()
+            self._open_output()
 
     def _output(self) -> Output:
-        return self._opened()[1]
+        return self._open_output()[1]
 
-    def _opened(self) -> tuple[Envelope, Output]:
+    def _open_output(self) -> tuple[Envelope, Output]:
         """What is being written; the first time, with the events that open a stream. Its id is fixed from then on."""
         if self._open is None:
             told = self._started
@@ -163,8 +163,8 @@ class ResponsesStreamWriter:
         self._is_over = True
         self._release()
         if self._finished is None and self._fault is None:
-            self._fault = cut()
-        around, output = self._opened()
+            self._fault = truncation_fault()
+        around, output = self._open_output()
         ending = end(output, self._finished, self._fault, self._report)
         self._emit(
             f"response.{ending.status}", {"response": around.whole(output.items, ending, self._usage, self._report)}

@@ -112,7 +112,7 @@ class _ToolWriter:
             if isinstance(tool, OpaqueTool):
                 self._opaque(tool)
             else:
-                self._named(tool)
+                self._write_named(tool)
         return self._out
 
     def _opaque(self, tool: OpaqueTool) -> None:
@@ -130,7 +130,7 @@ class _ToolWriter:
         self._out.append({**head, "tools": members})
         return members
 
-    def _named(self, tool: FunctionTool | CustomTool) -> None:
+    def _write_named(self, tool: FunctionTool | CustomTool) -> None:
         into, at = self._out, "/tools"
         if tool.namespace is not None:
             if tool.namespace not in self._spaces:  # nobody has described it
@@ -185,10 +185,10 @@ def read_tool_choice(value: Json, tools: list[Tool]) -> ToolChoice | None:
         if kind != _kind_of(name, tools):
             extras = {**extras, "type": kind}
         return ToolChoice("named", (name,), at=at, extras=extras)
-    return _read_allowed(holder, tools, at) or ToolChoice("opaque", _built_in(kind, tools), value=value, at=at)
+    return _read_allowed(holder, tools, at) or ToolChoice("opaque", _forced_built_in(kind, tools), value=value, at=at)
 
 
-def _built_in(kind: Json, tools: list[Tool]) -> tuple[str, ...]:
+def _forced_built_in(kind: Json, tools: list[Tool]) -> tuple[str, ...]:
     """The name of the function that stands for the built-in tool which a choice forces."""
     names = [
         tool.functions[0].name
@@ -234,7 +234,7 @@ def write_tool_choice(request: Request, spaces: Spaces, report: Report, *, same:
             return choice.value
         report.lose(choice.at, "tool choice", f"{NAME} has no such choice", "option")
         return None
-    names = choice.names if same else _kept_names(choice, request.tools, spaces, report)
+    names = choice.names if same else _names_in_request(choice, request.tools, spaces, report)
     if names is None:
         return None
     named: list[Json] = [
@@ -248,7 +248,9 @@ def write_tool_choice(request: Request, spaces: Spaces, report: Report, *, same:
     return merge(allowed, choice.extras) if same else allowed
 
 
-def _kept_names(choice: ToolChoice, tools: tuple[Tool, ...], spaces: Spaces, report: Report) -> tuple[str, ...] | None:
+def _names_in_request(
+    choice: ToolChoice, tools: tuple[Tool, ...], spaces: Spaces, report: Report
+) -> tuple[str, ...] | None:
     """The names of a choice that are tools of the request; None if nothing is left to choose."""
     if not spaces and all(isinstance(tool, OpaqueTool) and tool.dialect != NAME for tool in tools):
         severity: Severity = "option" if choice.names or choice.mode == "required" else "identity"

@@ -72,7 +72,7 @@ class Calls:
             for entry in _entries(delta, key, at):
                 events += self._deliver(entry)
 
-    def left(self) -> list[StreamEvent]:
+    def flush(self) -> list[StreamEvent]:
         """The arguments that were shown of calls that are not delivered, when nothing more comes."""
         events: list[StreamEvent] = [
             ArgumentsReceived(call.part, call.arguments, self._choice) for call in self._open if call.arguments
@@ -85,7 +85,7 @@ class Calls:
 
     def finish(self) -> list[StreamEvent]:
         """The choice has come to its end: every call is as complete as it will be."""
-        events = self.left()
+        events = self.flush()
         events += [ToolCallCompleted(call.part, self._choice) for call in self._open]
         self._open = []
         return events

@@ -66,7 +66,7 @@ def read_beside(holder: JsonObject) -> Beside | None:
     return beside if _plain(beside) == value else None
 
 
-def built_in_kind(kind: ToolKind) -> ToolKind:
+def carrier_kind(kind: ToolKind) -> ToolKind:
     """The kind of a call or a result that is carried: free text is known by its tool, a built-in tool is not."""
     return kind if kind in BUILT_IN else "function"
 
@@ -98,9 +98,9 @@ def carry(part: Part) -> JsonObject:
     return {"type": OPAQUE, "value": {"type": SIGHTLINE, "part": _plain(_bare(part))}}
 
 
-def carried(holder: JsonObject, role: Role, at: str) -> Part | None:
+def read_carried_part(holder: JsonObject, role: Role, at: str) -> Part | None:
     """The part that an opaque one carries; None if it is not one that we would have carried so."""
-    part = _converted(holder.get("value"))
+    part = _convert_part(holder.get("value"))
     if part is None or is_native(part, role):
         return None
     return msgspec.structs.replace(part, at=at, extras=rest(holder, _OPAQUE))
@@ -108,21 +108,21 @@ def carried(holder: JsonObject, role: Role, at: str) -> Part | None:
 
 def carry_result(result: ToolResult) -> JsonObject | None:
     """What a tool message cannot say of its result, as its last part; None if it says everything."""
-    kind = built_in_kind(result.kind)
+    kind = carrier_kind(result.kind)
     beyond = ToolResult(result.id, is_error=result.is_error, structured=result.structured, item=result.item, kind=kind)
     return None if beyond == ToolResult(result.id) else carry(beyond)
 
 
-def carried_result(value: Json, call_id: str) -> ToolResult | None:
+def read_carried_result(value: Json, call_id: str) -> ToolResult | None:
     """The result that the last part of a tool message carries, without its parts."""
     holder = value if isinstance(value, dict) else {}
-    part = _converted(holder.get("value"))
+    part = _convert_part(holder.get("value"))
     if not isinstance(part, ToolResult) or part.id != call_id or carry_result(part) != holder:
         return None
     return part
 
 
-def _converted(value: Json) -> Part | None:
+def _convert_part(value: Json) -> Part | None:
     if not isinstance(value, dict) or value.get("type") != SIGHTLINE:
         return None
     try:

@@ -2,7 +2,7 @@
 
 from sightline.dialects.fields import as_list, as_object, as_str, opt_str, rest, str_of, unknown, whole_number, wrong
 from sightline.dialects.media import from_url
-from sightline.dialects.raw.carrier import NOTHING, Beside, carried, read_beside
+from sightline.dialects.raw.carrier import NOTHING, Beside, read_beside, read_carried_part
 from sightline.dialects.raw.names import CACHE, IMAGE, NAME, SIGHTLINE, TEXT
 from sightline.dialects.raw.thinking import read_thinking
 from sightline.model.json import Json, JsonObject
@@ -44,14 +44,14 @@ def read_part(value: Json, role: Role, at: str) -> Part:
         return CacheBreakpoint(kind=word or "ephemeral", at=at, extras={**rest(holder, _CACHE), **unsaid})
     if not 0 <= kind <= CACHE:
         raise unknown(str(kind), f"{at}/type", "kind of part", _KINDS)
-    return read_thinking(holder, at) or carried(holder, role, at) or Opaque(NAME, value, at=at)
+    return read_thinking(holder, at) or read_carried_part(holder, role, at) or Opaque(NAME, value, at=at)
 
 
 def _read_text(holder: JsonObject, at: str) -> Text:
     beside, known = _beside(holder, _TEXT)
     return Text(
         str_of(holder, "text", at),
-        placed(beside.citations, at),
+        place_citations(beside.citations, at),
         beside.signature,
         beside.signed_by,
         at=at,
@@ -72,7 +72,7 @@ def _read_image(holder: JsonObject, at: str) -> Image:
         beside.signature,
         beside.signed_by,
         at=at,
-        extras=nested(rest(holder, known), "imageUrl", rest(inner, _URL)),
+        extras=nest_extras(rest(holder, known), "imageUrl", rest(inner, _URL)),
     )
 
 
@@ -82,7 +82,7 @@ def _beside(holder: JsonObject, known: frozenset[str]) -> tuple[Beside, frozense
     return (NOTHING, known) if beside is None else (beside, known | {SIGHTLINE})
 
 
-def placed(citations: tuple[Citation, ...], at: str) -> tuple[Citation, ...]:
+def place_citations(citations: tuple[Citation, ...], at: str) -> tuple[Citation, ...]:
     """The citations of a part with their places."""
     return tuple(
         Citation(
@@ -98,7 +98,7 @@ def placed(citations: tuple[Citation, ...], at: str) -> tuple[Citation, ...]:
     )
 
 
-def nested(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
+def nest_extras(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
     """Unread fields of an inner object, kept below its key."""
     return {**extras, key: inner} if inner else extras
 
@@ -124,5 +124,5 @@ def _read_call(value: Json, at: str) -> ToolCall | Opaque:
         signature=beside.signature,
         signed_by=beside.signed_by,
         at=at,
-        extras=nested(rest(holder, known), "function", rest(inner, _FUNCTION)),
+        extras=nest_extras(rest(holder, known), "function", rest(inner, _FUNCTION)),
     )

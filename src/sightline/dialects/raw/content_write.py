@@ -2,7 +2,7 @@
 
 from sightline.dialects.fields import compact, merge
 from sightline.dialects.media import to_url
-from sightline.dialects.raw.carrier import Beside, built_in_kind, carry, without_place, write_beside
+from sightline.dialects.raw.carrier import Beside, carrier_kind, carry, without_place, write_beside
 from sightline.dialects.raw.names import CACHE, DETAILS, IMAGE, NAME, TEXT
 from sightline.dialects.raw.thinking import write_thinking
 from sightline.dialects.tool_names import as_function_arguments, flat_name
@@ -70,6 +70,6 @@ class ContentWriter:
             "name": flat_name(call.name, call.namespace),
             "arguments": arguments if self._same else arguments or "{}",
         }
-        beside = Beside(call.signature, call.signed_by, item=call.item, kind=built_in_kind(call.kind))
+        beside = Beside(call.signature, call.signed_by, item=call.item, kind=carrier_kind(call.kind))
         document: JsonObject = {"id": call_id, "type": "function", "function": inner, **write_beside(beside)}
         return merge(document, call.extras) if self._same else document

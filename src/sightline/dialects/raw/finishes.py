@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sightline.dialects.fields import compact, opt_str
-from sightline.dialects.streaming import settled
+from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import Failed, Finished
 from sightline.model.json import JsonObject
@@ -35,7 +35,7 @@ def read_finish(holder: JsonObject, choice: int, at: str, *, has_calls: bool) ->
         detail = word
     stop = opt_str(holder, "stopSequence", at)
     return Finished(
-        settled(finish, has_calls=has_calls),
+        finish_for_content(finish, has_calls=has_calls),
         choice,
         detail,
         stop,

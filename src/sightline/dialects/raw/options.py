@@ -30,11 +30,11 @@ def read_settings(holder: JsonObject) -> Request:
     try:
         read = read_chat({**known, "messages": []})
     except Fault as fault:
-        raise _moved(fault) from None
+        raise _shift_fault(fault) from None
     if read.parallel_tool_calls is not None:
         read.options.places["parallel_tool_calls"] = read.parallel_at
     aside = {key: value for key, value in holder.items() if key in _ELSEWHERE}
-    return _shifted(read, _down, NAME, {**read.extras, **aside})
+    return _shift_pointers(read, _down, NAME, {**read.extras, **aside})
 
 
 def write_settings(request: Request, report: Report, *, same: bool) -> JsonObject:
@@ -44,10 +44,12 @@ def write_settings(request: Request, report: Report, *, same: bool) -> JsonObjec
     extras = kept if isinstance(kept, dict) else {}
     options = request.options
     if same:
-        source = _shifted(request, _up, CHAT, {key: value for key, value in extras.items() if key not in _ELSEWHERE})
+        source = _shift_pointers(
+            request, _up, CHAT, {key: value for key, value in extras.items() if key not in _ELSEWHERE}
+        )
     else:  # no server stands behind this wire: none refuses top_k or a fifth stop text, none must be asked for counts
         unlimited = msgspec.structs.replace(options, top_k=None, stop=None, stream=None)
-        source = msgspec.structs.replace(_shifted(request, str, "", {}), options=unlimited)
+        source = msgspec.structs.replace(_shift_pointers(request, str, "", {}), options=unlimited)
     source = msgspec.structs.replace(source, model="", messages=())
     document = as_object(write_chat(source, Target(), inner), "")
     del document["messages"]
@@ -69,20 +71,20 @@ def _up(at: str) -> str:
     return at.removeprefix(_AT)
 
 
-def _shifted(request: Request, move: Callable[[str], str], dialect: str, extras: JsonObject) -> Request:
+def _shift_pointers(request: Request, move: Callable[[str], str], dialect: str, extras: JsonObject) -> Request:
     """The same settings with every pointer moved."""
     choice = request.tool_choice
     return msgspec.structs.replace(
         request,
         tools=tuple(msgspec.structs.replace(tool, at=move(tool.at)) for tool in request.tools),
         tool_choice=None if choice is None else msgspec.structs.replace(choice, at=move(choice.at)),
-        options=_shifted_options(request.options, move),
+        options=_shift_option_pointers(request.options, move),
         dialect=dialect,
         extras=extras,
     )
 
 
-def _shifted_options(options: Options, move: Callable[[str], str]) -> Options:
+def _shift_option_pointers(options: Options, move: Callable[[str], str]) -> Options:
     form, reasoning = options.format, options.reasoning
     if form is not None:
         form = msgspec.structs.replace(form, at=move(form.at))
@@ -93,7 +95,7 @@ def _shifted_options(options: Options, move: Callable[[str], str]) -> Options:
     return msgspec.structs.replace(options, format=form, reasoning=reasoning, places=places)
 
 
-def _moved(fault: Fault) -> Fault:
+def _shift_fault(fault: Fault) -> Fault:
     """A fault about the inner object, at its place in the whole."""
     pointer = fault.pointer or ""
     message = _AT + fault.message if pointer and fault.message.startswith(pointer) else fault.message

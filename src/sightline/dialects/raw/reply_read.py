@@ -3,7 +3,7 @@
 from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, whole_number, wrong
 from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
-from sightline.dialects.raw.carrier import built_in_kind
+from sightline.dialects.raw.carrier import carrier_kind
 from sightline.dialects.raw.content_read import read_calls, read_content
 from sightline.dialects.raw.errors import read_error
 from sightline.dialects.raw.finishes import FIELDS, read_finish
@@ -103,7 +103,7 @@ def part_events(part: Part, number: int, choice: int) -> list[StreamEvent]:
             events = _thinking(part, number, choice)
         case ToolCall(call_id, name, arguments):
             events = [
-                ToolCallBegun(number, call_id, name, choice, built_in_kind(part.kind), item=part.item, at=part.at),
+                ToolCallBegun(number, call_id, name, choice, carrier_kind(part.kind), item=part.item, at=part.at),
                 ArgumentsReceived(number, arguments, choice),
             ]
         case _:

@@ -13,8 +13,8 @@ from sightline.dialects.fields import (
     whole_number,
     wrong,
 )
-from sightline.dialects.raw.carrier import carried_result
-from sightline.dialects.raw.content_read import nested, read_calls, read_content
+from sightline.dialects.raw.carrier import read_carried_result
+from sightline.dialects.raw.content_read import nest_extras, read_calls, read_content
 from sightline.dialects.raw.names import NAME, OPTIONS, ROLES
 from sightline.dialects.raw.options import read_settings
 from sightline.dialects.tool_names import as_function_arguments, flat_name, free_text
@@ -44,7 +44,7 @@ def read_request(document: Json) -> Request:
         read,
         model=opt_str(body, "model", "") or "",
         messages=_with_kinds(messages, read.tools),
-        extras=nested(extras, OPTIONS, read.extras),
+        extras=nest_extras(extras, OPTIONS, read.extras),
     )
 
 
@@ -77,7 +77,7 @@ def _read_result(holder: JsonObject, content: Json, name: str | None, at: str) -
     call_id = str_of(holder, "toolCallId", at)
     beyond = None
     if isinstance(content, list) and content:
-        beyond = carried_result(content[-1], call_id)
+        beyond = read_carried_result(content[-1], call_id)
         if beyond is not None:
             content = content[:-1]
     parts = read_content(content, "tool", f"{at}/content")
@@ -92,7 +92,7 @@ def _with_kinds(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> tuple
         return messages
     answered: set[str] = set()
 
-    def restored(part: Part) -> Part:
+    def restore_kind(part: Part) -> Part:
         if isinstance(part, ToolCall) and part.name in custom:
             call = msgspec.structs.replace(part, kind="custom", arguments=free_text(part.arguments))
             if as_function_arguments(call) == part.arguments:
@@ -103,5 +103,6 @@ def _with_kinds(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> tuple
         return part
 
     return tuple(
-        msgspec.structs.replace(message, parts=tuple(restored(part) for part in message.parts)) for message in messages
+        msgspec.structs.replace(message, parts=tuple(restore_kind(part) for part in message.parts))
+        for message in messages
     )

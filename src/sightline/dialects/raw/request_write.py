@@ -76,12 +76,12 @@ class _MessageWriter:
         if message.role == "assistant":
             yield self._assistant(message)
             return
-        results, others = self._parted(message.parts)
+        results, others = self._split_results(message.parts)
         yield from (self._result(result, message) for result in results)
         if others or not results:
             yield self._plain(message, tuple(others))
 
-    def _parted(self, parts: tuple[Part, ...]) -> tuple[list[ToolResult], list[Part]]:
+    def _split_results(self, parts: tuple[Part, ...]) -> tuple[list[ToolResult], list[Part]]:
         """The results, each with the cache mark behind it, and the rest: nobody speaks before a call is answered."""
         results: list[ToolResult] = []
         others: list[Part] = []
@@ -103,8 +103,8 @@ class _MessageWriter:
 
     def _plain(self, message: Message, parts: tuple[Part, ...]) -> JsonObject:
         role: Role = "user" if message.role == "tool" else message.role
-        document: JsonObject = {"role": ROLE_NUMBERS[role], "content": self._written(parts, bare=message.bare)}
-        return self._finished(document, message.name, message)
+        document: JsonObject = {"role": ROLE_NUMBERS[role], "content": self._write_content(parts, bare=message.bare)}
+        return self._finish(document, message.name, message)
 
     def _assistant(self, message: Message) -> JsonObject:
         content: list[Part] = []
@@ -119,10 +119,10 @@ class _MessageWriter:
                     self._lose_order(part)
                 content.append(part)
         document: JsonObject = {"role": ROLE_NUMBERS["assistant"]}
-        document["content"] = self._written(tuple(content), bare=message.bare)
+        document["content"] = self._write_content(tuple(content), bare=message.bare)
         if calls:
             document["toolCalls"] = calls
-        return self._finished(document, message.name, message)
+        return self._finish(document, message.name, message)
 
     def _lose_order(self, part: Part) -> None:
         is_mark = isinstance(part, CacheBreakpoint)
@@ -132,18 +132,18 @@ class _MessageWriter:
     def _result(self, result: ToolResult, message: Message) -> JsonObject:
         beyond = carry_result(result)
         if beyond is None:
-            content = self._written(result.parts, bare=result.bare)
+            content = self._write_content(result.parts, bare=result.bare)
         else:
             content = [*self._content.parts(result.parts), beyond]
         document: JsonObject = {"role": ROLE_NUMBERS["tool"], "toolCallId": result.id, "content": content}
-        return self._finished(document, result.name, message)
+        return self._finish(document, result.name, message)
 
-    def _written(self, parts: tuple[Part, ...], *, bare: bool) -> Json:
+    def _write_content(self, parts: tuple[Part, ...], *, bare: bool) -> Json:
         if self._same and bare and len(parts) == 1 and isinstance(parts[0], Text):
             return parts[0].text
         return self._content.parts(parts)
 
-    def _finished(self, document: JsonObject, name: str | None, message: Message) -> JsonObject:
+    def _finish(self, document: JsonObject, name: str | None, message: Message) -> JsonObject:
         if name is not None:
             document["name"] = name
         return merge(document, message.extras) if self._same else document

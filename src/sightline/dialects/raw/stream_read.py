@@ -9,7 +9,7 @@ from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
 from sightline.dialects.raw.calls_read import Calls
 from sightline.dialects.raw.carrier import read_beside
-from sightline.dialects.raw.content_read import placed, read_part
+from sightline.dialects.raw.content_read import place_citations, read_part
 from sightline.dialects.raw.errors import read_error
 from sightline.dialects.raw.finishes import FIELDS, read_finish
 from sightline.dialects.raw.names import FIRST_CALL, MARKER, MOST_CHOICES, NAME, SIGHTLINE
@@ -81,9 +81,9 @@ class _Choice:
     def seal(self) -> list[StreamEvent]:
         """The id of reasoning that has ended without a seal, which would have brought the id along."""
         part, self.unsealed = self.unsealed, None
-        return [] if part is None else [self.sealed(part)]
+        return [] if part is None else [self.signature_event(part)]
 
-    def sealed(self, part: int) -> StreamEvent:
+    def signature_event(self, part: int) -> StreamEvent:
         """What is known of the seal of a part."""
         encrypted, item = self.seals[part]
         signature, signed_by = read_seal(encrypted, item)
@@ -122,27 +122,27 @@ class RawMachine:
             events.append(FrameBroken(fault.pointer or f"/{index}", fault.message))
         return events
 
-    def done(self) -> list[StreamEvent]:
+    def read_done_marker(self) -> list[StreamEvent]:
         """`[DONE]`: it is whole, so a choice without an end has stopped, unless an error was told on the way."""
         open_ones = [choice for choice in self._choices.values() if not choice.has_finished]
         if open_ones and self._error is not None:
-            return [*self.left(), Failed(read_error(0, {"error": self._error}, {}))]
+            return [*self.flush(), Failed(read_error(0, {"error": self._error}, {}))]
         return [event for choice in open_ones for event in _finish(choice, {}, "")]
 
     def is_over(self) -> bool:
         """Counts may follow the last end, so only `[DONE]` or the end of the bytes is the end."""
         return False
 
-    def left(self) -> list[StreamEvent]:
+    def flush(self) -> list[StreamEvent]:
         """What was kept back of reasoning and calls that will not be completed any more."""
-        return [event for choice in self._choices.values() for event in (*choice.seal(), *choice.calls.left())]
+        return [event for choice in self._choices.values() for event in (*choice.seal(), *choice.calls.flush())]
 
     def _read(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
         if not document.keys().isdisjoint(IDENTITY):
             events.append(read_started(document, at))
         events += _fields(document, self._frame_keys, at)
         if document.get("error") is not None:
-            events += [*self.left(), Failed(read_error(0, document, {}))]
+            events += [*self.flush(), Failed(read_error(0, document, {}))]
             return
         delta = opt_object(document, "delta", at)
         if delta is not None or document.get("finishReason") is not None:
@@ -236,7 +236,7 @@ class RawStreamReader(StreamReader):
 
     def close(self) -> list[StreamEvent]:
         """The bytes have ended."""
-        left = self._raw.left()
+        left = self._raw.flush()
         ending = super().close()
         return [*left, *ending] if ending else []
 
@@ -258,7 +258,7 @@ def _beside(delta: JsonObject, choice: _Choice, named: int | None, at: str) -> l
         return [FieldReceived(f"{at}/{SIGHTLINE}", delta[SIGHTLINE])]
     part = choice.at_part(choice.kind, named)
     events: list[StreamEvent] = [
-        CitationReceived(part, citation, choice.index) for citation in placed(beside.citations, at)
+        CitationReceived(part, citation, choice.index) for citation in place_citations(beside.citations, at)
     ]
     if beside.signed_by is not None:
         events.append(SignatureReceived(part, beside.signature, beside.signed_by, choice.index))

@@ -14,7 +14,7 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
 from sightline.dialects.openai_chat.call_ids import CallIds
 from sightline.dialects.openai_chat.usage import write_usage
-from sightline.dialects.raw.carrier import Beside, built_in_kind, without_place, write_beside
+from sightline.dialects.raw.carrier import Beside, carrier_kind, without_place, write_beside
 from sightline.dialects.raw.content_write import ContentWriter
 from sightline.dialects.raw.errors import error_object
 from sightline.dialects.raw.finishes import write_finish
@@ -43,7 +43,7 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.fold import updated
+from sightline.model.fold import update_usage
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Thinking, ToolCall
 from sightline.model.report import Report
@@ -117,7 +117,7 @@ class RawStreamWriter:
             case Started():
                 return self._start(event)
             case UsageReceived(usage):
-                self._usage = usage if self._usage is None else updated(self._usage, usage)
+                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
             case Finished(choice=choice):
                 self._choice(choice).finished = event
                 return self._calls(choice)
@@ -206,7 +206,7 @@ class RawStreamWriter:
         )
         choice.fragments[event.part] = []
         entry: JsonObject = {"name": flat_name(event.name, event.namespace), "id": call_id, "part": event.part}
-        entry |= write_beside(Beside(item=event.item, kind=built_in_kind(event.kind)))
+        entry |= write_beside(Beside(item=event.item, kind=carrier_kind(event.kind)))
         return self._frame(event.choice, {"beginToolCalls": [entry]})
 
     def _grow(self, part: int, fragment: str, index: int) -> bytes:

@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from sightline.chat.core.pair import Answer
+from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, blocks_of, media_of
 from sightline.errors import Code, Fault
 from sightline.evals.api.shapes import CaseShown, MessageShown, TurnShown
 from sightline.evals.core.delivery.note import Note
 from sightline.evals.core.facts import Key
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.evaluation import Evaluation, Shown
+from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall
@@ -30,7 +30,7 @@ class CaseShowing:
         self._evaluation = evaluation
         self._source = source
 
-    def shown(self, shown: Shown, key: Key) -> CaseShown:
+    def show_try(self, shown: RunSnapshot, key: Key) -> CaseShown:
         """One try; a fault where the run has none like it."""
         standing = shown.standing
         if key not in standing.keys:
@@ -41,7 +41,7 @@ class CaseShowing:
         case = standing.cases[key[0]]
         result = standing.result(key)
         score = None if result is None else result.score
-        seen = Observation() if result is None else result.observation
+        seen = CaseObservation() if result is None else result.observation
         # Of a conversation that was held live the last turn stands for what was sent and said; it has all before it.
         last = result.turns[-1] if result is not None and result.turns else seen
         notes, trouble = self._notes(shown, case, key[1])
@@ -57,7 +57,7 @@ class CaseShowing:
             score=None if score is None else score.score,
             reason="" if score is None else score.reason,
             criteria=case.criteria,
-            expected=tuple(_expected(each) for each in case.expected),
+            expected=tuple(_show_expectation(each) for each in case.expected),
             messages=messages_shown(last.asked),
             question=last.question,
             answer=answer_shown(last.messages, len(media_in(last.asked, ()))),
@@ -82,16 +82,16 @@ class CaseShowing:
             source_sha256=sha256,
         )
 
-    def observation(self, shown: Shown, key: Key, turn: int | None = None) -> Observation:
+    def observation(self, shown: RunSnapshot, key: Key, turn: int | None = None) -> CaseObservation:
         """What was asked and said in one try, or in one of its turns; the last one stands for all of them."""
         result = shown.standing.result(key) if key in shown.standing.keys else None
         if result is None:
-            return Observation()
+            return CaseObservation()
         if turn is None:
             return result.turns[-1] if result.turns else result.observation
-        return result.turns[turn] if turn < len(result.turns) else Observation()
+        return result.turns[turn] if turn < len(result.turns) else CaseObservation()
 
-    def _notes(self, shown: Shown, case: Case, target: str) -> tuple[tuple[Note, ...], str]:
+    def _notes(self, shown: RunSnapshot, case: Case, target: str) -> tuple[tuple[Note, ...], str]:
         began = shown.standing.began
         spec = next(each for each in began.targets if each.name == target)
         # Only the messages are of interest here, and they need nobody to be asked.
@@ -104,7 +104,7 @@ class CaseShowing:
 
 def media_in(asked: Sequence[Message], said: Sequence[Message]) -> tuple[Media, ...]:
     """All pictures, sounds and files of what was asked and said, by the numbers that they have in the blocks of it."""
-    return media_of(Answer(messages=(*asked, *said)))
+    return media_of(ChatAnswer(messages=(*asked, *said)))
 
 
 def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
@@ -122,11 +122,11 @@ def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
 
 def answer_shown(messages: Sequence[Message], first: int = 0) -> tuple[Block, ...]:
     """Blocks as the chat has them. `first` is the number of the first picture or file among them."""
-    blocks = blocks_of(Answer(messages=tuple(messages)))
-    return tuple(_numbered(block, first) for block in blocks) if first else blocks
+    blocks = blocks_of(ChatAnswer(messages=tuple(messages)))
+    return tuple(_renumber(block, first) for block in blocks) if first else blocks
 
 
-def _numbered(block: Block, first: int) -> Block:
+def _renumber(block: Block, first: int) -> Block:
     if isinstance(block, MediaBlock):
         return msgspec.structs.replace(block, n=block.n + first)
     if isinstance(block, CallBlock) and block.result is not None and block.result.media:
@@ -144,13 +144,13 @@ def _results_behind(messages: Sequence[Message], index: int) -> list[Message]:
     return found
 
 
-def _turns(result: Result) -> tuple[TurnShown, ...]:
+def _turns(result: CaseResult) -> tuple[TurnShown, ...]:
     scores: list[CaseScore | None] = [*result.score.turns]
     scores += [None] * (len(result.turns) - len(scores))
     return tuple(_turn(seen, score) for seen, score in zip(result.turns, scores, strict=False))
 
 
-def _turn(seen: Observation, score: CaseScore | None) -> TurnShown:
+def _turn(seen: CaseObservation, score: CaseScore | None) -> TurnShown:
     return TurnShown(
         messages=messages_shown(seen.asked),
         answer=answer_shown(seen.messages, len(media_in(seen.asked, ()))),
@@ -165,7 +165,7 @@ def _turn(seen: Observation, score: CaseScore | None) -> TurnShown:
     )
 
 
-def _expected(message: CaseMessage) -> MessageShown:
+def _show_expectation(message: CaseMessage) -> MessageShown:
     """What a suite expects; a file is shown by its name."""
     parts: list[Part] = []
     for segment in message.segments:

@@ -5,7 +5,7 @@ from sightline.evals.api.shapes import ChangeShown
 _AROUND = 3
 
 
-def changed_lines(before: bytes, after: bytes) -> ChangeShown:
+def diff_lines(before: bytes, after: bytes) -> ChangeShown:
     """All lines from the first that is other to the last, on both sides."""
     old, new = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (before, after))
     most = min(len(old), len(new))

@@ -13,16 +13,16 @@ from sightline.evals.api.shapes import (
     PassShown,
     TrendPoint,
 )
-from sightline.evals.core.comparing import Comparison, compare
-from sightline.evals.core.result import Result
+from sightline.evals.core.comparing import RunComparison, compare
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.statistics.paired import Paired
 from sightline.evals.core.tally import targets_of
-from sightline.evals.core.trend import Run, trends
-from sightline.evals.service.evaluation import Shown
+from sightline.evals.core.trend import TrendRun, trends
+from sightline.evals.service.evaluation import RunSnapshot
 
 
-def compared(first: Shown, second: Shown, targets: tuple[str, str], draw: Draw) -> CompareShown:
+def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, str], draw: Draw) -> CompareShown:
     """The second run against the first. A target that is not named has to be the only one."""
     sides = first.standing.results, second.standing.results
     chosen = (_target(first.run, sides[0], targets[0], "a"), _target(second.run, sides[1], targets[1], "b"))
@@ -71,9 +71,9 @@ def compared(first: Shown, second: Shown, targets: tuple[str, str], draw: Draw) 
     )
 
 
-def trend_of(runs: Sequence[Shown], draw: Draw) -> list[TrendPoint]:
+def trend_of(runs: Sequence[RunSnapshot], draw: Draw) -> list[TrendPoint]:
     """All points, the oldest first."""
-    told = [Run(each.run, each.standing.began.at, each.standing.results) for each in runs]
+    told = [TrendRun(each.run, each.standing.began.at, each.standing.results) for each in runs]
     points: list[TrendPoint] = []
     for trend in trends(told, draw):
         for point in trend.points:
@@ -96,7 +96,7 @@ def trend_of(runs: Sequence[Shown], draw: Draw) -> list[TrendPoint]:
     return sorted(points, key=lambda point: (point.at, point.run))
 
 
-def _target(run: str, results: Sequence[Result], wanted: str, side: str) -> str:
+def _target(run: str, results: Sequence[CaseResult], wanted: str, side: str) -> str:
     known = targets_of(results)
     if wanted:
         return wanted
@@ -109,7 +109,7 @@ def _target(run: str, results: Sequence[Result], wanted: str, side: str) -> str:
     raise Fault(Code.USAGE, message, hint=f"Say which with target_{side}.", status=400)
 
 
-def _side(shown: Shown, target: str) -> ComparedSide:
+def _side(shown: RunSnapshot, target: str) -> ComparedSide:
     began = shown.standing.began
     return ComparedSide(run=shown.run, name=began.suite.name, target=target, at=began.at)
 
@@ -134,13 +134,13 @@ def _passing(verdicts: Paired | None) -> PassShown | None:
     )
 
 
-def _exchanges(results: Sequence[Result], target: str) -> dict[str, str]:
+def _exchanges(results: Sequence[CaseResult], target: str) -> dict[str, str]:
     """The last exchange of each case's first try, to be looked at."""
     own = (result for result in reversed(results) if result.target == target and result.observation.exchanges)
     return {result.case: result.observation.exchanges[-1] for result in own}
 
 
-def _cases(comparison: Comparison, first: Mapping[str, str], second: Mapping[str, str]) -> tuple[ComparedCase, ...]:
+def _cases(comparison: RunComparison, first: Mapping[str, str], second: Mapping[str, str]) -> tuple[ComparedCase, ...]:
     return tuple(
         ComparedCase(
             case=pair.case,

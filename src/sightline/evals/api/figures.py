@@ -12,14 +12,14 @@ from sightline.evals.api.shapes import (
     TrialShown,
 )
 from sightline.evals.core.facts import Key
-from sightline.evals.core.result import Result
-from sightline.evals.core.standing import Standing
+from sightline.evals.core.result import CaseResult
+from sightline.evals.core.standing import EvalState
 from sightline.evals.core.statistics.interval import Interval
 from sightline.evals.core.summary import Amount, TargetSummary
-from sightline.evals.service.evaluation import Shown
+from sightline.evals.service.evaluation import RunSnapshot
 
 
-def brief(shown: Shown, summaries: Sequence[TargetSummary]) -> EvalBrief:
+def brief(shown: RunSnapshot, summaries: Sequence[TargetSummary]) -> EvalBrief:
     """A run in one line."""
     began = shown.standing.began
     return EvalBrief(
@@ -36,7 +36,7 @@ def brief(shown: Shown, summaries: Sequence[TargetSummary]) -> EvalBrief:
     )
 
 
-def whole(shown: Shown, summaries: Sequence[TargetSummary], *, is_here: bool) -> EvalShown:
+def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bool) -> EvalShown:
     """All of a run, but for what its cases hold."""
     line = brief(shown, summaries)
     standing = shown.standing
@@ -90,7 +90,7 @@ def within(interval: Interval | None) -> tuple[float | None, float | None]:
     return (None, None) if interval is None else (max(0.0, interval.low), min(1.0, interval.high))
 
 
-def trial(key: Key, result: Result | None, *, is_running: bool) -> TrialShown:
+def trial(key: Key, result: CaseResult | None, *, is_running: bool) -> TrialShown:
     """One try, which may have no result yet."""
     if result is None:
         return TrialShown(trial=key[2], status="running" if is_running else "waiting")
@@ -112,7 +112,7 @@ def _both(first: Amount, second: Amount) -> Amount:
     return Amount(total, known, unknown, first.at_least + second.at_least)
 
 
-def _matrix(standing: Standing, targets: Sequence[str]) -> tuple[CaseRow, ...]:
+def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[CaseRow, ...]:
     running = set(standing.running)
     tries: dict[tuple[str, str], list[TrialShown]] = {}
     for key in standing.keys:

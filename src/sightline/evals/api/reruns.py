@@ -9,9 +9,9 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.api.wanted import RerunWanted
 from sightline.evals.core.facts import EvalBegan, Key
-from sightline.evals.core.standing import Standing
+from sightline.evals.core.standing import EvalState
 from sightline.evals.core.suite import Suite
-from sightline.evals.service.evaluation import Evaluation, Shown
+from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.progress import Progress, Telling
 from sightline.evals.service.suite_reading import sound, suite_in
 
@@ -31,29 +31,29 @@ class Reruns:
         self._evaluation = evaluation
         self._grown = grown or (lambda _began: evaluation)
         self._environment = environment
-        self._tasks: dict[str, asyncio.Task[Standing]] = {}
+        self._tasks: dict[str, asyncio.Task[EvalState]] = {}
 
     def is_here(self, run: str) -> bool:
         """Whether this server drives it."""
         return run in self._tasks
 
-    async def again(self, run: str, told: RerunWanted) -> str:
+    async def again(self, run: str, body: RerunWanted) -> str:
         """Run cases again; which run they are in. Where the suite's file is another by now, that is a new one: what a
         run was begun with is written down and stays."""
-        shown = await self._evaluation.shown(run)
-        keys = _wanted(shown.standing, told)
-        changed = await asyncio.to_thread(self._changed, shown)
+        shown = await self._evaluation.show(run)
+        keys = _keys_to_rerun(shown.standing, body)
+        changed = await asyncio.to_thread(self._newer_suite, shown)
         if changed is not None:
             failed = shown.standing.failed if keys is None else keys
-            names = told.cases or tuple(dict.fromkeys(key[0] for key in failed))
-            return await self._anew(shown, changed, names, told.target)
+            names = body.cases or tuple(dict.fromkeys(key[0] for key in failed))
+            return await self._anew(shown, changed, names, body.target)
         evaluation = self._grown(shown.standing.began)
-        await self._begun(run, lambda heard: evaluation.rerun(run, heard, keys=keys))
+        await self._start(run, lambda heard: evaluation.rerun(run, heard, keys=keys))
         return run
 
     async def stop(self, run: str) -> None:
         """Begin nothing more of it."""
-        await self._evaluation.shown(run)
+        await self._evaluation.show(run)
         self._evaluation.stop(run)
 
     async def close(self) -> None:
@@ -63,7 +63,7 @@ class Reruns:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _changed(self, shown: Shown) -> Suite | None:
+    def _newer_suite(self, shown: RunSnapshot) -> Suite | None:
         """The suite as its file has it now, if that is another than the run was begun with."""
         began = shown.standing.began.suite
         if not began.sha256 or self._evaluation.files.read(began.file) is None:
@@ -71,7 +71,7 @@ class Reruns:
         now = suite_in(self._evaluation.files, began.file, self._environment)
         return None if now.suite is not None and now.suite.sha256 == began.sha256 else sound(now, began.file)
 
-    async def _anew(self, shown: Shown, suite: Suite, names: Sequence[str], target: str) -> str:
+    async def _anew(self, shown: RunSnapshot, suite: Suite, names: Sequence[str], target: str) -> str:
         began = shown.standing.began
         known = {case.id for case in suite.cases}
         gone = [name for name in names if name not in known]
@@ -83,41 +83,41 @@ class Reruns:
         options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)
         targets = [spec for spec in began.targets if target in ("", spec.name)]
 
-        async def driven(heard: Telling) -> Standing:
+        async def driven(heard: Telling) -> EvalState:
             return await evaluation.run(suite, targets, options, heard, judges=began.judges, run=run)
 
-        await self._begun(run, driven)
+        await self._start(run, driven)
         return run
 
-    async def _begun(self, run: str, drive: Callable[[Telling], Coroutine[object, object, Standing]]) -> None:
+    async def _start(self, run: str, drive: Callable[[Telling], Coroutine[object, object, EvalState]]) -> None:
         """Start it, and wait until it is written down that it goes on, or why it cannot."""
         if run in self._tasks:
             raise Fault(Code.USAGE, f"the run {run} is under way", hint="Wait for it, or stop it.", status=409)
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[None] = loop.create_future()
 
-        def heard(_progress: Progress) -> None:
+        def confirm_start(_progress: Progress) -> None:
             if not begun.done():
                 begun.set_result(None)
 
-        task = self._tasks[run] = loop.create_task(drive(heard))
+        task = self._tasks[run] = loop.create_task(drive(confirm_start))
         task.add_done_callback(lambda task: self._over(run, task))
         await asyncio.wait((begun, task), return_when=asyncio.FIRST_COMPLETED)
         if not begun.done():
             await task  # it was not begun, and says why
 
-    def _over(self, run: str, task: "asyncio.Task[Standing]") -> None:
+    def _over(self, run: str, task: "asyncio.Task[EvalState]") -> None:
         self._tasks.pop(run, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.warning("a run of a suite has stopped: %s", error)  # its facts say how far it got
 
 
-def _wanted(standing: Standing, told: RerunWanted) -> tuple[Key, ...] | None:
+def _keys_to_rerun(standing: EvalState, body: RerunWanted) -> tuple[Key, ...] | None:
     """What is to be run again; None: everything that did not pass."""
     targets = [spec.name for spec in standing.began.targets]
-    if told.target and told.target not in targets:
+    if body.target and body.target not in targets:
         hint = f"It has {', '.join(targets)}."
-        raise Fault(Code.USAGE, f"the run has no target {told.target!r}", hint=hint, status=404)
-    if told.cases is not None:
-        return standing.chosen(told.cases, told.target)
-    return tuple(key for key in standing.failed if key[1] == told.target) if told.target else None
+        raise Fault(Code.USAGE, f"the run has no target {body.target!r}", hint=hint, status=404)
+    if body.cases is not None:
+        return standing.keys_of(body.cases, body.target)
+    return tuple(key for key in standing.failed if key[1] == body.target) if body.target else None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from sightline.catalog.problem import Path
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.recorded import Recorded, read_request, recorded, resolved
+from sightline.exchange.recording.recorded import RecordedExchange, find_exchange, load_exchange, read_request
 from sightline.model.essence import of_message
 from sightline.model.exchange import Edited
 from sightline.model.json import Json, JsonObject
@@ -24,20 +24,20 @@ class SentBack:
         self._store = store
         self._now = now
 
-    async def edited(self, exchanges: Sequence[str]) -> Recorded | None:
+    async def find_edit(self, exchanges: Sequence[str]) -> RecordedExchange | None:
         """The last of these exchanges that a person changed, as far as the record still has it."""
         for each in reversed(exchanges):
             try:
-                summary = await resolved(self._store, each, now=self._now())
-                found = await recorded(self._store, summary, needs_bodies=False)
+                summary = await find_exchange(self._store, each, now=self._now())
+                found = await load_exchange(self._store, summary, needs_bodies=False)
                 if any(isinstance(noted.fact, Edited) for noted in found.facts):
-                    return await recorded(self._store, summary)
+                    return await load_exchange(self._store, summary)
             except Fault:
                 continue  # it was forgotten, and so was what was changed in it
         return None
 
 
-def asked_before(edited: Recorded, asked: Sequence[Message]) -> Sequence[Message]:
+def messages_before_edit(edited: RecordedExchange, asked: Sequence[Message]) -> Sequence[Message]:
     """The messages of a request before a person changed it. What was `asked` by the result of the case is what was sent
     in the end; the record has both, unless it is the request of a later round."""
     before = read_request(edited.spoken, edited.body, edited.model).messages
@@ -56,7 +56,7 @@ def changes_of(source: Json, asked: Sequence[Message], sent: Sequence[Message]) 
             found += _texts(before, after, place)
     if not found:
         raise _unclear("the messages are as they were")
-    return [(path, _named(value, source)) for path, value in found]
+    return [(path, _restore_variables(value, source)) for path, value in found]
 
 
 def _places(source: Json, asked: Sequence[Message]) -> list[tuple[Path, Json]]:
@@ -73,7 +73,7 @@ def _places(source: Json, asked: Sequence[Message]) -> list[tuple[Path, Json]]:
     return [*nowhere[len(own) :], *own]
 
 
-def _named(text: str, source: Json) -> Json:
+def _restore_variables(text: str, source: Json) -> Json:
     """The text with the case's variables in the place of what they stand for: it was filled in when it was asked."""
     variables = source.get("vars") if isinstance(source, dict) else None
     written = encode(source).decode("utf-8", "replace")

@@ -7,8 +7,8 @@ import msgspec
 from sightline.chat.service.blocks import Block
 from sightline.evals.core.comparing import GraderPair
 from sightline.evals.core.delivery.note import Note
-from sightline.evals.core.making.writing import Left
-from sightline.evals.core.place import Place, Problem
+from sightline.evals.core.making.writing import LeftOut
+from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.result import Status
 from sightline.evals.core.score import Score, Verdict
 from sightline.evals.core.statistics.sentences import Finding
@@ -176,7 +176,7 @@ class CaseShown(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: tuple[str, ...]
     run: str
     body_sha256: str
-    place: Place
+    place: SuitePlace
     notes: tuple[Note, ...]
     notes_trouble: str
     usage: Usage | None
@@ -306,7 +306,7 @@ class SuiteShown(msgspec.Struct, frozen=True):
     file: str
     name: str
     cases: int | None
-    problems: tuple[Problem, ...]
+    problems: tuple[SuiteProblem, ...]
 
 
 class SuitesShown(msgspec.Struct, frozen=True):
@@ -326,7 +326,7 @@ class MadeShown(msgspec.Struct, frozen=True, kw_only=True):
     case: JsonObject
     files: tuple[str, ...]
     placeholders: dict[str, str]
-    left: tuple[Left, ...]
+    left: tuple[LeftOut, ...]
     turns: int
     suites: tuple[str, ...]
 

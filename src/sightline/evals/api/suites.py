@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sightline.catalog.problem import Path
 from sightline.errors import Code, Fault
-from sightline.evals.api.changed_lines import changed_lines
+from sightline.evals.api.changed_lines import diff_lines
 from sightline.evals.api.shapes import MadeShown, SavedShown, SuiteShown, SuitesShown
-from sightline.evals.api.wanted import CaseSaveWanted, MakeWanted, SaveWanted, UndoWanted
-from sightline.evals.core.making.case import Made
+from sightline.evals.api.wanted import CaseSaveWanted, CaseUndoWanted, MakeWanted, SaveWanted
+from sightline.evals.core.making.case import MadeCase
 from sightline.evals.core.reading.need import Need
-from sightline.evals.core.reading.paths import joined, refusal_of
-from sightline.evals.core.standing import Standing
+from sightline.evals.core.reading.paths import join_path, refusal_of
+from sightline.evals.core.standing import EvalState
 from sightline.evals.core.suite import Case
-from sightline.evals.service.case_making import conversation, made_of, turns_in
+from sightline.evals.service.case_making import conversation, make_masked_case, turns_in
 from sightline.evals.service.evaluation import Evaluation
 from sightline.evals.service.suite_reading import suite_in
-from sightline.evals.service.suite_writing import ENDINGS, SuiteWriter, Written
+from sightline.evals.service.suite_writing import ENDINGS, SuiteWrite, SuiteWriter
 from sightline.model.json import Json
 from sightline.store.store import Store
 
@@ -48,14 +48,14 @@ class Suites:
         self._writing = asyncio.Lock()
         self._undoable: dict[str, tuple[str, bytes]] = {}
 
-    async def listed(self) -> SuitesShown:
+    async def list_suites(self) -> SuitesShown:
         """All suites there are, each read anew."""
         return SuitesShown(self._folder, tuple(await asyncio.to_thread(self._read)))
 
-    async def make(self, told: MakeWanted) -> MadeShown:
+    async def make(self, body: MakeWanted) -> MadeShown:
         """A case of exchanges, to be looked at first."""
-        recorded = await conversation(self._store, told.exchanges, now=self._now())
-        made = made_of(recorded, self._name(told.name, told.exchanges), self._secrets, told.from_turn)
+        recorded = await conversation(self._store, body.exchanges, now=self._now())
+        made = make_masked_case(recorded, self._name(body.name, body.exchanges), self._secrets, body.from_turn)
         words = made.case.get("vars")
         return MadeShown(
             name=str(made.case["id"]),
@@ -68,28 +68,28 @@ class Suites:
             suites=tuple(self._files()),
         )
 
-    async def save(self, told: SaveWanted) -> SavedShown:
+    async def save(self, body: SaveWanted) -> SavedShown:
         """Append it to a suite, with the files of the exchanges that the text still names."""
-        file = self._placed(told.file)
-        made: Made | None = None
-        if told.exchanges:
-            recorded = await conversation(self._store, told.exchanges, now=self._now())
-            made = made_of(recorded, self._name(told.name, told.exchanges), self._secrets, told.from_turn)
-        beside = [each for each in (() if made is None else made.files) if each.path in told.yaml]
+        file = self._path_below(body.file)
+        made: MadeCase | None = None
+        if body.exchanges:
+            recorded = await conversation(self._store, body.exchanges, now=self._now())
+            made = make_masked_case(recorded, self._name(body.name, body.exchanges), self._secrets, body.from_turn)
+        beside = [each for each in (() if made is None else made.files) if each.path in body.yaml]
         async with self._writing:
-            return _saved(await asyncio.to_thread(self._writer.append, file, told.yaml, beside))
+            return _show_write(await asyncio.to_thread(self._writer.append, file, body.yaml, beside))
 
-    async def change(self, run: str, told: CaseSaveWanted) -> SavedShown:
+    async def change(self, run: str, body: CaseSaveWanted) -> SavedShown:
         """Write one value of a run's case back into its file."""
-        standing = (await self._evaluation.shown(run)).standing
-        case = standing.cases.get(told.case)
+        standing = (await self._evaluation.show(run)).standing
+        case = standing.cases.get(body.case)
         if case is None:
             hint = "GET /api/evals/{run} has the names of all."
-            raise Fault(Code.USAGE, f"the run has no case {told.case!r}", hint=hint, status=404)
-        return await self.put(standing, case, [(told.path, told.value)], told.sha256, is_dry=told.dry)
+            raise Fault(Code.USAGE, f"the run has no case {body.case!r}", hint=hint, status=404)
+        return await self.write_values(standing, case, [(body.path, body.value)], body.sha256, is_dry=body.dry)
 
-    async def put(
-        self, standing: Standing, case: Case, changes: Sequence[tuple[Path, Json]], sha256: str, *, is_dry: bool
+    async def write_values(
+        self, standing: EvalState, case: Case, changes: Sequence[tuple[Path, Json]], sha256: str, *, is_dry: bool
     ) -> SavedShown:
         """Write values of a case into its file, or only tell what would change there."""
         file = case.place.file
@@ -99,26 +99,26 @@ class Suites:
         suite = standing.began.suite
         known = sha256 or (suite.sha256 if file == suite.file else "")
         async with self._writing:
-            before, after = await asyncio.to_thread(self._writer.changed, file, case.id, changes, known)
-            change = changed_lines(before, after)
+            before, after = await asyncio.to_thread(self._writer.preview_change, file, case.id, changes, known)
+            change = diff_lines(before, after)
             if is_dry:
                 return SavedShown(file, known, (case.id,), change)
-            written = await asyncio.to_thread(self._writer.put, file, after, known, (case.id,))
+            written = await asyncio.to_thread(self._writer.replace, file, after, known, (case.id,))
         self._undoable[written.sha256] = (file, before)
         while len(self._undoable) > _MOST_UNDOABLE:
             del self._undoable[next(iter(self._undoable))]
         return SavedShown(written.file, written.sha256, written.cases, change)
 
-    async def undo(self, _run: str, told: UndoWanted) -> SavedShown:
+    async def undo(self, _run: str, body: CaseUndoWanted) -> SavedShown:
         """The file byte for byte as it was before the change that made it the one of this hash."""
-        file, before = self._undoable.get(told.sha256, ("", b""))
+        file, before = self._undoable.get(body.sha256, ("", b""))
         if not file:
             message = "this change cannot be taken back any more"
             raise Fault(Code.USAGE, message, hint="Change the value back.", status=409)
         async with self._writing:
-            written = await asyncio.to_thread(self._writer.put, file, before, told.sha256, (told.case,))
-        del self._undoable[told.sha256]
-        return _saved(written)
+            written = await asyncio.to_thread(self._writer.replace, file, before, body.sha256, (body.case,))
+        del self._undoable[body.sha256]
+        return _show_write(written)
 
     def source(self, case: Case) -> tuple[str, Json]:
         """The hash of a case's file and the case as it is written there; nothing where it cannot be written back."""
@@ -130,7 +130,7 @@ class Suites:
     def _files(self) -> list[str]:
         listing = self._evaluation.files.bring(Need(self._folder, "listing")) or b""
         names = (name for name in listing.decode("utf-8", "replace").splitlines() if name.lower().endswith(ENDINGS))
-        return [path for name in names if (path := joined(self._folder, name))][:_MOST_LISTED]
+        return [path for name in names if (path := join_path(self._folder, name))][:_MOST_LISTED]
 
     def _read(self) -> list[SuiteShown]:
         found: list[SuiteShown] = []
@@ -141,21 +141,21 @@ class Suites:
             found.append(SuiteShown(file, name, cases, reading.problems))
         return found
 
-    def _placed(self, file: str) -> str:
+    def _path_below(self, file: str) -> str:
         """A file below the folder, which may be named with it or without."""
-        path = file if self._is_ours(file) else joined(self._folder, file)
+        path = file if self._is_ours(file) else join_path(self._folder, file)
         if refusal_of(file) is not None or not path or not self._is_ours(path):
             message = f"{file!r} is no file below the folder {self._folder!r}"
             raise Fault(Code.USAGE, message, hint="Name it relative to the folder.", status=422)
         return path
 
     def _is_ours(self, file: str) -> bool:
-        path = joined("", file)
+        path = join_path("", file)
         return path is not None and (not self._folder or path.startswith(f"{self._folder}/"))
 
     def _name(self, name: str, exchanges: Sequence[str]) -> str:
         return name or f"recorded-{exchanges[-1].removeprefix('x_')[:12]}"
 
 
-def _saved(written: Written) -> SavedShown:
+def _show_write(written: SuiteWrite) -> SavedShown:
     return SavedShown(written.file, written.sha256, written.cases)

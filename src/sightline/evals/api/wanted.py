@@ -58,7 +58,7 @@ class AdoptWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dry: bool = False
 
 
-class UndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CaseUndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Take the change back that made the file the one of this hash."""
 
     case: str

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from sightline.chat.core.pair import Answer
+from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Media, media_of
 from sightline.errors import Fault
 from sightline.evals.core.kept import SCHEME
-from sightline.exchange.recording.recorded import recorded, resolved
+from sightline.exchange.recording.recorded import find_exchange, load_exchange
 from sightline.model.message import Message
 from sightline.model.parts import Inline, Link
 from sightline.store.store import Store
@@ -31,24 +31,24 @@ class WholeMedia:
             return part
         digest = source.url.removeprefix(SCHEME)
         for each in reversed(exchanges):
-            for other in await self._sent(each):
+            for other in await self._media_of(each):
                 if isinstance(other.source, Inline) and _digest(other.source.data) == digest:
                     return other
-        for coded in self._coded(files):
+        for coded in self._base64_of(files):
             if _digest(coded) == digest:
                 return msgspec.structs.replace(part, source=Inline(source.media_type or "", coded))
         return part
 
-    async def _sent(self, exchange: str) -> tuple[Media, ...]:
+    async def _media_of(self, exchange: str) -> tuple[Media, ...]:
         """All that was sent and answered in an exchange; nothing where the record has it no more."""
         try:
-            found = await recorded(self._store, await resolved(self._store, exchange, now=self._now()))
+            found = await load_exchange(self._store, await find_exchange(self._store, exchange, now=self._now()))
             said = (Message("assistant", found.reply().choice.parts),) if found.frames else ()
-            return media_of(Answer(messages=(*found.request().messages, *said)))
+            return media_of(ChatAnswer(messages=(*found.request().messages, *said)))
         except Fault:
             return ()
 
-    def _coded(self, files: Sequence[str]) -> Iterator[str]:
+    def _base64_of(self, files: Sequence[str]) -> Iterator[str]:
         for path in files:
             data = self._read(path)
             if data is not None:

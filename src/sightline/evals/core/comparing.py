@@ -6,14 +6,14 @@ from typing import Literal
 
 import msgspec
 
-from sightline.catalog.problem import nearest, quoted
+from sightline.catalog.problem import nearest, quote_word
 from sightline.errors import Code, Fault
-from sightline.evals.core.result import Result
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.statistics.bootstrap import RESAMPLES, Draw
 from sightline.evals.core.statistics.interval import LEVEL
-from sightline.evals.core.statistics.paired import NOISE, Paired, paired
-from sightline.evals.core.statistics.sentences import Finding, finding_of, said_of_difference, said_of_excluded
-from sightline.evals.core.tally import CaseTally, Excluded, Tally, tallied, targets_of
+from sightline.evals.core.statistics.paired import NOISE, Paired, compare_pairs
+from sightline.evals.core.statistics.sentences import Finding, describe_difference, describe_excluded, finding_of
+from sightline.evals.core.tally import CaseTally, Excluded, Tally, tally_results, targets_of
 
 
 class GraderPair(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class CasePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     is_same_answer: bool = False
 
 
-class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class RunComparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`after` against `before`. `only_before` and `only_after` are cases that the other side does not have at all,
     `unpaired` those that one side could not grade; `excluded` are all results that no number counts.
 
@@ -68,8 +68,8 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def compare(
-    before: Sequence[Result],
-    after: Sequence[Result],
+    before: Sequence[CaseResult],
+    after: Sequence[CaseResult],
     draw: Draw,
     *,
     targets: tuple[str, str] | None = None,
@@ -77,16 +77,16 @@ def compare(
     tolerance: float = 0.0,
     level: float = LEVEL,
     resamples: int = RESAMPLES,
-) -> Comparison:
+) -> RunComparison:
     """Compare a target of one run with a target of another, or of the same one. Cases are matched by their ids, and
     the tries of a case are averaged. `names` are for sentences."""
     chosen = targets or (_only(before, "first"), _only(after, "second"))
     sides = _of_target(before, chosen[0]), _of_target(after, chosen[1])
-    tallies = tallied(sides[0]), tallied(sides[1])
+    tallies = tally_results(sides[0]), tally_results(sides[1])
     pairs = tuple(_pairs(sides, tallies, tolerance))
     groups = [pair.group for pair in pairs]
     first, second = [pair.before.score for pair in pairs], [pair.after.score for pair in pairs]
-    scores = paired(first, second, draw, groups=groups, tolerance=tolerance, level=level, resamples=resamples)
+    scores = compare_pairs(first, second, draw, groups=groups, tolerance=tolerance, level=level, resamples=resamples)
     rates = [pair.before.rate for pair in pairs], [pair.after.rate for pair in pairs]
     called = names or (chosen if chosen[0] != chosen[1] else ("the first", "the second"))
     excluded = (*tallies[0].excluded, *tallies[1].excluded)
@@ -95,20 +95,20 @@ def compare(
     ends = (min((*first, *second), default=0.0), max((*first, *second), default=0.0))
     only = [tuple(case for case in had[0] if case not in had[1]), tuple(case for case in had[1] if case not in had[0])]
     said = (
-        said_of_difference(scores, *called, level, ends),
-        _said_of_missing(only[0], called[0]),
-        _said_of_missing(only[1], called[1]),
-        _said_of_excluded(excluded, bounds, called),
+        describe_difference(scores, *called, level, ends),
+        _describe_missing(only[0], called[0]),
+        _describe_missing(only[1], called[1]),
+        _describe_excluded(excluded, bounds, called),
     )
     known = {pair.case for pair in pairs}
-    return Comparison(
+    return RunComparison(
         before=called[0],
         after=called[1],
         targets=chosen,
         level=level,
         finding=finding_of(scores, level),
         scores=scores,
-        verdicts=paired(*rates, draw, groups=groups, level=level, resamples=0),
+        verdicts=compare_pairs(*rates, draw, groups=groups, level=level, resamples=0),
         before_mean=fsum(first) / len(first) if pairs else None,
         after_mean=fsum(second) / len(second) if pairs else None,
         gain=_gain(first, second),
@@ -122,7 +122,7 @@ def compare(
     )
 
 
-def _only(results: Sequence[Result], which: str) -> str:
+def _only(results: Sequence[CaseResult], which: str) -> str:
     targets = targets_of(results)
     if len(targets) == 1:
         return targets[0]
@@ -135,17 +135,19 @@ def _only(results: Sequence[Result], which: str) -> str:
     )
 
 
-def _of_target(results: Sequence[Result], target: str) -> list[Result]:
+def _of_target(results: Sequence[CaseResult], target: str) -> list[CaseResult]:
     found = [result for result in {each.key: each for each in results}.values() if result.target == target]
     if not found:
         raise Fault(
-            Code.USAGE, f"the run has no target {quoted(target)}", hint=nearest(target, targets_of(results), "It has")
+            Code.USAGE,
+            f"the run has no target {quote_word(target)}",
+            hint=nearest(target, targets_of(results), "It has"),
         )
     return found
 
 
 def _pairs(
-    sides: tuple[Sequence[Result], Sequence[Result]], tallies: tuple[Tally, Tally], tolerance: float
+    sides: tuple[Sequence[CaseResult], Sequence[CaseResult]], tallies: tuple[Tally, Tally], tolerance: float
 ) -> Iterable[CasePair]:
     later = {case.case: case for case in tallies[1].graded}
     results = [_by_case(side) for side in sides]
@@ -156,7 +158,7 @@ def _pairs(
 
 
 def _pair(
-    first: CaseTally, second: CaseTally, results: tuple[list[Result], list[Result]], tolerance: float
+    first: CaseTally, second: CaseTally, results: tuple[list[CaseResult], list[CaseResult]], tolerance: float
 ) -> CasePair:
     difference = second.score - first.score
     requests = [{result.observation.request_sha256 for result in side} for side in results]
@@ -186,7 +188,7 @@ def _flip(first: CaseTally, second: CaseTally) -> Literal["", "now_passes", "now
     return "now_fails" if first.passes == first.graded and second.passes == 0 else ""
 
 
-def _graders(results: tuple[list[Result], list[Result]]) -> tuple[GraderPair, ...]:
+def _graders(results: tuple[list[CaseResult], list[CaseResult]]) -> tuple[GraderPair, ...]:
     given: dict[str, tuple[list[float], list[float]]] = {}
     for place, side in enumerate(results):
         for result in side:
@@ -201,8 +203,8 @@ def _mean(values: Sequence[float]) -> float | None:
     return fsum(values) / len(values) if values else None
 
 
-def _by_case(results: Sequence[Result]) -> dict[str, list[Result]]:
-    gathered: dict[str, list[Result]] = {}
+def _by_case(results: Sequence[CaseResult]) -> dict[str, list[CaseResult]]:
+    gathered: dict[str, list[CaseResult]] = {}
     for result in results:
         gathered.setdefault(result.case, []).append(result)
     return gathered
@@ -223,14 +225,14 @@ def _gain(first: Sequence[float], second: Sequence[float]) -> float | None:
     return (fsum(second) - fsum(first)) / missing if missing > NOISE else None
 
 
-def _said_of_missing(cases: Sequence[str], has: str) -> str:
+def _describe_missing(cases: Sequence[str], has: str) -> str:
     if not cases:
         return ""
     return f"Only {has} has {', '.join(cases[:5])}{', …' if len(cases) > 5 else ''}: not compared."
 
 
-def _said_of_excluded(excluded: Sequence[Excluded], bounds: tuple[float, float] | None, names: tuple[str, str]) -> str:
-    text = said_of_excluded([each.why for each in excluded], None, "")
+def _describe_excluded(excluded: Sequence[Excluded], bounds: tuple[float, float] | None, names: tuple[str, str]) -> str:
+    text = describe_excluded([each.why for each in excluded], None, "")
     if bounds is None:
         return text
     low, high = bounds

@@ -5,8 +5,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.options import Options
-from sightline.evals.core.result import Result
+from sightline.evals.core.options import RunOptions
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec
 from sightline.wire.jsontext import MISFIT, decode, encode
@@ -24,7 +24,7 @@ class EvalBegan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
     suite: Suite
     targets: tuple[TargetSpec, ...]
     judges: tuple[TargetSpec, ...] = ()
-    options: Options = Options()
+    options: RunOptions = RunOptions()
     files: dict[str, str] = {}
     at: float = 0.0
 
@@ -46,7 +46,7 @@ class CaseStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ki
 class CaseDone(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="case_done"):
     """A case has a result."""
 
-    result: Result
+    result: CaseResult
 
 
 class Reopened(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="reopened"):

@@ -8,7 +8,7 @@ _HINT = "Write a pattern such as **/*.instructions.md."
 _MOST_LETTERS = 500
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_glob(pattern: str) -> re.Pattern[str]:
     """What the pattern matches, as an expression for whole paths. A pattern that makes no sense is a fault."""
     if not pattern.strip():
         raise Fault(Code.USAGE, "the pattern is empty", hint=_HINT)

@@ -7,8 +7,8 @@ import hashlib
 
 import msgspec
 
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult
 from sightline.model.message import Message
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, ToolResult
 
@@ -20,7 +20,7 @@ SCHEME = "sha256:"
 _MEDIA = (Image, Document, Audio, ToolResult)
 
 
-def kept(result: Result) -> Result:
+def replace_media(result: CaseResult) -> CaseResult:
     """The result, with the hash of its bytes in place of everything that is large and no text."""
     if not _has_media(result.observation) and not any(_has_media(turn) for turn in result.turns):
         return result
@@ -29,12 +29,12 @@ def kept(result: Result) -> Result:
     )
 
 
-def _has_media(observation: Observation) -> bool:
+def _has_media(observation: CaseObservation) -> bool:
     messages = (*observation.asked, *observation.messages)
     return any(isinstance(part, _MEDIA) for each in messages for part in each.parts)
 
 
-def _observation(observation: Observation) -> Observation:
+def _observation(observation: CaseObservation) -> CaseObservation:
     return msgspec.structs.replace(
         observation,
         asked=tuple(map(_message, observation.asked)),

@@ -18,7 +18,7 @@ class ToolUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     seconds: float | None = None
 
 
-class Observation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class CaseObservation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One answer, or one conversation. `asked` is the conversation as it was sent, `messages` what the target said
     (with tool rounds), `text` its last words. What is not known is None, which is not 0.
 

@@ -9,7 +9,7 @@ from sightline.evals.core.target import FileForm, TargetSpec
 DEFAULT_WORKERS = 8
 
 
-class Options(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """None, or an empty list, is nothing said. `cases` are patterns of their names.
 
     `targets` are those of cases that name none themselves; without it, all. `workers` is how many cases a target
@@ -30,7 +30,7 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     file_form: FileForm | None = None
 
 
-def trials_of(case: Case, suite: Suite, options: Options) -> int:
+def trials_of(case: Case, suite: Suite, options: RunOptions) -> int:
     """How often a case is run: as the command says, else the case, else the suite."""
     if options.trials is not None:
         return max(1, options.trials)
@@ -38,30 +38,30 @@ def trials_of(case: Case, suite: Suite, options: Options) -> int:
     return 1 if told is None else told.count
 
 
-def threshold_of(case: Case, suite: Suite, options: Options) -> float:
+def threshold_of(case: Case, suite: Suite, options: RunOptions) -> float:
     """What a case must reach: as it says itself, else the command, else the suite."""
     told = (case.execution.threshold, options.threshold, suite.execution.threshold)
     return next((each for each in told if each is not None), DEFAULT_THRESHOLD)
 
 
-def file_form_of(case: Case, suite: Suite, options: Options, target: TargetSpec) -> FileForm:
+def file_form_of(case: Case, suite: Suite, options: RunOptions, target: TargetSpec) -> FileForm:
     """How files are written into a prompt: as the command says, else the case, the suite, the target."""
     told = (options.file_form, case.execution.file_form, suite.execution.file_form, target.file_form)
     return next((each for each in told if each is not None), "xml")
 
 
-def budget_of(suite: Suite, options: Options) -> float | None:
+def budget_of(suite: Suite, options: RunOptions) -> float | None:
     """The dollars after which nothing new is begun."""
     return suite.execution.budget_usd if options.budget_usd is None else options.budget_usd
 
 
-def is_cached(suite: Suite, options: Options) -> bool:
+def is_cached(suite: Suite, options: RunOptions) -> bool:
     """Whether an answer to the same request, drawn before, is taken again."""
     told = suite.execution.cache if options.cache is None else options.cache
     return told is not False
 
 
-def workers_of(suite: Suite, options: Options) -> int:
+def workers_of(suite: Suite, options: RunOptions) -> int:
     """How many cases are under way at once on a target that does not say it."""
     return max(1, options.workers or suite.execution.workers or DEFAULT_WORKERS)
 

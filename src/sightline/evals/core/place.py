@@ -7,7 +7,7 @@ import msgspec
 Severity: TypeAlias = Literal["error", "warning"]
 
 
-class Place(msgspec.Struct, frozen=True, omit_defaults=True):
+class SuitePlace(msgspec.Struct, frozen=True, omit_defaults=True):
     """A file, relative to the folder that the run was started for, and a line and column that count from 1."""
 
     file: str = ""
@@ -18,14 +18,14 @@ class Place(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class SuiteProblem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Something in a suite that keeps it from running (`error`) or that a person should know (`warning`).
 
     `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. An error
     with a `case` keeps only that case from running.
     """
 
-    place: Place
+    place: SuitePlace
     path: str
     message: str
     suggestion: str = ""

@@ -4,14 +4,14 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.score import CaseScore
 
 Status: TypeAlias = Literal["ok", "quality_failure", "not_graded", "execution_error", "skipped"]
 """`not_graded`: there is an answer, and a grader that counts could not say anything about it."""
 
 
-class Result(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """`trial` counts from 0. `cached`: the answer is that of an earlier request with the same hash. `turns` are the
     observations of a live conversation, turn by turn."""
 
@@ -23,8 +23,8 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     tags: tuple[str, ...] = ()
     status: Status
     score: CaseScore
-    observation: Observation
-    turns: tuple[Observation, ...] = ()
+    observation: CaseObservation
+    turns: tuple[CaseObservation, ...] = ()
     cached: bool = False
     at: float = 0.0
     seconds: float = 0.0

@@ -4,14 +4,14 @@ from collections import deque
 from collections.abc import Iterable
 
 from sightline.evals.core.facts import Key
-from sightline.evals.core.standing import Standing, has_run
+from sightline.evals.core.standing import EvalState, has_run
 
 
 class Schedule:
     """What is left of a run. A trial depends on the same trial of the case before it, or on its last where it has
     fewer."""
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: EvalState) -> None:
         self._standing = standing
         self._ready: dict[str, deque[Key]] = {target.name: deque() for target in standing.began.targets}
         self._left = dict.fromkeys(self._ready, 0)
@@ -41,7 +41,7 @@ class Schedule:
         """Whether everything has been done."""
         return not self._left[target]
 
-    def done(self, key: Key) -> None:
+    def finish(self, key: Key) -> None:
         """It has a result: what waited for it may go."""
         self._left[key[1]] -= 1
         for waiting in self._freed_by.pop(key, ()):

@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.glob import compiled
-from sightline.evals.core.options import Options
+from sightline.evals.core.glob import compile_glob
+from sightline.evals.core.options import RunOptions
 from sightline.evals.core.suite import Case, Suite
 
 
-def selected(suite: Suite, options: Options) -> tuple[Case, ...]:
+def select_cases(suite: Suite, options: RunOptions) -> tuple[Case, ...]:
     """The cases that are wanted, in their order, and those that they depend on: without these nobody could say whether
     they are to be run. That nothing is left is a fault."""
     wanted = {case.id for case in suite.cases if _is_wanted(case, options)}
@@ -27,7 +27,7 @@ def selected(suite: Suite, options: Options) -> tuple[Case, ...]:
     return tuple(case for case in suite.cases if case.id in wanted)
 
 
-def targets_of(case: Case, given: Sequence[str], options: Options) -> tuple[str, ...]:
+def targets_of(case: Case, given: Sequence[str], options: RunOptions) -> tuple[str, ...]:
     """The targets of a case: those that it names, else the usual ones. Where none of those is there, all that are."""
     for wanted in (case.execution.targets, options.targets):
         named = tuple(name for name in given if name in wanted)
@@ -36,7 +36,7 @@ def targets_of(case: Case, given: Sequence[str], options: Options) -> tuple[str,
     return tuple(given)
 
 
-def _is_wanted(case: Case, options: Options) -> bool:
+def _is_wanted(case: Case, options: RunOptions) -> bool:
     if options.tags and not set(options.tags) & set(case.tags):
         return False
     if set(options.exclude_tags) & set(case.tags):
@@ -48,4 +48,4 @@ def _fits(pattern: str, name: str) -> bool:
     """Whether a pattern takes a name. A name that is no path has no folders, so that `*` takes what `**` does."""
     if pattern == name:
         return True
-    return compiled(re.sub(r"\*+", "**", pattern)).fullmatch(name) is not None
+    return compile_glob(re.sub(r"\*+", "**", pattern)).fullmatch(name) is not None

@@ -16,7 +16,7 @@ from sightline.evals.core.facts import (
     Reopened,
 )
 from sightline.evals.core.options import trials_of
-from sightline.evals.core.result import Result
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.selection import targets_of
 from sightline.evals.core.suite import Case
 
@@ -24,7 +24,7 @@ NOT_RUN = "dependency_failed"
 """The error code of a case that counts as failed because of what it depends on, and was not asked."""
 
 
-class Standing:
+class EvalState:
     """The fold of a run's facts. `by` is the process that drives it or did, `ended` how it was left, empty while it is
     driven, or where its process ended without a word. `version` counts the facts."""
 
@@ -35,7 +35,7 @@ class Standing:
         self.by = ""
         self.ended: EndedWhy | None = None
         self.version = 0
-        self._results: dict[Key, Result] = {}
+        self._results: dict[Key, CaseResult] = {}
         self._running: dict[Key, None] = {}
 
     def add(self, fact: EvalFact) -> None:
@@ -61,11 +61,11 @@ class Standing:
                 assert_never(unreachable)
 
     @property
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[CaseResult, ...]:
         """The results there are, in the order of the suite: by case, target and trial."""
         return tuple(self._results[key] for key in self.keys if key in self._results)
 
-    def result(self, key: Key) -> Result | None:
+    def result(self, key: Key) -> CaseResult | None:
         """The result of one, where it has one."""
         return self._results.get(key)
 
@@ -89,7 +89,7 @@ class Standing:
         """What did not pass: it failed, was not graded, was left out because of another, or has no answer."""
         return tuple(result.key for result in self.results if not has_passed(result))
 
-    def chosen(self, cases: Iterable[str], target: str = "") -> tuple[Key, ...]:
+    def keys_of(self, cases: Iterable[str], target: str = "") -> tuple[Key, ...]:
         """Everything of these cases, on one target or on all. A name that is not there is a fault."""
         wanted = set(cases)
         found = tuple(key for key in self.keys if key[0] in wanted and target in ("", key[1]))
@@ -101,26 +101,26 @@ class Standing:
         return found
 
 
-def stood(facts: Iterable[EvalFact]) -> Standing:
+def fold_facts(facts: Iterable[EvalFact]) -> EvalState:
     """How a run with these facts stands."""
-    standing: Standing | None = None
+    standing: EvalState | None = None
     for fact in facts:
         if standing is None:
             if not isinstance(fact, EvalBegan):
                 break
-            standing = Standing(fact)
+            standing = EvalState(fact)
         standing.add(fact)
     if standing is None:
         raise Fault(Code.USAGE, "the log of this run does not begin as one", hint="Begin another.", status=404)
     return standing
 
 
-def has_passed(result: Result) -> bool:
+def has_passed(result: CaseResult) -> bool:
     """Whether it went well, for those that run again what did not."""
     return result.status == "ok" and result.score.verdict in ("pass", "skip")
 
 
-def has_run(result: Result) -> bool:
+def has_run(result: CaseResult) -> bool:
     """Whether the target answered it, for those that depend on it."""
     was_left_out = result.status == "skipped" or result.observation.error_code == NOT_RUN
     return not was_left_out and result.status != "execution_error"

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.target import FileForm, SuiteTarget
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Role
@@ -17,7 +17,7 @@ class TextSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ty
     """Words."""
 
     text: str
-    place: Place = Place()
+    place: SuitePlace = SuitePlace()
 
 
 class FileSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="file"):
@@ -25,7 +25,7 @@ class FileSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ty
 
     path: str
     resolved: str = ""
-    place: Place = Place()
+    place: SuitePlace = SuitePlace()
 
 
 class ImageSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="image"):
@@ -33,7 +33,7 @@ class ImageSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="t
 
     path: str
     resolved: str = ""
-    place: Place = Place()
+    place: SuitePlace = SuitePlace()
 
 
 class CallSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="tool_call"):
@@ -42,7 +42,7 @@ class CallSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ty
     name: str
     arguments: Json = None
     id: str = ""
-    place: Place = Place()
+    place: SuitePlace = SuitePlace()
 
 
 Segment: TypeAlias = TextSegment | FileSegment | ImageSegment | CallSegment
@@ -55,7 +55,7 @@ class CaseMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     segments: tuple[Segment, ...] = ()
     name: str = ""
     call_id: str = ""
-    place: Place = Place()
+    place: SuitePlace = SuitePlace()
 
 
 class GraderSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -72,17 +72,17 @@ class GraderSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     min_score: float | None = None
     negate: bool = False
     config: dict[str, Json] = {}
-    place: Place = Place()
+    place: SuitePlace = SuitePlace()
 
 
-class Turn(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class CaseTurn(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One turn of a conversation that is held live."""
 
     messages: tuple[CaseMessage, ...]
     expected: tuple[CaseMessage, ...] = ()
     expected_value: Json = None
     graders: tuple[GraderSpec, ...] = ()
-    place: Place = Place()
+    place: SuitePlace = SuitePlace()
 
 
 class Trials(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -117,7 +117,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     id: str
     messages: tuple[CaseMessage, ...] = ()
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[CaseTurn, ...] = ()
     expected: tuple[CaseMessage, ...] = ()
     expected_value: Json = None
     criteria: str = ""
@@ -135,7 +135,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     aggregation: Aggregation = "mean"
     on_turn_failure: Literal["continue", "stop"] = "continue"
     window_size: int | None = None
-    place: Place = Place()
+    place: SuitePlace = SuitePlace()
 
 
 class Suite(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -5,14 +5,14 @@ from math import fsum
 
 import msgspec
 
-from sightline.evals.core.result import Result
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import Score
 from sightline.evals.core.statistics.bootstrap import RESAMPLES, Draw, bootstrap_interval
 from sightline.evals.core.statistics.interval import LEVEL, Interval
 from sightline.evals.core.statistics.mean import Mean, mean_of, quantile_of
 from sightline.evals.core.statistics.rates import pass_at_k, pass_hat_k, usable_ks, wilson_interval
-from sightline.evals.core.statistics.sentences import said_of_excluded, said_of_mean, said_of_unknown
-from sightline.evals.core.tally import CaseTally, Excluded, bounds_of, tallied, targets_of
+from sightline.evals.core.statistics.sentences import describe_excluded, describe_mean, describe_unknown_costs
+from sightline.evals.core.tally import CaseTally, Excluded, bounds_of, tally_results, targets_of
 from sightline.model.usage import Usage
 
 
@@ -94,8 +94,8 @@ class TargetSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
         return tuple(each for each in self.excluded if each.why == "not_graded")
 
 
-def summarized(
-    results: Sequence[Result], draw: Draw, level: float = LEVEL, resamples: int = RESAMPLES
+def summarize(
+    results: Sequence[CaseResult], draw: Draw, level: float = LEVEL, resamples: int = RESAMPLES
 ) -> tuple[TargetSummary, ...]:
     """The summaries of all targets, in the order in which they first appear. Without `resamples` there is no bootstrap
     interval."""
@@ -106,8 +106,8 @@ def summarized(
     )
 
 
-def _of_target(target: str, results: list[Result], draw: Draw, level: float, resamples: int) -> TargetSummary:
-    tally = tallied(results)
+def _of_target(target: str, results: list[CaseResult], draw: Draw, level: float, resamples: int) -> TargetSummary:
+    tally = tally_results(results)
     graded = tally.graded
     groups = [case.group for case in graded]
     scores = [case.score for case in graded]
@@ -120,7 +120,7 @@ def _of_target(target: str, results: list[Result], draw: Draw, level: float, res
     usages = [result.observation.usage or Usage() for result in ran if _was_sent(result)]
     cost = amount_of(result.observation.cost for result in fresh if _was_sent(result))
     grading = amount_of(cost for each in ran for cost in judging_costs(each))
-    excluded = said_of_excluded([each.why for each in tally.excluded], bounds, "the mean score")
+    excluded = describe_excluded([each.why for each in tally.excluded], bounds, "the mean score")
     return TargetSummary(
         target=target,
         cases=len({result.case for result in results}),
@@ -144,10 +144,10 @@ def _of_target(target: str, results: list[Result], draw: Draw, level: float, res
         said=tuple(
             sentence
             for sentence in (
-                said_of_mean(mean),
+                describe_mean(mean),
                 excluded,
-                said_of_unknown(cost.unknown, cost.known, "answer"),
-                said_of_unknown(grading.unknown, grading.known, "judgement"),
+                describe_unknown_costs(cost.unknown, cost.known, "answer"),
+                describe_unknown_costs(grading.unknown, grading.known, "judgement"),
             )
             if sentence
         ),
@@ -182,18 +182,18 @@ def amount_of(values: Iterable[float | None]) -> Amount:
     return Amount(None if unknown else at_least, len(known), unknown, at_least)
 
 
-def costs_of(result: Result) -> tuple[float | None, ...]:
+def costs_of(result: CaseResult) -> tuple[float | None, ...]:
     """What was spent on a result: on its answer, unless it was given before, and on each judge; None is not known."""
     answers = () if result.cached or result.status == "skipped" else (result.observation.cost,)
     return (*answers, *judging_costs(result))
 
 
-def judging_costs(result: Result) -> tuple[float | None, ...]:
+def judging_costs(result: CaseResult) -> tuple[float | None, ...]:
     """What each grader that asked a model cost. One with others inside tells what it cost itself."""
     return tuple(score.cost for score in _judges(_graders(result)))
 
 
-def _was_sent(result: Result) -> bool:
+def _was_sent(result: CaseResult) -> bool:
     """Whether there can be tokens and a cost: not of a case that failed before anything was sent, which is known to
     have cost nothing. What became of a machine that was lost is not known, so its case counts."""
     seen = result.observation
@@ -206,7 +206,7 @@ def _seconds(values: Sequence[float]) -> Seconds | None:
     return Seconds(fsum(values) / len(values), quantile_of(values, 0.5), quantile_of(values, 0.95), fsum(values))
 
 
-def _graders(result: Result) -> tuple[Score, ...]:
+def _graders(result: CaseResult) -> tuple[Score, ...]:
     """What the graders of the case and of its turns said."""
     return (*result.score.scores, *(score for turn in result.score.turns for score in turn.scores))
 
@@ -219,15 +219,15 @@ def _judges(scores: Iterable[Score]) -> Iterable[Score]:
         yield from _judges(score.scores)
 
 
-def _by_grader(results: Sequence[Result], level: float) -> tuple[GraderSummary, ...]:
-    heard: dict[tuple[str, str], list[tuple[Result, Score]]] = {}
+def _by_grader(results: Sequence[CaseResult], level: float) -> tuple[GraderSummary, ...]:
+    heard: dict[tuple[str, str], list[tuple[CaseResult, Score]]] = {}
     for result in results:
         for score in _graders(result):
             heard.setdefault((score.name, score.type), []).append((result, score))
     return tuple(_of_grader(name, kind, said, level) for (name, kind), said in heard.items())
 
 
-def _of_grader(name: str, kind: str, said: Sequence[tuple[Result, Score]], level: float) -> GraderSummary:
+def _of_grader(name: str, kind: str, said: Sequence[tuple[CaseResult, Score]], level: float) -> GraderSummary:
     graded = [(result, score.score) for result, score in said if score.verdict in ("pass", "fail")]
     by_case: dict[str, list[float]] = {}
     groups: dict[str, str] = {}

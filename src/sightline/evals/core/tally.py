@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.evals.core.result import Result
+from sightline.evals.core.result import CaseResult
 
 Why: TypeAlias = Literal["error", "not_graded", "skipped"]
 
@@ -69,19 +69,19 @@ class Tally(msgspec.Struct, frozen=True):
         return tuple(case for case in self.cases if case.graded)
 
 
-def tallied(results: Iterable[Result]) -> Tally:
+def tally_results(results: Iterable[CaseResult]) -> Tally:
     """The results of one target by case. Of two results of the same try the later one counts: it was run again."""
     latest = {result.key: result for result in results}
     cases: dict[str, CaseTally] = {}
     excluded: list[Excluded] = []
     for result in latest.values():
         case = cases.get(result.case, CaseTally(case=result.case, group=result.group))
-        counted = measured(result)
+        counted = score_or_reason(result)
         if isinstance(counted, float):
             passes = case.passes + (result.score.verdict == "pass")
             case = msgspec.structs.replace(case, scores=(*case.scores, counted), passes=passes)
         else:
-            excluded.append(_excluded(result, counted))
+            excluded.append(_exclude(result, counted))
             # A case that was run and that no grader had anything to say about was not meant to have a score.
             is_meant = result.score.verdict != "skip" or result.status in ("execution_error", "skipped")
             case = msgspec.structs.replace(case, untold=case.untold + is_meant)
@@ -90,7 +90,7 @@ def tallied(results: Iterable[Result]) -> Tally:
     return Tally(told, tuple(excluded))
 
 
-def measured(result: Result) -> float | Why:
+def score_or_reason(result: CaseResult) -> float | Why:
     """The score of a result that counts, or why it has none."""
     if result.status == "execution_error":
         return "error"
@@ -110,11 +110,11 @@ def bounds_of(cases: Sequence[CaseTally]) -> tuple[float, float] | None:
     return fsum(case.lowest for case in cases) / len(cases), fsum(case.highest for case in cases) / len(cases)
 
 
-def targets_of(results: Iterable[Result]) -> tuple[str, ...]:
+def targets_of(results: Iterable[CaseResult]) -> tuple[str, ...]:
     """The targets in the order in which they first appear."""
     return tuple(dict.fromkeys(result.target for result in results))
 
 
-def _excluded(result: Result, why: Why) -> Excluded:
+def _exclude(result: CaseResult, why: Why) -> Excluded:
     said = result.observation.error if why == "error" else result.score.reason
     return Excluded(case=result.case, target=result.target, trial=result.trial, why=why, reason=said)

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sightline.evals.core.comparing import Comparison, compare
-from sightline.evals.core.result import Result
+from sightline.evals.core.comparing import RunComparison, compare
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.statistics.bootstrap import Draw
 from sightline.evals.core.statistics.interval import LEVEL
-from sightline.evals.core.summary import TargetSummary, summarized
+from sightline.evals.core.summary import TargetSummary, summarize
 from sightline.evals.core.tally import targets_of
 
 
-class Run(msgspec.Struct, frozen=True):
+class TrendRun(msgspec.Struct, frozen=True):
     """A run's results; `at` is when it began."""
 
     id: str
     at: float
-    results: tuple[Result, ...]
+    results: tuple[CaseResult, ...]
 
 
 class Point(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -26,7 +26,7 @@ class Point(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     run: str
     at: float
     summary: TargetSummary
-    change: Comparison | None = None
+    change: RunComparison | None = None
 
 
 class Trend(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Trend(msgspec.Struct, frozen=True):
     points: tuple[Point, ...]
 
 
-def trends(runs: Sequence[Run], draw: Draw, level: float = LEVEL) -> tuple[Trend, ...]:
+def trends(runs: Sequence[TrendRun], draw: Draw, level: float = LEVEL) -> tuple[Trend, ...]:
     """The trends of all targets. A suite that grew is compared on the cases that both runs have, so that a new hard
     case does not look like a loss."""
     ordered = sorted(runs, key=lambda run: (run.at, run.id))
@@ -44,9 +44,9 @@ def trends(runs: Sequence[Run], draw: Draw, level: float = LEVEL) -> tuple[Trend
     return tuple(Trend(target, _points(ordered, target, draw, level)) for target in targets)
 
 
-def _points(runs: Sequence[Run], target: str, draw: Draw, level: float) -> tuple[Point, ...]:
+def _points(runs: Sequence[TrendRun], target: str, draw: Draw, level: float) -> tuple[Point, ...]:
     points: list[Point] = []
-    before: Run | None = None
+    before: TrendRun | None = None
     for run in runs:
         own = [result for result in run.results if result.target == target]
         if not own:
@@ -56,6 +56,6 @@ def _points(runs: Sequence[Run], target: str, draw: Draw, level: float) -> tuple
             sides = (target, target)
             names = (before.id, run.id)
             change = compare(before.results, own, draw, targets=sides, names=names, level=level, resamples=0)
-        points.append(Point(run=run.id, at=run.at, summary=summarized(own, draw, level, resamples=0)[0], change=change))
+        points.append(Point(run=run.id, at=run.at, summary=summarize(own, draw, level, resamples=0)[0], change=change))
         before = run
     return tuple(points)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
@@ -14,7 +14,7 @@ from sightline.wire.jsontext import decode, encode
 OutputForm: TypeAlias = Literal["", "codex", "claude"]
 
 
-def read_output(data: bytes, form: OutputForm = "") -> Observation:
+def read_output(data: bytes, form: OutputForm = "") -> CaseObservation:
     """What the program did and said. That it says itself that it failed is a fault."""
     match form:
         case "codex":
@@ -50,7 +50,7 @@ class _Story:
         result = ToolResult(call, (Text(text),) if text else (), known.name or None, is_error=is_error or None)
         self.messages.append(Message("tool", (result,)))
 
-    def told(
+    def to_observation(
         self,
         text: str,
         *,
@@ -59,8 +59,8 @@ class _Story:
         seconds: float | None = None,
         rounds: int = 1,
         is_traced: bool = True,
-    ) -> Observation:
-        return Observation(
+    ) -> CaseObservation:
+        return CaseObservation(
             messages=tuple(self.messages),
             text=text,
             tools=tuple(self.uses.values()),
@@ -76,7 +76,7 @@ class _Story:
 # --- AgentV ---------------------------------------------------------------------------------------
 
 
-def _agentv(data: bytes) -> Observation:
+def _agentv(data: bytes) -> CaseObservation:
     """One object with `text` or `output`; anything else is the answer itself, also where it is JSON."""
     try:
         value = decode(data)
@@ -86,7 +86,7 @@ def _agentv(data: bytes) -> Observation:
     if not isinstance(value, dict) or not ("text" in value or "output" in value):
         text = data.decode("utf-8", "replace").strip()
         story.say(text)
-        return story.told(text, usage=None, is_traced=False)
+        return story.to_observation(text, usage=None, is_traced=False)
     _tell_output(value.get("output"), story)
     told = value.get("text")
     if isinstance(told, str):
@@ -95,7 +95,7 @@ def _agentv(data: bytes) -> Observation:
         story.words = told
     duration = _number(value.get("duration_ms"))
     seconds = None if duration is None else duration / 1000
-    return story.told(
+    return story.to_observation(
         story.words,
         usage=_usage(value.get("token_usage"), "input", "output", "cached"),
         cost=_number(value.get("cost_usd")),
@@ -158,7 +158,7 @@ def _block(block: JsonObject) -> str:
 # --- codex ----------------------------------------------------------------------------------------
 
 
-def _codex(events: list[JsonObject]) -> Observation:
+def _codex(events: list[JsonObject]) -> CaseObservation:
     story, usage, rounds = _Story(), None, 0
     for event in events:
         item = event.get("item")
@@ -172,12 +172,12 @@ def _codex(events: list[JsonObject]) -> Observation:
                 error = event.get("error")
                 words = error.get("message") if isinstance(error, dict) else event.get("message")
                 if event["type"] == "turn.failed":
-                    raise _failed("codex", _text(words))
+                    raise _failure("codex", _text(words))
             case _:
                 pass
     if not rounds:
-        raise _failed("codex", "it did not come to the end of its turn")
-    return story.told(story.words, usage=usage, rounds=rounds)
+        raise _failure("codex", "it did not come to the end of its turn")
+    return story.to_observation(story.words, usage=usage, rounds=rounds)
 
 
 def _tell_item(item: JsonObject, story: _Story) -> None:
@@ -207,7 +207,7 @@ def _tell_item(item: JsonObject, story: _Story) -> None:
 # --- claude ---------------------------------------------------------------------------------------
 
 
-def _claude(events: list[JsonObject]) -> Observation:
+def _claude(events: list[JsonObject]) -> CaseObservation:
     story, end = _Story(), None
     for event in events:
         message = event.get("message")
@@ -223,11 +223,11 @@ def _claude(events: list[JsonObject]) -> Observation:
         elif event.get("type") == "result":
             end = event
     if end is None:
-        raise _failed("claude", "it did not come to an end")
+        raise _failure("claude", "it did not come to an end")
     if end.get("is_error") is True:
-        raise _failed("claude", _text(end.get("result")) or _text(end.get("subtype")))
+        raise _failure("claude", _text(end.get("result")) or _text(end.get("subtype")))
     duration, turns = _number(end.get("duration_ms")), end.get("num_turns")
-    return story.told(
+    return story.to_observation(
         _text(end.get("result")) or story.words,
         usage=_claude_usage(end.get("usage")),
         cost=_number(end.get("total_cost_usd")),
@@ -308,5 +308,5 @@ def _arguments(value: Json) -> str:
     return value if isinstance(value, str) else encode({} if value is None else value).decode()
 
 
-def _failed(program: str, words: str) -> Fault:
+def _failure(program: str, words: str) -> Fault:
     return Fault(Code.UPSTREAM_ERROR, f"{program} says that it failed: {words}", hint="Run it by hand to see more.")

@@ -14,10 +14,10 @@ import msgspec
 from sightline.errors import Fault
 from sightline.evals.service.line_writer import LineWriter
 from sightline.exchange.preparing import Prepared
-from sightline.exchange.recording.recorded import Recorded
+from sightline.exchange.recording.recorded import RecordedExchange
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Received
 from sightline.model.reply import Reply
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.store.folding import PriceList, summary_of
 from sightline.store.logbook import Logbook
 from sightline.store.store import Store
@@ -56,7 +56,7 @@ class Answers(Protocol):
         """This exchange answered it."""
         ...
 
-    async def flushed(self) -> None:
+    async def flush(self) -> None:
         """All of it is written down."""
         ...
 
@@ -68,9 +68,9 @@ def key_of(prepared: Prepared, target: str, sample: int) -> str:
     return hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def found_in(exchange: str, facts: Sequence[Noted], sha256: str, prices: PriceList) -> Found | None:
+def answer_in(exchange: str, facts: Sequence[FactEntry], sha256: str, prices: PriceList) -> Found | None:
     """The answer of an exchange on record; None where it has none, or is another request's."""
-    told = Recorded(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
+    told = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
     if not isinstance(told.end, ExchangeFinished) or told.attempt is None or told.attempt.sha256 != sha256:
         return None
     began = next((each.at for each in facts if isinstance(each.fact, AttemptStarted | Received)), 0.0)
@@ -105,9 +105,9 @@ class AnswerCache:
     async def find(self, key: str, sha256: str) -> Found | None:
         """The earlier answer; None where there is none, or the record holds it no more."""
         exchange, facts = await self.facts(key)
-        return found_in(exchange, facts, sha256, self._prices) if exchange else None
+        return answer_in(exchange, facts, sha256, self._prices) if exchange else None
 
-    async def facts(self, key: str) -> tuple[str, Sequence[Noted]]:
+    async def facts(self, key: str) -> tuple[str, Sequence[FactEntry]]:
         """The exchange that answered it and its facts on record; no exchange where nobody asked."""
         exchange = self._known.get(key, "")
         facts = await self._store.facts(exchange) if exchange else []
@@ -121,9 +121,9 @@ class AnswerCache:
         self._known[key] = exchange
         self._writer.add(msgspec.json.encode(_Line(key, exchange)))
 
-    async def flushed(self) -> None:
+    async def flush(self) -> None:
         """All of it is written down."""
-        await self._writer.flushed()
+        await self._writer.flush()
 
     async def _append(self, lines: Sequence[bytes]) -> None:
         while True:

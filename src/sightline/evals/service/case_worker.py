@@ -8,24 +8,24 @@ import msgspec
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.delivery import Delivery, deliver
-from sightline.evals.core.delivery.turns import turn_messages, windowed
+from sightline.evals.core.delivery.turns import last_exchanges, turn_messages
 from sightline.evals.core.facts import EvalBegan, Key
 from sightline.evals.core.graders.conversation import as_one, together
 from sightline.evals.core.graders.grade import prepare
-from sightline.evals.core.graders.ready import Ready
+from sightline.evals.core.graders.ready import Grader
 from sightline.evals.core.graders.subject import Grading
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import file_form_of, threshold_of
 from sightline.evals.core.reading.found_files import files_of
-from sightline.evals.core.result import Result, Status
+from sightline.evals.core.result import CaseResult, Status
 from sightline.evals.core.score import CaseScore
 from sightline.evals.core.suite import Case, CaseMessage
 from sightline.evals.core.target import FileForm
 from sightline.evals.service.grading import Graders
-from sightline.evals.service.observing import told
+from sightline.evals.service.observing import describe_fault
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.wanted import Target, Wanted
-from sightline.exchange.held_changes import Changes, carried
+from sightline.evals.service.wanted import CaseQuestion, CaseTarget
+from sightline.exchange.held_changes import Changes, apply_changes
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
 from sightline.transport.clock import Clock
@@ -67,8 +67,8 @@ class _Told:
     """What came of a case, before it is a row."""
 
     score: CaseScore
-    observation: Observation
-    turns: tuple[Observation, ...] = ()
+    observation: CaseObservation
+    turns: tuple[CaseObservation, ...] = ()
     is_cached: bool = False
 
 
@@ -77,30 +77,30 @@ class CaseWorker:
     """Runs cases in this process."""
 
     began: EvalBegan
-    targets: Mapping[str, Target]
+    targets: Mapping[str, CaseTarget]
     graders: Graders
     shelf: FileShelf
     clock: Clock
     _cases: dict[str, Case] = field(init=False)
     _files: dict[str, tuple[str, ...]] = field(init=False)
-    _graders: dict[tuple[str, int | None], tuple[Ready, ...]] = field(default_factory=dict)
+    _graders: dict[tuple[str, int | None], tuple[Grader, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._cases = {case.id: case for case in self.began.suite.cases}
         self._files = {case.id: files_of(case) for case in self.began.suite.cases}
 
-    async def run(self, key: Key) -> Result:
+    async def run(self, key: Key) -> CaseResult:
         """The result. A case that cannot be delivered has an error in place of an answer."""
         name, target, trial = key
-        case, at, began = self._cases[name], self.clock.now(), self.clock.elapsed()
+        case, at, began = self._cases[name], self.clock.now(), self.clock.monotonic()
         try:
             if case.turns:
                 came = await self._conversation(case, self.targets[target], trial)
             else:
                 came = await self._exchange(case, self.targets[target], trial)
         except Fault as fault:
-            came = _Told(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"), _unasked(fault))
-        return Result(
+            came = _Told(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"), _not_sent(fault))
+        return CaseResult(
             case=name,
             target=target,
             trial=trial,
@@ -113,7 +113,7 @@ class CaseWorker:
             turns=came.turns,
             cached=came.is_cached,
             at=at,
-            seconds=self.clock.elapsed() - began,
+            seconds=self.clock.monotonic() - began,
         )
 
     async def close(self) -> None:
@@ -121,33 +121,33 @@ class CaseWorker:
         for target in self.targets.values():
             await target.close()
 
-    async def _exchange(self, case: Case, target: Target, trial: int) -> _Told:
-        delivery = self._delivered(case, target, case.messages)
-        given = await target.answer(self._wanted(case, delivery, delivery.messages, trial))
+    async def _exchange(self, case: Case, target: CaseTarget, trial: int) -> _Told:
+        delivery = self._deliver(case, target, case.messages)
+        given = await target.answer(self._question_for(case, delivery, delivery.messages, trial))
         grading = self._grading(case, delivery.messages, delivery.question)
-        score = await self.graders.graded(self._ready(case), given.observation, grading, target.spec, trial)
+        score = await self.graders.grade(self._ready(case), given.observation, grading, target.spec, trial)
         return _Told(score, given.observation, is_cached=given.is_cached)
 
-    async def _conversation(self, case: Case, target: Target, trial: int) -> _Told:
+    async def _conversation(self, case: Case, target: CaseTarget, trial: int) -> _Told:
         """Turn by turn, each with what the target really said before. After a turn that failed it ends if the case says
         so, and after one without an answer in any case."""
-        observations: list[Observation] = []
+        observations: list[CaseObservation] = []
         scores: list[CaseScore] = []
         are_cached = True
         changes: Changes = ()
         for number, turn in enumerate(case.turns):
             said = turn_messages(case, number, [each.messages for each in observations])
             try:
-                delivery = self._delivered(case, target, said)
+                delivery = self._deliver(case, target, said)
             except Fault as fault:
                 if not observations:
                     raise
                 # What was answered before it stays in the result, with what it cost.
-                observations.append(_unasked(fault))
+                observations.append(_not_sent(fault))
                 scores.append(CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"))
                 break
-            messages = windowed(carried(delivery.messages, changes), case.window_size)
-            given = await target.answer(self._wanted(case, delivery, messages, trial))
+            messages = last_exchanges(apply_changes(delivery.messages, changes), case.window_size)
+            given = await target.answer(self._question_for(case, delivery, messages, trial))
             changes += given.changes  # what was edited on its way stays as it was sent
             are_cached = are_cached and given.is_cached
             is_last = number + 1 == len(case.turns)
@@ -160,7 +160,7 @@ class CaseWorker:
                 is_turn=True,
             )
             graders = self._ready(case, number)
-            scores.append(await self.graders.graded(graders, observation, grading, target.spec, trial))
+            scores.append(await self.graders.grade(graders, observation, grading, target.spec, trial))
             has_failed = scores[-1].verdict == "fail" and case.on_turn_failure == "stop"
             if observation.error or has_failed:
                 break
@@ -169,18 +169,18 @@ class CaseWorker:
         return _Told(score, whole, tuple(observations), are_cached)
 
     async def _together(
-        self, case: Case, target: Target, trial: int, scores: list[CaseScore], whole: Observation
+        self, case: Case, target: CaseTarget, trial: int, scores: list[CaseScore], whole: CaseObservation
     ) -> CaseScore:
         said: CaseScore | None = None
         is_wanted = case.graders or not any(turn.graders or turn.expected for turn in case.turns)
         if is_wanted and not whole.error:
             grading = self._grading(case, whole.asked, whole.question)
-            said = await self.graders.graded(self._ready(case), whole, grading, target.spec, trial)
+            said = await self.graders.grade(self._ready(case), whole, grading, target.spec, trial)
         threshold = threshold_of(case, self.began.suite, self.began.options)
         left = len(case.turns) - len(scores)
         return together(scores, said, case.aggregation, threshold, not_held=left)
 
-    def _ready(self, case: Case, turn: int | None = None) -> tuple[Ready, ...]:
+    def _ready(self, case: Case, turn: int | None = None) -> tuple[Grader, ...]:
         """The graders of a case or of one of its turns, read once for all targets and trials."""
         found = self._graders.get((case.id, turn))
         if found is None:
@@ -188,12 +188,12 @@ class CaseWorker:
             found = self._graders[case.id, turn] = prepare(specs)
         return found
 
-    def _delivered(self, case: Case, target: Target, messages: tuple[CaseMessage | Message, ...]) -> Delivery:
+    def _deliver(self, case: Case, target: CaseTarget, messages: tuple[CaseMessage | Message, ...]) -> Delivery:
         form = file_form_of(case, self.began.suite, self.began.options, target.spec)
-        return delivered(case, messages, target.spec.system, self.shelf, form)
+        return deliver_case(case, messages, target.spec.system, self.shelf, form)
 
-    def _wanted(self, case: Case, delivery: Delivery, messages: tuple[Message, ...], trial: int) -> Wanted:
-        return Wanted(
+    def _question_for(self, case: Case, delivery: Delivery, messages: tuple[Message, ...], trial: int) -> CaseQuestion:
+        return CaseQuestion(
             case=case.id,
             messages=messages,
             question=delivery.question,
@@ -215,7 +215,7 @@ class CaseWorker:
         )
 
 
-def delivered(
+def deliver_case(
     case: Case, messages: tuple[CaseMessage | Message, ...], policy: SystemPolicy, shelf: FileShelf, form: FileForm
 ) -> Delivery:
     """The messages of a case, or of one of its turns, for a target with this policy."""
@@ -232,12 +232,12 @@ def delivered(
     )
 
 
-def _unasked(fault: Fault) -> Observation:
+def _not_sent(fault: Fault) -> CaseObservation:
     """That nothing was sent, and why; it has cost nothing."""
-    return Observation(error=told(fault), error_code=fault.code.value, requests=0, cost=0.0)
+    return CaseObservation(error=describe_fault(fault), error_code=fault.code.value, requests=0, cost=0.0)
 
 
-def _answerable(observation: Observation) -> Observation:
+def _answerable(observation: CaseObservation) -> CaseObservation:
     """An answer after which a conversation can go on: one that ends in calls of tools waits for what nobody brings."""
     last = observation.messages[-1:]
     calls = [part.name for message in last for part in message.parts if isinstance(part, ToolCall)]
@@ -248,7 +248,7 @@ def _answerable(observation: Observation) -> Observation:
         f"it called {', '.join(calls)}, and nobody runs declared tools: the next turn cannot follow",
         hint="Use a target with toolsets, or end the case with this turn.",
     )
-    return msgspec.structs.replace(observation, error=told(fault), error_code=fault.code.value)
+    return msgspec.structs.replace(observation, error=describe_fault(fault), error_code=fault.code.value)
 
 
 def _status(came: _Told) -> Status:

@@ -39,7 +39,7 @@ def places_of(command: str | Sequence[str]) -> frozenset[str]:
     return frozenset(found[1] for word in words for found in _PLACE.finditer(word))
 
 
-def filled(
+def fill_command(
     command: str | Sequence[str], values: Mapping[str, str], files: Sequence[str] = (), files_format: str = "{path}"
 ) -> CommandLine:
     """The command with these values and files in its places."""
@@ -55,7 +55,7 @@ def filled(
 
 def check(command: str | Sequence[str], files_format: str = "{path}") -> None:
     """Refuse a command that could not be run safely, before there is anything to run."""
-    filled(command, dict.fromkeys(NAMES, ""), ("file",), files_format)
+    fill_command(command, dict.fromkeys(NAMES, ""), ("file",), files_format)
 
 
 def _check_value(name: str, value: str) -> None:
@@ -107,7 +107,7 @@ class _Shell:
         while at < len(self._command):
             found = _PLACE.match(self._command, at)
             if found is not None and self._command[at - 1 : at] != "$":
-                written.append(self._placed(found[1]))
+                written.append(self._fill_place(found[1]))
                 self._word += found[0]
                 at = found.end()
                 continue
@@ -161,7 +161,7 @@ class _Shell:
             hint = "Write a script that does it, and name the script here."
             raise self._refusal("it has a command in the command, or a here-document", hint)
 
-    def _placed(self, name: str) -> str:
+    def _fill_place(self, name: str) -> str:
         is_program = _PROGRAM_NEXT.fullmatch(self._before) or PurePosixPath(self._program).name in _INTERPRETS
         if is_program and name in ("PROMPT", "FILES", "EVAL_ID"):
             why = f"{{{name}}} would be part of a program that {self._program or self._before} runs"

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.agent_output import OutputForm, read_output
-from sightline.evals.service.command_line import check, filled, places_of
+from sightline.evals.service.command_line import check, fill_command, places_of
 from sightline.evals.service.process import Process
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.wanted import Given, Wanted, refuse_tools, unanswered
+from sightline.evals.service.wanted import CaseQuestion, TargetAnswer, no_answer, refuse_tools
 from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.timeouts import Timeouts
@@ -51,7 +51,7 @@ class CommandTarget:
     """Runs the command once for each question. What stands in `environment` is all that it gets."""
 
     def __init__(
-        self, spec: TargetSpec, files: SuiteFiles, environment: Mapping[str, str], clock: Clock, purse: Purse
+        self, spec: TargetSpec, files: SuiteFiles, environment: Mapping[str, str], clock: Clock, spending: Spending
     ) -> None:
         assert spec.cli is not None  # whoever opens it has looked
         self.spec = spec
@@ -60,7 +60,7 @@ class CommandTarget:
         self._files = files
         self._environment = dict(environment)
         self._clock = clock
-        self._purse = purse
+        self._purse = spending
         self._process = Process(clock)
         self._folder = self._cwd(spec.cli.cwd)
         check(self._program.command, spec.cli.files_format)
@@ -91,21 +91,21 @@ class CommandTarget:
                 if told.status >= 400:
                     raise self._ill(f"its healthcheck answered with status {told.status}")
 
-    async def answer(self, wanted: Wanted) -> Given:
+    async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """What it answered; one that fails or takes too long has no answer."""
-        began = self._clock.elapsed()
+        began = self._clock.monotonic()
         try:
             refuse_tools(wanted, self.spec.name, "is a program, which has its own")
         except Fault as fault:
-            return unanswered(wanted, fault, cost=0.0)
+            return no_answer(wanted, fault, cost=0.0)
         try:
-            observation = await self._answered(wanted)
+            observation = await self._run_program(wanted)
         except Fault as fault:
             self._purse.spend(None)
-            return unanswered(wanted, fault)
+            return no_answer(wanted, fault)
         self._purse.spend(observation.cost)
-        seconds = observation.seconds if observation.seconds is not None else self._clock.elapsed() - began
-        return Given(
+        seconds = observation.seconds if observation.seconds is not None else self._clock.monotonic() - began
+        return TargetAnswer(
             msgspec.structs.replace(
                 observation,
                 asked=wanted.messages,
@@ -119,7 +119,7 @@ class CommandTarget:
         """End what runs."""
         await self._process.close()
 
-    async def _answered(self, wanted: Wanted) -> Observation:
+    async def _run_program(self, wanted: CaseQuestion) -> CaseObservation:
         program, places = self._program, places_of(self._program.command)
         async with AsyncExitStack() as stack:
             values = {"PROMPT": wanted.question, "EVAL_ID": wanted.case, "ATTEMPT": str(wanted.trial + 1)}
@@ -130,7 +130,7 @@ class CommandTarget:
                 prompt.write_bytes(wanted.question.encode("utf-8", "surrogatepass"))
                 values |= {"PROMPT_FILE": str(prompt), "OUTPUT_FILE": str(output)}
             files = [str(self._files.root / each) for each in wanted.files]
-            line = filled(program.command, values, files, self._cli.files_format)
+            line = fill_command(program.command, values, files, self._cli.files_format)
             ended = await self._process.run(
                 line.argv,
                 folder=self._folder,
@@ -140,20 +140,20 @@ class CommandTarget:
             )
             if ended.code != 0 and not program.form:
                 words = _words(ended.complaints or ended.output)
-                raise self._failed(f"the command ended with {ended.code}: {words}")
+                raise self._failure(f"the command ended with {ended.code}: {words}")
             data = ended.output
             if output is not None and "OUTPUT_FILE" in places:
                 if not output.is_file():
-                    raise self._failed("the command has not written {OUTPUT_FILE}")
+                    raise self._failure("the command has not written {OUTPUT_FILE}")
                 data = output.read_bytes()
         try:
             return read_output(data, program.form)
         except Fault as fault:
             if ended.code == 0:
                 raise
-            raise self._failed(f"{fault.message}; it ended with {ended.code}: {_words(ended.complaints)}") from None
+            raise self._failure(f"{fault.message}; it ended with {ended.code}: {_words(ended.complaints)}") from None
 
-    def _failed(self, why: str) -> Fault:
+    def _failure(self, why: str) -> Fault:
         return Fault(Code.UPSTREAM_ERROR, f"{self.spec.name}: {why}", hint="Run the command by hand to see more.")
 
     def _ill(self, why: str) -> Fault:

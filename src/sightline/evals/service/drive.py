@@ -7,28 +7,30 @@ from collections.abc import Mapping
 
 from sightline.errors import Fault
 from sightline.evals.core.facts import CaseDone, CaseStarted, EndedWhy, Key
-from sightline.evals.core.kept import kept
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.kept import replace_media
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.options import budget_of, cost_limit_of
-from sightline.evals.core.result import Result, Status
+from sightline.evals.core.result import CaseResult, Status
 from sightline.evals.core.schedule import Schedule
 from sightline.evals.core.score import CaseScore
 from sightline.evals.core.standing import NOT_RUN
 from sightline.evals.core.summary import amount_of, costs_of
 from sightline.evals.service.eval_log import EvalLog
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from sightline.evals.service.workers import Worker
 from sightline.transport.clock import Clock
 
 
-class Drive:
+class CaseScheduler:
     """Drives one run. `widths` is how many cases each target takes at once."""
 
-    def __init__(self, log: EvalLog, worker: Worker, widths: Mapping[str, int], purse: Purse, clock: Clock) -> None:
+    def __init__(
+        self, log: EvalLog, worker: Worker, widths: Mapping[str, int], spending: Spending, clock: Clock
+    ) -> None:
         self.log = log
         self._worker = worker
         self._widths = widths
-        self._purse = purse
+        self._purse = spending
         self._clock = clock
         self._schedule = Schedule(log.standing)
         began = log.standing.began
@@ -79,32 +81,32 @@ class Drive:
                 result = await self._worker.run(key)
             self._charge(result)
             # Nothing new is begun before this lasts: a process that ends loses what is under way, and no more.
-            await self.log.noted(CaseDone(kept(result)))
-            schedule.done(key)
+            await self.log.append(CaseDone(replace_media(result)))
+            schedule.finish(key)
             news.set()
             if result.status == "execution_error" and self._suite.execution.fail_on_error:
                 self.stop()
 
-    def _forgone(self, key: Key) -> Result | None:
+    def _forgone(self, key: Key) -> CaseResult | None:
         """The result of a case that is not run, because of what it depends on or of what its trials cost."""
         case = self.log.standing.cases[key[0]]
         failures = self._schedule.failures(key) if case.on_dependency_failure != "run" else ()
         if failures:
             why = f"it depends on {', '.join(failures)}, which could not be carried out"
             if case.on_dependency_failure == "fail":
-                return self._made(
+                return self._make_result(
                     key, "quality_failure", CaseScore(verdict="fail", score=0.0, reason=why), code=NOT_RUN
                 )
-            return self._made(key, "skipped", CaseScore(verdict="skip", reason=why))
+            return self._make_result(key, "skipped", CaseScore(verdict="skip", reason=why))
         limit = cost_limit_of(case, self._suite)
         if limit is not None and self._trials_cost.get(key[:2], 0.0) >= limit:
             why = f"the trials before it have cost the {limit:g} dollars that they may"
-            return self._made(key, "skipped", CaseScore(verdict="skip", reason=why))
+            return self._make_result(key, "skipped", CaseScore(verdict="skip", reason=why))
         return None
 
-    def _made(self, key: Key, status: Status, score: CaseScore, code: str = "") -> Result:
+    def _make_result(self, key: Key, status: Status, score: CaseScore, code: str = "") -> CaseResult:
         case = self.log.standing.cases[key[0]]
-        return Result(
+        return CaseResult(
             case=key[0],
             target=key[1],
             trial=key[2],
@@ -113,11 +115,11 @@ class Drive:
             tags=case.tags,
             status=status,
             score=score,
-            observation=Observation(requests=0, cost=0.0, error_code=code),
+            observation=CaseObservation(requests=0, cost=0.0, error_code=code),
             at=self._clock.now(),
         )
 
-    def _charge(self, result: Result) -> None:
+    def _charge(self, result: CaseResult) -> None:
         key = result.case, result.target
         self._trials_cost[key] = self._trials_cost.get(key, 0.0) + amount_of(costs_of(result)).at_least
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.facts import CaseDone, EvalFact, read, write
-from sightline.evals.core.standing import Standing
+from sightline.evals.core.standing import EvalState
 from sightline.evals.service.line_writer import LineWriter
 from sightline.exchange.redaction import Redaction
 from sightline.store.logbook import Logbook
@@ -22,7 +22,7 @@ class EvalLog:
         self,
         logbook: Logbook,
         run: str,
-        standing: Standing,
+        standing: EvalState,
         *,
         now: Callable[[], float],
         secrets: tuple[str, ...] = (),
@@ -39,21 +39,21 @@ class EvalLog:
 
     def note(self, fact: EvalFact) -> None:
         """Write this down soon."""
-        kept, line = self._kept(fact)
+        kept, line = self._redact(fact)
         self._writer.add(line, lambda: self._written(kept))
         self.standing.add(kept)
 
-    async def noted(self, fact: EvalFact) -> None:
+    async def append(self, fact: EvalFact) -> None:
         """Write this down now; others are written with it."""
-        kept, line = self._kept(fact)
+        kept, line = self._redact(fact)
         self.standing.add(kept)
         await self._writer.lasting(line, lambda: self._written(kept))
 
-    async def flushed(self) -> None:
+    async def flush(self) -> None:
         """All of it is written down."""
-        await self._writer.flushed()
+        await self._writer.flush()
 
-    def _kept(self, fact: EvalFact) -> tuple[EvalFact, bytes]:
+    def _redact(self, fact: EvalFact) -> tuple[EvalFact, bytes]:
         masking = self._redaction.masking()
         line = masking.feed(write(fact)) + masking.close()
         # A result is looked at and exported as it is written down. What the run was told it is told in full.

@@ -10,24 +10,24 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.delivery import Delivery
 from sightline.evals.core.delivery.turns import turn_messages
 from sightline.evals.core.facts import CaseDone, EvalBegan, EvalEnded, EvalFact, EvalTaken, Key, Reopened, read
-from sightline.evals.core.options import Options, file_form_of
+from sightline.evals.core.options import RunOptions, file_form_of
 from sightline.evals.core.reading.found_files import files_of
-from sightline.evals.core.selection import selected
-from sightline.evals.core.standing import Standing, stood
+from sightline.evals.core.selection import select_cases
+from sightline.evals.core.standing import EvalState, fold_facts
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import costs_of
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.case_worker import FileShelf, delivered
+from sightline.evals.service.case_worker import FileShelf, deliver_case
 from sightline.evals.service.cluster.hiring import Crew, crew
-from sightline.evals.service.drive import Drive
+from sightline.evals.service.drive import CaseScheduler
 from sightline.evals.service.eval_log import PREFIX, EvalLog
-from sightline.evals.service.model_target import Means, ModelTarget
+from sightline.evals.service.model_target import ModelAccess, ModelTarget
 from sightline.evals.service.past_evals import Brief, PastEvals, State
 from sightline.evals.service.progress import Meter, Telling
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from sightline.evals.service.rates import Rates
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.surroundings import Surroundings
+from sightline.evals.service.surroundings import EvalContext
 from sightline.exchange.engine import Engine
 from sightline.exchange.preparing import Prepared
 from sightline.store.logbook import Logbook
@@ -37,17 +37,17 @@ EVENT = "eval"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RunSnapshot:
     """A run as it is written down. `version` counts its facts."""
 
     run: str
     state: State
-    standing: Standing
+    standing: EvalState
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class CasePreview:
     """What a target would be sent of a case; the exact request where the target is a model."""
 
     delivery: Delivery
@@ -60,10 +60,10 @@ class Evaluation:
 
     engine: Engine
     logbook: Logbook
-    surroundings: Surroundings
+    surroundings: EvalContext
     files: SuiteFiles = field(init=False)
     _past: PastEvals = field(init=False)
-    _drives: dict[str, Drive] = field(default_factory=dict)
+    _drives: dict[str, CaseScheduler] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         around = self.surroundings
@@ -80,19 +80,19 @@ class Evaluation:
         self,
         suite: Suite,
         targets: Sequence[TargetSpec],
-        options: Options,
-        told: Telling,
+        options: RunOptions,
+        on_progress: Telling,
         *,
         judges: Sequence[TargetSpec] = (),
         run: str = "",
-    ) -> Standing:
+    ) -> EvalState:
         """Begin a run and drive it. What cannot even be begun is a fault, and no run.
 
         `judges` are further targets that may judge. `told` hears of every result that is written down. To be cancelled
         cuts off what is under way; the run can be gone on with.
         """
         _check_names(targets)
-        wanted = msgspec.structs.replace(suite, cases=selected(suite, options))
+        wanted = msgspec.structs.replace(suite, cases=select_cases(suite, options))
         began = EvalBegan(
             suite=wanted,
             targets=tuple(targets),
@@ -101,30 +101,30 @@ class Evaluation:
             files=self._hashes(wanted.cases),
             at=self.engine.clock.now(),
         )
-        return await self._driven(run or self.make_id(), Standing(began), (began,), told)
+        return await self._driven(run or self.make_id(), EvalState(began), (began,), on_progress)
 
-    async def resume(self, run: str, told: Telling, options: Options | None = None) -> Standing:
+    async def resume(self, run: str, on_progress: Telling, options: RunOptions | None = None) -> EvalState:
         """Do what is left of a run that nobody drives. What has a result keeps it.
 
         Of other `options` count those that do not make it another run: budget, workers, cache and approval.
         """
-        standing = await self._left(run)
-        return await self._driven(run, standing, _changed(standing, options), told)
+        standing = await self._read_idle_run(run)
+        return await self._driven(run, standing, _options_change(standing, options), on_progress)
 
     async def rerun(
-        self, run: str, told: Telling, *, keys: Sequence[Key] | None = None, options: Options | None = None
-    ) -> Standing:
+        self, run: str, on_progress: Telling, *, keys: Sequence[Key] | None = None, options: RunOptions | None = None
+    ) -> EvalState:
         """Run these again, else all that did not pass, and what is left. The earlier results stay in the log.
 
         They are asked again: an answer of the cache would be the very one that is doubted."""
-        standing = await self._left(run)
-        changed = _changed(standing, _asking_again(options or Options()))
+        standing = await self._read_idle_run(run)
+        changed = _options_change(standing, _asking_again(options or RunOptions()))
         wanted = tuple(standing.failed if keys is None else keys)
         unknown = [key for key in wanted if key not in set(standing.keys)]
         if unknown:
             names = ", ".join(f"{case} on {target}" for case, target, _ in unknown)
             raise Fault(Code.USAGE, f"the run {run} has no {names}", hint="See `sightline eval show`.", status=404)
-        return await self._driven(run, standing, (*changed, *((Reopened(wanted),) if wanted else ())), told)
+        return await self._driven(run, standing, (*changed, *((Reopened(wanted),) if wanted else ())), on_progress)
 
     def stop(self, run: str) -> None:
         """Begin nothing more of a run that is driven here; what is under way comes to its end."""
@@ -136,17 +136,17 @@ class Evaluation:
 
     # --- looking ---
 
-    async def shown(self, run: str) -> Shown:
+    async def show(self, run: str) -> RunSnapshot:
         """How a run stands."""
         standing = await self._past.standing(run)
-        return Shown(run, self._state(run, standing), standing, standing.version)
+        return RunSnapshot(run, self._state(run, standing), standing, standing.version)
 
-    async def listed(self, limit: int, suite: str = "") -> list[Brief]:
+    async def list_runs(self, limit: int, suite: str = "") -> list[Brief]:
         """The newest runs."""
-        briefs = await self._past.listed(limit, suite)
+        briefs = await self._past.list_runs(limit, suite)
         return [msgspec.structs.replace(each, state="running") if each.run in self._drives else each for each in briefs]
 
-    def preview(self, suite: Suite, case: str, spec: TargetSpec, options: Options) -> Preview:
+    def preview(self, suite: Suite, case: str, spec: TargetSpec, options: RunOptions) -> CasePreview:
         """What the target would be sent first of a case."""
         spec.check()
         found = next((each for each in suite.cases if each.id == case), None)
@@ -155,67 +155,69 @@ class Evaluation:
             raise Fault(Code.USAGE, f"{suite.file} has no case {case!r}", hint=f"It has: {known}.")
         said = turn_messages(found, 0, ()) if found.turns else found.messages
         form = file_form_of(found, suite, options, spec)
-        delivery = delivered(found, said, spec.system, FileShelf(self.files), form)
+        delivery = deliver_case(found, said, spec.system, FileShelf(self.files), form)
         if spec.kind not in ("model", "replay"):
-            return Preview(delivery)
-        means = Means(self.engine, self._rates, Purse(), PREFIX, self.surroundings.make_id)
+            return CasePreview(delivery)
+        means = ModelAccess(self.engine, self._rates, Spending(), PREFIX, self.surroundings.make_id)
         model = ModelTarget(spec, self.surroundings.choice(spec.model), means)
-        return Preview(delivery, model.final(model.prepared(delivery.messages, found.tools)))
+        return CasePreview(delivery, model.final(model.prepare(delivery.messages, found.tools)))
 
     # --- parts ---
 
-    async def _driven(self, run: str, standing: Standing, first: Sequence[EvalFact], told: Telling) -> Standing:
-        purse = Purse(cost for result in standing.results for cost in costs_of(result))
+    async def _driven(
+        self, run: str, standing: EvalState, first: Sequence[EvalFact], on_progress: Telling
+    ) -> EvalState:
+        purse = Spending(cost for result in standing.results for cost in costs_of(result))
         async with crew(run, standing.began, self.engine, self.logbook, self.surroundings, purse) as who:
-            return await self._noted(run, standing, first, who, purse, told)
+            return await self._drive_and_log(run, standing, first, who, purse, on_progress)
 
-    async def _noted(
+    async def _drive_and_log(
         self,
         run: str,
-        standing: Standing,
+        standing: EvalState,
         first: Sequence[EvalFact],
         who: Crew,
-        purse: Purse,
-        told: Telling,
-    ) -> Standing:
-        meter = Meter(run, standing, purse, self.engine.clock.elapsed)
+        spending: Spending,
+        on_progress: Telling,
+    ) -> EvalState:
+        meter = Meter(run, standing, spending, self.engine.clock.monotonic)
 
-        def written(fact: EvalFact) -> None:
+        def on_write(fact: EvalFact) -> None:
             if isinstance(fact, CaseDone):
-                told(meter.add(fact.result))
+                on_progress(meter.add(fact.result))
             if isinstance(fact, EvalEnded):
                 self._drives.pop(run, None)  # whoever hears of the end reads it as one
             self._announce(run, log.standing)
 
         clock, secrets = self.engine.clock, self.engine.relay.secrets
-        log = EvalLog(self.logbook, run, standing, now=clock.now, secrets=secrets, written=written)
+        log = EvalLog(self.logbook, run, standing, now=clock.now, secrets=secrets, written=on_write)
         for fact in (*first, EvalTaken(self.surroundings.process)):
             log.note(fact)
-        await log.flushed()
-        meter = Meter(run, standing, purse, clock.elapsed)
-        drive = self._drives[run] = Drive(log, who.worker, who.widths, purse, clock)
-        told(meter.progress())
+        await log.flush()
+        meter = Meter(run, standing, spending, clock.monotonic)
+        drive = self._drives[run] = CaseScheduler(log, who.worker, who.widths, spending, clock)
+        on_progress(meter.progress())
         try:
             try:
                 why = await drive.through()
             except BaseException:
                 # Cut off, or ended by a fault: what is done is written down, and the rest can be gone on with.
                 log.note(EvalEnded("stopped"))
-                await log.flushed()
+                await log.flush()
                 raise
             log.note(EvalEnded(why))
-            await log.flushed()
+            await log.flush()
         finally:
             self._drives.pop(run, None)
         return standing
 
-    async def _left(self, run: str) -> Standing:
+    async def _read_idle_run(self, run: str) -> EvalState:
         """A run that nobody drives, read anew. Its files must be as they were: half of it would be of other cases."""
         lines = await self.logbook.lines(PREFIX + run)
         if not lines:
             hint = "`sightline eval show` lists the runs."
             raise Fault(Code.USAGE, f"there is no run {run!r} of evals", hint=hint, status=404)
-        standing = stood(read(line.data) for line in lines)
+        standing = fold_facts(read(line.data) for line in lines)
         if self._state(run, standing) == "running":
             raise Fault(Code.USAGE, f"the run {run} is under way", hint="Wait for it, or stop it.", status=409)
         now = self._hashes(standing.began.suite.cases)
@@ -231,25 +233,25 @@ class Evaluation:
         contents = ((path, self.files.read(path)) for path in paths)
         return {path: hashlib.sha256(data).hexdigest() for path, data in contents if data is not None}
 
-    def _state(self, run: str, standing: Standing) -> State:
+    def _state(self, run: str, standing: EvalState) -> State:
         return "running" if run in self._drives else self._past.state(standing)
 
     @property
     def _rates(self) -> Rates:
         return Rates(self.engine.memory.ledger, self.engine.clock)
 
-    def _announce(self, run: str, standing: Standing) -> None:
+    def _announce(self, run: str, standing: EvalState) -> None:
         hub = self.surroundings.hub
         if hub is not None:
             of = len(standing.keys)
             hub.announce(EVENT, {"run": run, "version": standing.version, "done": standing.done, "of": of})
 
 
-def _asking_again(options: Options) -> Options:
+def _asking_again(options: RunOptions) -> RunOptions:
     return options if options.cache else msgspec.structs.replace(options, cache=False)
 
 
-def _changed(standing: Standing, options: Options | None) -> tuple[EvalFact, ...]:
+def _options_change(standing: EvalState, options: RunOptions | None) -> tuple[EvalFact, ...]:
     """How the run began, as it is wanted now; nothing where that is the same."""
     if options is None:
         return ()

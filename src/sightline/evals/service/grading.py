@@ -11,37 +11,37 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.question import flat_question
 from sightline.evals.core.graders.grade import grade
-from sightline.evals.core.graders.ready import Ready
+from sightline.evals.core.graders.ready import Grader
 from sightline.evals.core.graders.steps import (
     PYTHON,
     Answer,
-    Brought,
     CallPython,
     Execute,
     Executed,
-    Failed,
+    FileContent,
     Judge,
     Judged,
     NeedFile,
     Returned,
     Step,
+    StepFailed,
 )
 from sightline.evals.core.graders.subject import Grading
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.reading.paths import folder_of, joined
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.reading.paths import folder_of, join_path
 from sightline.evals.core.score import CaseScore
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.model_proxy import Asked, ModelProxy
+from sightline.evals.service.model_proxy import ModelProxy, ProxyQuestion
 from sightline.evals.service.model_target import ModelTarget
 from sightline.evals.service.process import Process
 from sightline.evals.service.python_graders import PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.wanted import Given, Target, Wanted
+from sightline.evals.service.wanted import CaseQuestion, CaseTarget, TargetAnswer
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.transport.clock import Clock
 
-Judges: TypeAlias = Callable[[str, str], Awaitable[Target]]
+Judges: TypeAlias = Callable[[str, str], Awaitable[CaseTarget]]
 """The target that judges, by its name and by another model where one is wanted in its place."""
 
 _APART = 1_000_000
@@ -65,8 +65,8 @@ class Graders:
     known: tuple[str, ...] = ()
     make_token: Callable[[], str] | None = None
 
-    async def graded(
-        self, graders: Sequence[Ready], observation: Observation, grading: Grading, target: TargetSpec, trial: int
+    async def grade(
+        self, graders: Sequence[Grader], observation: CaseObservation, grading: Grading, target: TargetSpec, trial: int
     ) -> CaseScore:
         """What the graders say. What goes wrong with one of them leaves that one without a word, and no other."""
         steps = grade(graders, observation, grading)
@@ -74,35 +74,37 @@ class Graders:
             step = next(steps)
             while True:
                 try:
-                    answer: Answer = await self._done(step, target, trial)
+                    answer: Answer = await self._perform(step, target, trial)
                 except Fault as fault:
-                    answer = Failed(fault)
+                    answer = StepFailed(fault)
                 step = steps.send(answer)
         except StopIteration as end:
             score: CaseScore = end.value
             return score
 
-    async def _done(self, step: Step, target: TargetSpec, trial: int) -> Answer:
+    async def _perform(self, step: Step, target: TargetSpec, trial: int) -> Answer:
         match step:
             case Judge():
-                return await self._judged(step, target, trial)
+                return await self._judge(step, target, trial)
             case Execute():
-                return await self._executed(step, target, trial)
+                return await self._execute(step, target, trial)
             case CallPython():
-                began = self.clock.elapsed()
+                began = self.clock.monotonic()
                 found = self._path(step.path)
                 value = await self.python.call(found, step.function, step.payload, step.timeout)
-                return Returned(value=value, seconds=self.clock.elapsed() - began)
+                return Returned(value=value, seconds=self.clock.monotonic() - began)
             case NeedFile(path):
-                where = self.files.found(path, self.suite)
-                return Brought(None if where is None else self.files.read(where))
+                where = self.files.find(path, self.suite)
+                return FileContent(None if where is None else self.files.read(where))
 
-    async def _judged(self, step: Judge, target: TargetSpec, trial: int) -> Judged:
+    async def _judge(self, step: Judge, target: TargetSpec, trial: int) -> Judged:
         judge = await self.judges(self._judge_of(target, step.target), step.model)
-        wanted = Wanted(case=step.name, messages=step.messages, question=flat_question(step.messages, {}), trial=trial)
+        wanted = CaseQuestion(
+            case=step.name, messages=step.messages, question=flat_question(step.messages, {}), trial=trial
+        )
         if isinstance(judge, ModelTarget):
-            return _told(await judge.judge(wanted, step.schema, step.name, step.temperature))
-        return _told(await judge.answer(wanted))
+            return _judgement_of(await judge.judge(wanted, step.schema, step.name, step.temperature))
+        return _judgement_of(await judge.answer(wanted))
 
     def _judge_of(self, target: TargetSpec, named: str = "") -> str:
         name = named or target.judge or self.judge or (target.name if target.kind == "model" else "")
@@ -112,25 +114,25 @@ class Graders:
             raise Fault(Code.CONFIG, message, hint=hint)
         return name
 
-    async def _executed(self, step: Execute, target: TargetSpec, trial: int) -> Executed:
+    async def _execute(self, step: Execute, target: TargetSpec, trial: int) -> Executed:
         if step.proxy_calls is None:
-            return await self._ended(step, self.environment)
+            return await self._run_command(step, self.environment)
         if self.make_token is None:
             raise Fault(Code.CONFIG, "a command cannot call a model from here", hint="Use a grader of type llm-grader.")
         judge = self._judge_of(target)
 
-        async def ask(asked: Asked) -> Judged:
+        async def ask(asked: ProxyQuestion) -> Judged:
             system = (Message(role="system", parts=(Text(text=asked.system),)),) if asked.system else ()
             messages = (*system, Message(role="user", parts=(Text(text=asked.question),)))
-            wanted = Wanted("proxy", messages, flat_question(messages, {}), trial + _APART * asked.before)
-            return _told(await (await self.judges(asked.target or judge, "")).answer(wanted))
+            wanted = CaseQuestion("proxy", messages, flat_question(messages, {}), trial + _APART * asked.before)
+            return _judgement_of(await (await self.judges(asked.target or judge, "")).answer(wanted))
 
         names = tuple(dict.fromkeys((judge, *self.known)))
         async with ModelProxy(ask, names, step.proxy_calls, self.make_token()) as proxy:
-            ended = await self._ended(step, {**self.environment, **proxy.environment})
+            ended = await self._run_command(step, {**self.environment, **proxy.environment})
         return msgspec.structs.replace(ended, judged=tuple(proxy.judged))
 
-    async def _ended(self, step: Execute, environment: Mapping[str, str]) -> Executed:
+    async def _run_command(self, step: Execute, environment: Mapping[str, str]) -> Executed:
         argv = (sys.executable, *step.argv[1:]) if step.argv[0] == PYTHON else step.argv
         ended = await self.process.run(
             argv, folder=self._folder(step.cwd), environment=environment, timeout=step.timeout, given=step.stdin
@@ -138,7 +140,7 @@ class Graders:
         return Executed(code=ended.code, stdout=ended.output, stderr=ended.complaints, seconds=ended.seconds)
 
     def _folder(self, cwd: str) -> Path:
-        where = joined(folder_of(self.suite), cwd)
+        where = join_path(folder_of(self.suite), cwd)
         folder = None if where is None else self.files.path(where)
         if folder is None or not folder.is_dir():
             raise Fault(
@@ -147,14 +149,14 @@ class Graders:
         return folder
 
     def _path(self, path: str) -> Path:
-        where = self.files.found(path, self.suite)
+        where = self.files.find(path, self.suite)
         found = None if where is None else self.files.path(where)
         if found is None:
             raise Fault(Code.CONFIG, f"there is no file {path}", hint="Paths are relative to the suite's folder.")
         return found
 
 
-def _told(given: Given) -> Judged:
+def _judgement_of(given: TargetAnswer) -> Judged:
     """What a target said, to whoever asked it for a grade. That it said nothing is a fault."""
     said = given.observation
     if said.error:

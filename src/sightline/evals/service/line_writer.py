@@ -11,7 +11,7 @@ Write: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
 class LineWriter:
-    """`add` never waits, `lasting` does for its own line, and `flushed` for all. What fails is raised by all of them
+    """`add` never waits, `lasting` does for its own line, and `flush` for all. What fails is raised by all of them
     from then on."""
 
     def __init__(self, write: Write) -> None:
@@ -28,13 +28,13 @@ class LineWriter:
         self._waiting.append((line, then))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
-            self._task.add_done_callback(self._ended)
+            self._task.add_done_callback(self._on_task_end)
 
     async def lasting(self, line: bytes, then: Callable[[], None] | None = None) -> None:
         """One more line, which lasts when this returns."""
         lasts: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def done() -> None:
+        def confirm() -> None:
             if then is not None:
                 then()
             if not lasts.done():
@@ -42,12 +42,12 @@ class LineWriter:
 
         self._unsure.add(lasts)
         try:
-            self.add(line, done)
+            self.add(line, confirm)
             await lasts
         finally:
             self._unsure.discard(lasts)
 
-    async def flushed(self) -> None:
+    async def flush(self) -> None:
         """All of it lasts. Whoever is cancelled meanwhile is so when it does."""
         cancelled: asyncio.CancelledError | None = None
         while self._task is not None and not self._task.done():
@@ -62,7 +62,7 @@ class LineWriter:
         if self._task is not None:
             self._task.result()
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _on_task_end(self, task: "asyncio.Task[None]") -> None:
         """Whoever waits for a line is told also where one who heard of another has failed."""
         error = None if task.cancelled() else task.exception()
         if error is not None:

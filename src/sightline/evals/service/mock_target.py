@@ -1,8 +1,8 @@
 """Fixed words for an answer: to try a suite and its graders without asking anybody."""
 
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.wanted import Given, Wanted
+from sightline.evals.service.wanted import CaseQuestion, TargetAnswer
 from sightline.model.message import Message
 from sightline.model.parts import Text
 from sightline.model.usage import Usage
@@ -14,11 +14,11 @@ class MockTarget:
     def __init__(self, spec: TargetSpec) -> None:
         self.spec = spec
 
-    async def answer(self, wanted: Wanted) -> Given:
+    async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """The words."""
         text = self.spec.mock or ""
-        return Given(
-            Observation(
+        return TargetAnswer(
+            CaseObservation(
                 asked=wanted.messages,
                 messages=(Message("assistant", (Text(text),)),),
                 text=text,

@@ -27,7 +27,7 @@ _REASONS |= {429: "Too Many Requests", 500: "Internal Server Error"}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProxyQuestion:
     """One question of a command. An empty `target` is the one that judges; `before` is how often it asked just this."""
 
     question: str
@@ -36,7 +36,7 @@ class Asked:
     before: int = 0
 
 
-Ask: TypeAlias = Callable[[Asked], Awaitable[Judged]]
+Ask: TypeAlias = Callable[[ProxyQuestion], Awaitable[Judged]]
 _Told: TypeAlias = tuple[int, JsonObject]
 
 
@@ -81,8 +81,8 @@ class ModelProxy:
         self._serving.add(task)
         try:
             request = await _read(reader)
-            status, value = request if isinstance(request, tuple) else await self._answered(request)
-            writer.write(_written(status, value))
+            status, value = request if isinstance(request, tuple) else await self._answer(request)
+            writer.write(_response_bytes(status, value))
             await writer.drain()
         except (ConnectionError, asyncio.CancelledError):
             pass  # whoever asked has gone, or is to go
@@ -90,16 +90,16 @@ class ModelProxy:
             self._serving.discard(task)
             writer.close()
 
-    async def _answered(self, request: "_Request") -> _Told:
+    async def _answer(self, request: "_Request") -> _Told:
         if not hmac.compare_digest(request.token, f"Bearer {self._token}".encode()):
             return _wrong(401, "Unauthorized")
         match request.method, request.path:
             case b"GET", b"/info":
                 return 200, self._about()
             case b"POST", b"/invoke":
-                return await self._invoked(request.body, is_batch=False)
+                return await self._invoke(request.body, is_batch=False)
             case b"POST", b"/invokeBatch":
-                return await self._invoked(request.body, is_batch=True)
+                return await self._invoke(request.body, is_batch=True)
             case _:
                 return _wrong(404, "Not found")
 
@@ -111,7 +111,7 @@ class ModelProxy:
             "availableTargets": list(self._names),
         }
 
-    async def _invoked(self, body: bytes, *, is_batch: bool) -> _Told:
+    async def _invoke(self, body: bytes, *, is_batch: bool) -> _Told:
         try:
             value = decode(body)
             listed = _batch(value) if is_batch else [value]
@@ -122,12 +122,12 @@ class ModelProxy:
             return _wrong(429, f"Max calls exceeded (limit: {self._most})")
         self._count += len(questions)
         try:
-            answers: list[Json] = [await self._told(each) for each in questions]
+            answers: list[Json] = [await self._ask_model(each) for each in questions]
         except Fault as fault:
             return _wrong(500, f"{fault.message} ({fault.hint})" if fault.hint else fault.message)
         return 200, {"responses": answers} if is_batch else _first(answers)
 
-    def _question(self, value: Json) -> Asked:
+    def _question(self, value: Json) -> ProxyQuestion:
         asked = value if isinstance(value, dict) else {}
         question, system, target = (asked.get(name) or "" for name in ("question", "systemPrompt", "target"))
         if not isinstance(question, str) or not question:
@@ -138,9 +138,9 @@ class ModelProxy:
             raise _refusal(f"Unknown target '{target}'. Available: {', '.join(self._names)}")
         key = question, system, target
         self._asked[key] = self._asked.get(key, -1) + 1
-        return Asked(question, system, target, self._asked[key])
+        return ProxyQuestion(question, system, target, self._asked[key])
 
-    async def _told(self, asked: Asked) -> JsonObject:
+    async def _ask_model(self, asked: ProxyQuestion) -> JsonObject:
         judged = await self._ask(asked)
         self.judged.append(judged)
         told: JsonObject = {"output": [{"role": "assistant", "content": judged.text}], "rawText": judged.text}
@@ -214,7 +214,7 @@ def _wrong(status: int, words: str) -> _Told:
     return status, {"error": words}
 
 
-def _written(status: int, value: JsonObject) -> bytes:
+def _response_bytes(status: int, value: JsonObject) -> bytes:
     body = encode(value)
     head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body

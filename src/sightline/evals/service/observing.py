@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.rounds import CallRecord, Ended, Round
-from sightline.catalog.choose import Choice
-from sightline.chat.service.with_tools import given_of
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.catalog.choose import ModelChoice
+from sightline.chat.service.with_tools import answer_result_of
 from sightline.errors import Fault
-from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.model.json import Json
 from sightline.model.message import Message
 from sightline.model.parts import Part, Refusal, Text, ToolCall
@@ -19,11 +19,11 @@ from sightline.tokens.cost import cost_of
 from sightline.wire.jsontext import decode, encode
 
 
-def observed(reply: Reply, choice: Choice) -> Observation:
+def observe_reply(reply: Reply, choice: ModelChoice) -> CaseObservation:
     """One reply. An answer that broke off is no answer, and is kept with the reason."""
     parts = tuple(_placeless(part) for part in reply.choice.parts)
     cost = None if reply.usage is None else cost_of(reply.usage, choice.facts.prices)
-    return Observation(
+    return CaseObservation(
         messages=(Message("assistant", parts),) if parts else (),
         text=text_of(parts),
         tools=tuple(
@@ -35,15 +35,15 @@ def observed(reply: Reply, choice: Choice) -> Observation:
         usage=_plain(reply.usage),
         cost=None if cost is None else cost.dollars,
         model=reply.model or choice.model,
-        error=told(reply.fault),
+        error=describe_fault(reply.fault),
         error_code="" if reply.fault is None else reply.fault.code.value,
     )
 
 
-def observed_run(ended: Ended, run: str, choice: Choice, seconds: dict[str, float]) -> Observation:
+def observe_run(ended: FinishedRun, run: str, choice: ModelChoice, seconds: dict[str, float]) -> CaseObservation:
     """A run with tools. `seconds` is how long each call took, by its key. One that a limit has ended has no answer."""
-    given = given_of(ended, run)
-    last = observed(given.reply, choice)
+    given = answer_result_of(ended, run)
+    last = observe_reply(given.reply, choice)
     usages = [each.usage for each in ended.rounds]
     return msgspec.structs.replace(
         last,
@@ -71,7 +71,7 @@ def arguments_of(text: str) -> Json:
         return text
 
 
-def told(fault: Fault | None) -> str:
+def describe_fault(fault: Fault | None) -> str:
     """A fault in one line."""
     if fault is None:
         return ""
@@ -102,7 +102,7 @@ def _use(call: CallRecord, seconds: dict[str, float]) -> ToolUse:
     )
 
 
-def _result(outcome: Outcome) -> str:
+def _result(outcome: ToolOutcome) -> str:
     text = "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
     if not text and outcome.structured is not None:
         return encode(outcome.structured).decode()

@@ -7,7 +7,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.facts import EvalBegan, read
-from sightline.evals.core.standing import Standing
+from sightline.evals.core.standing import EvalState
 from sightline.evals.service.eval_log import PREFIX
 from sightline.store.logbook import Line, Logbook
 
@@ -36,14 +36,14 @@ class PastEvals:
     def __init__(self, logbook: Logbook, is_alive: Callable[[str], bool]) -> None:
         self._logbook = logbook
         self._is_alive = is_alive
-        self._known: dict[str, Standing] = {}
+        self._known: dict[str, EvalState] = {}
 
-    async def standing(self, run: str) -> Standing:
+    async def standing(self, run: str) -> EvalState:
         """How a run stands, as it is written down. What is returned grows with the next look."""
         standing = self._known.pop(run, None)
         lines = await self._logbook.lines(PREFIX + run, 0 if standing is None else standing.version)
         if standing is None:
-            standing = _begun(run, lines)
+            standing = _first_standing(run, lines)
         for line in lines:
             standing.add(read(line.data))
         self._known[run] = standing
@@ -51,7 +51,7 @@ class PastEvals:
             del self._known[next(iter(self._known))]
         return standing
 
-    def state(self, standing: Standing) -> State:
+    def state(self, standing: EvalState) -> State:
         """Whether somebody drives it, and how it was left if not."""
         match standing.ended:
             case "finished":
@@ -61,7 +61,7 @@ class PastEvals:
             case None:
                 return "running" if self._is_alive(standing.by) else "interrupted"
 
-    async def listed(self, limit: int, suite: str = "") -> list[Brief]:
+    async def list_runs(self, limit: int, suite: str = "") -> list[Brief]:
         """The newest runs, of one suite or of all."""
         found: list[Brief] = []
         for log in await self._logbook.logs(PREFIX):
@@ -87,9 +87,9 @@ class PastEvals:
         return found
 
 
-def _begun(run: str, lines: Sequence[Line]) -> Standing:
+def _first_standing(run: str, lines: Sequence[Line]) -> EvalState:
     fact = read(lines[0].data) if lines else None
     if not isinstance(fact, EvalBegan):
         hint = "GET /api/evals lists the runs."
         raise Fault(Code.USAGE, f"there is no run {run!r} of evals", hint=hint, status=404)
-    return Standing(fact)
+    return EvalState(fact)

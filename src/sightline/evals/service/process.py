@@ -12,7 +12,7 @@ MOST_OUTPUT = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessResult:
     """How a command ended; a negative code is a signal."""
 
     code: int
@@ -36,19 +36,19 @@ class Process:
         environment: Mapping[str, str],
         timeout: float,  # noqa: ASYNC109 - handed on
         given: bytes = b"",
-    ) -> Ended:
+    ) -> ProcessResult:
         """Run it. One that cannot be started, takes too long or writes too much is a fault."""
-        began = self._clock.elapsed()
+        began = self._clock.monotonic()
         pipes = {1: bytearray(), 2: bytearray()}
 
-        def heard(pipe: int, data: bytes) -> None:
+        def collect(pipe: int, data: bytes) -> None:
             room = MOST_OUTPUT + 1 - len(pipes[pipe])
             pipes[pipe] += data[:room]
 
         commands = Commands(environment)
         self._running.add(commands)
         try:
-            ended = await commands.run(argv, folder=folder, timeout=timeout, given=given, heard=heard)
+            ended = await commands.run(argv, folder=folder, timeout=timeout, given=given, heard=collect)
         except (OSError, ValueError) as error:
             words = error.strerror if isinstance(error, OSError) else str(error)
             raise Fault(Code.CONFIG, f"{argv[0]} cannot be run: {words}", hint="Check the command.") from None
@@ -61,7 +61,7 @@ class Process:
             raise Fault(
                 Code.UPSTREAM_ERROR, f"{argv[0]} writes more than {MOST_OUTPUT >> 20} MB", hint="Let it write less."
             )
-        return Ended(ended.code, bytes(pipes[1]), bytes(pipes[2]), self._clock.elapsed() - began)
+        return ProcessResult(ended.code, bytes(pipes[1]), bytes(pipes[2]), self._clock.monotonic() - began)
 
     async def close(self) -> None:
         """End all that runs."""

@@ -5,9 +5,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.evals.core.result import Result
-from sightline.evals.core.standing import Standing
-from sightline.evals.service.purse import Purse
+from sightline.evals.core.result import CaseResult
+from sightline.evals.core.standing import EvalState
+from sightline.evals.service.purse import Spending
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 0.0
     seconds: float = 0.0
     left_s: float | None = None
-    last: Result | None = None
+    last: CaseResult | None = None
 
 
 Telling: TypeAlias = Callable[[Progress], None]
@@ -37,10 +37,10 @@ Telling: TypeAlias = Callable[[Progress], None]
 class Meter:
     """Counts results as they come."""
 
-    def __init__(self, run: str, standing: Standing, purse: Purse, elapsed: Callable[[], float]) -> None:
+    def __init__(self, run: str, standing: EvalState, spending: Spending, elapsed: Callable[[], float]) -> None:
         self._run = run
         self._of = len(standing.keys)
-        self._purse = purse
+        self._purse = spending
         self._elapsed = elapsed
         self._began = elapsed()
         self._fresh = 0
@@ -49,13 +49,13 @@ class Meter:
         for result in standing.results:
             self._count(result)
 
-    def add(self, result: Result) -> Progress:
+    def add(self, result: CaseResult) -> Progress:
         """One more."""
         self._fresh += 1
         self._count(result)
         return self.progress(result)
 
-    def progress(self, last: Result | None = None) -> Progress:
+    def progress(self, last: CaseResult | None = None) -> Progress:
         """How it stands."""
         seconds = self._elapsed() - self._began
         rate = self._fresh / seconds if seconds > 0 else 0.0
@@ -72,13 +72,13 @@ class Meter:
             **self._counts,
         )
 
-    def _count(self, result: Result) -> None:
+    def _count(self, result: CaseResult) -> None:
         self._done += 1
         self._counts[_kind(result)] += 1
         self._counts["cached"] += result.cached
 
 
-def _kind(result: Result) -> str:
+def _kind(result: CaseResult) -> str:
     if result.status == "execution_error":
         return "errors"
     if result.status == "skipped":

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 
 
-class Purse:
+class Spending:
     """Dollars, as far as prices are known; `unknown` counts what was paid for at a price that is not.
 
     A budget can only hold what is known. Who set one is told how much that leaves out.
@@ -26,7 +26,7 @@ class Purse:
             self.spent += cost
 
 
-def check_priced(choice: Choice) -> None:
+def check_priced(choice: ModelChoice) -> None:
     """Refuse a model of which nobody could say what it has cost, where there is a budget."""
     prices = choice.facts.prices
     if prices is None or None in (prices.input, prices.output):

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from sightline.agent.core.steps import Call
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.grader_worker import ARGUMENT, VALUE
 from sightline.agent.tools.python_file import PythonFile
 from sightline.errors import Code, Fault
@@ -24,11 +24,11 @@ class PythonGraders:
 
     async def call(self, file: Path, function: str, payload: JsonObject, limit: float) -> Json:
         """What the function returns. One that raises, takes too long or is not there is a fault."""
-        graders = await self._loaded(file, limit)
+        graders = await self._load(file, limit)
         if all(each.name != function for each in graders.definitions):
             known = ", ".join(each.name for each in graders.definitions[:8])
             raise Fault(Code.CONFIG, f"{file.name} has no function {function}", hint=f"It has: {known or 'none'}.")
-        call = Call(key=function, id=function, name=function, arguments={ARGUMENT: payload})
+        call = RunnableCall(key=function, id=function, name=function, arguments={ARGUMENT: payload})
         outcome = await graders.use(call, lambda _words: None)
         if outcome.is_error or outcome.structured is None:
             words = "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
@@ -41,7 +41,7 @@ class PythonGraders:
             await each.close()
         self._files.clear()
 
-    async def _loaded(self, file: Path, limit: float) -> PythonFile:
+    async def _load(self, file: Path, limit: float) -> PythonFile:
         async with self._loading:
             found = self._files.get((file, limit))
             if found is None:

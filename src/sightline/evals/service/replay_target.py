@@ -5,11 +5,11 @@ import msgspec
 from sightline.errors import Fault
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.model_target import ModelTarget
-from sightline.evals.service.observing import observed
-from sightline.evals.service.wanted import Given, Wanted, unanswered
+from sightline.evals.service.observing import observe_reply
+from sightline.evals.service.wanted import CaseQuestion, TargetAnswer, no_answer
 from sightline.exchange.recording.library import Library
 from sightline.exchange.recording.likeness import lines_of
-from sightline.exchange.replaying import missed
+from sightline.exchange.replaying import no_recording
 
 
 class ReplayTarget:
@@ -24,27 +24,27 @@ class ReplayTarget:
         """How it was described."""
         return self._model.spec
 
-    async def answer(self, wanted: Wanted) -> Given:
+    async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """The recorded answer; where there is none, the nearest recording and in what it differs."""
         try:
-            ready = self._model.final(self._model.prepared(wanted.messages, wanted.tools))
+            ready = self._model.final(self._model.prepare(wanted.messages, wanted.tools))
             lines = lines_of(ready.dialect, ready.body, ready.choice.model)
             recorded = await self._library.at(lines, wanted.trial, ready.dialect)
             if recorded is None:
-                raise await missed(self._library, lines)
+                raise await no_recording(self._library, lines)
             reply = recorded.reply()
         except Fault as fault:
-            return unanswered(wanted, fault, cost=0.0)
+            return no_answer(wanted, fault, cost=0.0)
         seconds = recorded.frames[-1].after if recorded.frames else None
         observation = msgspec.structs.replace(
-            observed(reply, self._model.choice),
+            observe_reply(reply, self._model.choice),
             asked=wanted.messages,
             question=wanted.question,
             exchanges=(recorded.id,),
             request_sha256=ready.sha256,
             seconds=seconds,
         )
-        return Given(observation, is_cached=True)
+        return TargetAnswer(observation, is_cached=True)
 
     async def close(self) -> None:
         """Nothing was started."""

@@ -3,10 +3,10 @@
 import asyncio
 from typing import Protocol
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.evals.service.answer_cache import AnswerCache, Answers
 from sightline.evals.service.rates import Rates
-from sightline.evals.service.surroundings import Surroundings
+from sightline.evals.service.surroundings import EvalContext
 from sightline.exchange.engine import Engine
 from sightline.store.logbook import Logbook
 
@@ -22,11 +22,11 @@ class Admitted(Protocol):
 class Admitting(Protocol):
     """Lets requests go when their provider's limits allow it."""
 
-    def counts_tokens(self, choice: Choice) -> bool:
+    def counts_tokens(self, choice: ModelChoice) -> bool:
         """Whether it matters how large a request is."""
         ...
 
-    async def admitted(self, choice: Choice, tokens: int) -> Admitted:
+    async def admit(self, choice: ModelChoice, tokens: int) -> Admitted:
         """Wait until a request of this size can go. One that never can, or not for long, is a fault."""
         ...
 
@@ -51,7 +51,7 @@ class Sharing(Protocol):
 class OwnSharing:
     """All of it in this process."""
 
-    def __init__(self, engine: Engine, logbook: Logbook, around: Surroundings, *, is_cached: bool) -> None:
+    def __init__(self, engine: Engine, logbook: Logbook, around: EvalContext, *, is_cached: bool) -> None:
         self.rates = Rates(engine.memory.ledger, engine.clock)
         self._engine = engine
         self._logbook = logbook
@@ -76,4 +76,4 @@ class OwnSharing:
     async def close(self) -> None:
         """Write down what is not yet."""
         for cache in self._caches.values():
-            await cache.flushed()
+            await cache.flush()

@@ -51,7 +51,7 @@ class SuiteFiles:
             case "listing":
                 return self._listing(need.path)
 
-    def found(self, path: str, suite: str) -> str | None:
+    def find(self, path: str, suite: str) -> str | None:
         """Where a file lies that a suite names: beside it, or in a folder above."""
         for each in candidates(suite, path):
             found = self.path(each)

@@ -8,8 +8,8 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.grade import check_graders
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.need import Need, Reading
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.need import Need, SuiteReading
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import Suite
 from sightline.evals.service.suite_files import SuiteFiles
@@ -25,7 +25,7 @@ class Bringing(Protocol):
         ...
 
 
-def suite_in(files: SuiteFiles, file: str, environment: Mapping[str, str]) -> Reading:
+def suite_in(files: SuiteFiles, file: str, environment: Mapping[str, str]) -> SuiteReading:
     """What a file holds, its graders looked at too. `environment` is what `${{ NAME }}` may name."""
     data = files.read(file)
     if data is None:
@@ -33,18 +33,18 @@ def suite_in(files: SuiteFiles, file: str, environment: Mapping[str, str]) -> Re
     return read_text(files, file, data, environment)
 
 
-def read_text(files: Bringing, file: str, data: bytes, environment: Mapping[str, str]) -> Reading:
+def read_text(files: Bringing, file: str, data: bytes, environment: Mapping[str, str]) -> SuiteReading:
     """The same for a text that is not, or not yet, what stands in the file."""
-    reading = brought(read_suite(data, file, environment), files)
+    reading = run_reader(read_suite(data, file, environment), files)
     if reading.suite is None:
         return reading
     wrong = tuple(_of_graders(reading.suite))
     is_sound = not any(each.severity == "error" for each in wrong)
     suite = msgspec.structs.replace(reading.suite, sha256=hashlib.sha256(data).hexdigest())
-    return Reading(suite if is_sound else None, (*reading.problems, *wrong))
+    return SuiteReading(suite if is_sound else None, (*reading.problems, *wrong))
 
 
-def sound(reading: Reading, file: str) -> Suite:
+def sound(reading: SuiteReading, file: str) -> Suite:
     """The suite, which must be there."""
     if reading.suite is not None:
         return reading.suite
@@ -54,7 +54,7 @@ def sound(reading: Reading, file: str) -> Suite:
     raise Fault(Code.USAGE, f"{first.place}: {first.message}{more}", hint=first.suggestion, status=422, details=details)
 
 
-def brought(steps: Generator[Need, bytes | None, T], files: Bringing) -> T:
+def run_reader(steps: Generator[Need, bytes | None, T], files: Bringing) -> T:
     """What a reader returns when it is brought the files that it asks for."""
     given: bytes | None = None
     while True:
@@ -65,7 +65,7 @@ def brought(steps: Generator[Need, bytes | None, T], files: Bringing) -> T:
             return found
 
 
-def _of_graders(suite: Suite) -> Iterator[Problem]:
+def _of_graders(suite: Suite) -> Iterator[SuiteProblem]:
     """What a suite says once stands in every case, and is told once."""
     told: set[tuple[str, str]] = set()
     for index, case in enumerate(suite.cases):

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sightline.catalog.problem import Path as DocumentPath
-from sightline.catalog.problem import quoted
+from sightline.catalog.problem import quote_word
 from sightline.errors import Code, Fault
 from sightline.evals.core.making.writing import MadeFile
-from sightline.evals.core.place import Problem
+from sightline.evals.core.place import SuiteProblem
 from sightline.evals.core.reading.need import Need
-from sightline.evals.core.reading.paths import folder_of, joined, refusal_of
-from sightline.evals.core.reading.saving import appended, case_path, cases_in, saved
+from sightline.evals.core.reading.paths import folder_of, join_path, refusal_of
+from sightline.evals.core.reading.saving import append_case, case_path, cases_in, write_value
 from sightline.evals.core.reading.yaml_text import is_whole, read_yaml
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.service.suite_files import SuiteFiles
@@ -29,7 +29,7 @@ _WRITABLE = 0o222
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SuiteWrite:
     """What was written: the file, its new hash, and the ids of its cases that are new or changed."""
 
     file: str
@@ -46,7 +46,7 @@ class SuiteWriter:
         self._environment = environment
         self._read: tuple[str, str, dict[str, Json]] = "", "", {}
 
-    def append(self, file: str, text: str, beside: Sequence[MadeFile] = ()) -> Written:
+    def append(self, file: str, text: str, beside: Sequence[MadeFile] = ()) -> SuiteWrite:
         """The cases of a text at the end of a suite, which is begun if it is not there; `beside` are files that they
         name, by their path from the suite."""
         self._check(file)
@@ -62,42 +62,42 @@ class SuiteWriter:
                 name = case.get("id")
                 if isinstance(name, str) and case_path(before, file, name) is not None:
                     hint = "Give it another id."
-                    raise Fault(Code.USAGE, f"{file} has a case {quoted(name)} already", hint=hint, status=409)
-                data = appended(data, file, case)
+                    raise Fault(Code.USAGE, f"{file} has a case {quote_word(name)} already", hint=hint, status=409)
+                data = append_case(data, file, case)
         suite = sound(read_text(_Overlaid(self._files, others), file, data, self._environment), file)
         self._check_commands(file, before, suite)
         self._check_same(file, before)
         for path, content in others.items():
             self._write(path, content)
         self._write(file, data)
-        return Written(file, _hash(data), tuple(str(case.get("id", "")) for case in cases))
+        return SuiteWrite(file, _hash(data), tuple(str(case.get("id", "")) for case in cases))
 
-    def set(self, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> Written:
+    def set(self, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> SuiteWrite:
         """One value of a case. The file must be the one of this hash, or somebody else's change would be lost."""
-        _, after = self.changed(file, case, [(path, value)], sha256)
-        return self.put(file, after, sha256, (case,))
+        _, after = self.preview_change(file, case, [(path, value)], sha256)
+        return self.replace(file, after, sha256, (case,))
 
-    def changed(
+    def preview_change(
         self, file: str, case: str, changes: Sequence[tuple[DocumentPath, Json]], sha256: str
     ) -> tuple[bytes, bytes]:
         """The file as it is, and as it would be with these values in a case. Nothing is written."""
-        data = self._known(file, sha256)
+        data = self._read_unchanged(file, sha256)
         where = case_path(data, file, case)
         if where is None:
             hint = "It stands in another file, or has another id there."
-            raise Fault(Code.USAGE, f"{file} has no case {quoted(case)}", hint=hint, status=409)
+            raise Fault(Code.USAGE, f"{file} has no case {quote_word(case)}", hint=hint, status=409)
         changed = data
         for path, value in changes:
-            changed = saved(changed, file, (*where, *path), value)
+            changed = write_value(changed, file, (*where, *path), value)
         suite = sound(read_text(self._files, file, changed, self._environment), file)
         self._check_commands(file, data, suite)
         return data, changed
 
-    def put(self, file: str, data: bytes, sha256: str, cases: tuple[str, ...]) -> Written:
+    def replace(self, file: str, data: bytes, sha256: str, cases: tuple[str, ...]) -> SuiteWrite:
         """All of a file, which must still be the one of this hash."""
-        self._known(file, sha256)
+        self._read_unchanged(file, sha256)
         self._write(file, data)
-        return Written(file, _hash(data), cases)
+        return SuiteWrite(file, _hash(data), cases)
 
     def source(self, case: Case) -> tuple[str, str, Json]:
         """Where a case stands, as far as it can be changed there: its file, the file's hash, and the case as it is
@@ -118,23 +118,26 @@ class SuiteWriter:
         found = known[2].get(case.id)
         return ("", "", None) if found is None else (file, sha256, found)
 
-    def _known(self, file: str, sha256: str) -> bytes:
+    def _read_unchanged(self, file: str, sha256: str) -> bytes:
         self._check(file)
         data = self._files.read(file)
         if data is None or _hash(data) != sha256:
-            raise _changed(file)
+            raise _change_fault(file)
         return data
 
     def _check(self, file: str) -> None:
         refusal = refusal_of(file)
         if refusal is None and not file.lower().endswith(ENDINGS):
-            refusal = f"{quoted(file)} is no file of a suite", f"Its name ends in {', '.join(ENDINGS)}."
+            refusal = f"{quote_word(file)} is no file of a suite", f"Its name ends in {', '.join(ENDINGS)}."
         if refusal is None and any(name.startswith(".") for name in PurePosixPath(file).parts if name != "."):
-            refusal = f"{quoted(file)} is hidden", "Name a file that does not begin with a dot, in folders that do not."
-        if refusal is None and joined("", file) is None:
-            refusal = f"{quoted(file)} leads out of the folder", "Name a file in it."
+            refusal = (
+                f"{quote_word(file)} is hidden",
+                "Name a file that does not begin with a dot, in folders that do not.",
+            )
+        if refusal is None and join_path("", file) is None:
+            refusal = f"{quote_word(file)} leads out of the folder", "Name a file in it."
         if refusal is not None or self._files.path(file) is None:
-            message, hint = refusal or (f"{quoted(file)} leads out of the folder", "Name a file in it.")
+            message, hint = refusal or (f"{quote_word(file)} leads out of the folder", "Name a file in it.")
             raise Fault(Code.USAGE, message, hint=hint, status=422)
 
     def _check_commands(self, file: str, before: bytes | None, after: Suite) -> None:
@@ -149,18 +152,18 @@ class SuiteWriter:
     def _check_same(self, file: str, before: bytes | None) -> None:
         """Reading takes its time, in which an editor may have saved the file."""
         if self._files.read(file) != before:
-            raise _changed(file)
+            raise _change_fault(file)
 
     def _beside(self, file: str, made: Sequence[MadeFile]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         for each in made:
-            path = None if refusal_of(each.path) else joined(folder_of(file), each.path)
+            path = None if refusal_of(each.path) else join_path(folder_of(file), each.path)
             if not path or self._files.path(path) is None:
-                message = f"{quoted(each.path)} is no place for a file of the suite"
+                message = f"{quote_word(each.path)} is no place for a file of the suite"
                 raise Fault(Code.USAGE, message, hint="Name it relative to the suite.", status=422)
             there = self._files.read(path)
             if there is not None and there != each.data:
-                message = f"there is another file {quoted(path)} already"
+                message = f"there is another file {quote_word(path)} already"
                 raise Fault(Code.USAGE, message, hint="Give the case another name.", status=409)
             found[path] = each.data
         return found
@@ -211,7 +214,7 @@ class _Overlaid:
 
 def _cases_of(text: str, file: str) -> list[JsonObject]:
     tree = read_yaml(text.encode(), file)
-    if isinstance(tree, Problem):
+    if isinstance(tree, SuiteProblem):
         raise Fault(Code.USAGE, f"{tree.place}: {tree.message}", hint=tree.suggestion, status=422)
     tests = tree.get("tests") or tree
     cases = [each.json for each in tests.items]
@@ -239,7 +242,7 @@ def _commands(config: Json) -> Iterator[JsonObject]:
         yield from _commands(list(config.values()))
 
 
-def _changed(file: str) -> Fault:
+def _change_fault(file: str) -> Fault:
     hint = "Look at it again, and change what is there now."
     return Fault(Code.USAGE, f"{file} changed since it was looked at", hint=hint, status=409)
 

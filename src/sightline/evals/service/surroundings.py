@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from sightline.agent.service.runner import Runner
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice, choose, default_choice
+from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.facts import Prices
 from sightline.catalog.provider import Provider
 from sightline.chat.service.with_tools import Equipment
@@ -21,12 +21,12 @@ from sightline.transport.http.client import HttpClient
 Equipping: TypeAlias = Callable[[tuple[str, ...]], Awaitable[Equipment]]
 
 
-def _unpriced(_provider: str, _model: str) -> Prices | None:
+def _no_prices(_provider: str, _model: str) -> Prices | None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EvalContext:
     """`root` is the folder below which suites and their files are. `environment` is all of it; commands get it without
     the variables in `secrets`. `make_id` names exchanges, and `make_token` is what a grading command may ask models by.
     `process` is the name of this process, and `is_alive` tells of such a name whether that process still runs.
@@ -42,7 +42,7 @@ class Surroundings:
     process: str = ""
     is_alive: Callable[[str], bool] = lambda _process: False
     store: Store | None = None
-    prices: PriceList = _unpriced
+    prices: PriceList = _no_prices
     hub: Hub | None = None
     runner: Runner | None = None
     equipping: Equipping | None = None
@@ -50,12 +50,12 @@ class Surroundings:
     make_token: Callable[[], str] | None = None
     elsewhere: Elsewhere | None = None
 
-    def choice(self, model: str) -> Choice:
+    def choice(self, model: str) -> ModelChoice:
         """The model of this name, else the one that is meant where nobody names one."""
         name = model or self.default_model
         return choose(self.catalog, name, has_key=self.has_key) if name else default_choice(self.catalog, self.has_key)
 
-    def recorded(self, why: str) -> Store:
+    def require_store(self, why: str) -> Store:
         """The record, which must be there for this."""
         if self.store is None:
             raise Fault(Code.USAGE, f"there is no record, and {why}", hint="Name the data folder with --data.")

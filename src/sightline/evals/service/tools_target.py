@@ -7,21 +7,21 @@ import msgspec
 
 from sightline.agent.core.approval import Denied, Policy
 from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, ToolStarted
-from sightline.agent.core.limits import Limits
-from sightline.agent.core.plan import Plan
-from sightline.agent.core.steps import Call
-from sightline.agent.service.asking import Gate
+from sightline.agent.core.limits import RunLimits
+from sightline.agent.core.plan import RunPlan
+from sightline.agent.core.steps import RunnableCall
+from sightline.agent.service.asking import RunGate
 from sightline.agent.service.judging import Judging, Said
 from sightline.agent.service.runner import Runner
 from sightline.chat.service.with_tools import Equipment
-from sightline.editing.conversation_changes import Change
+from sightline.editing.conversation_changes import SectionChange
 from sightline.errors import Fault
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.model_target import Means, ModelTarget
-from sightline.evals.service.observing import observed_run
+from sightline.evals.service.model_target import ModelAccess, ModelTarget
+from sightline.evals.service.observing import observe_run
 from sightline.evals.service.rates import LONGEST
-from sightline.evals.service.wanted import Given, Wanted, refuse_tools, unanswered
-from sightline.exchange.held_changes import carried, held_changes
+from sightline.evals.service.wanted import CaseQuestion, TargetAnswer, no_answer, refuse_tools
+from sightline.exchange.held_changes import apply_changes, changes_while_held
 from sightline.exchange.preparing import Prepared
 
 DENIED = "This tool is not allowed in evals."
@@ -35,7 +35,7 @@ class _Heard:
     elapsed: Callable[[], float]
     exchanges: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-    changes: list[tuple[Change, ...]] = field(default_factory=list)
+    changes: list[tuple[SectionChange, ...]] = field(default_factory=list)
     _begun: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, fact: RunFact) -> None:
@@ -54,32 +54,34 @@ class ToolsTarget:
     """Runs with the tools of `toolsets`. What their tables allow runs; the rest is denied with a reason, unless
     everything is approved. A run is never taken from an earlier one: its tools may have effects."""
 
-    def __init__(self, model: ModelTarget, runner: Runner, tools: Equipment, means: Means, *, approves: bool) -> None:
+    def __init__(
+        self, model: ModelTarget, runner: Runner, tools: Equipment, means: ModelAccess, *, approves: bool
+    ) -> None:
         self._model = model
         self._runner = runner
         self._tools = tools
         self._means = means
-        self._approver = Judging("yes" if approves else _denied)
+        self._approver = Judging("yes" if approves else _deny)
 
     @property
     def spec(self) -> TargetSpec:
         """How it was described."""
         return self._model.spec
 
-    async def answer(self, wanted: Wanted) -> Given:
+    async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """What the run came to. Its rounds wait for the provider's limits as any request does."""
         run, choice, spec = self._runner.make_id(), self._model.choice, self.spec
-        heard = _Heard(self._means.engine.clock.elapsed)
-        limits = Limits() if spec.requests is None else Limits(requests=spec.requests)
+        heard = _Heard(self._means.engine.clock.monotonic)
+        limits = RunLimits() if spec.requests is None else RunLimits(requests=spec.requests)
         try:
             refuse_tools(wanted, spec.name, "runs tools of its own")
         except Fault as fault:
-            return unanswered(wanted, fault, cost=0.0)
+            return no_answer(wanted, fault, cost=0.0)
         try:
             ended = await self._runner.run(
                 self._model.prompt(wanted.messages),
                 choice,
-                Plan(dialect=choice.dialect, policy=Policy(self._tools.rules), limits=limits),
+                RunPlan(dialect=choice.dialect, policy=Policy(self._tools.rules), limits=limits),
                 self._tools,
                 self._approver,
                 hooks=self._tools.hooks,
@@ -93,33 +95,33 @@ class ToolsTarget:
                     "trial": wanted.trial,
                     "toolsets": list(spec.toolsets),
                 },
-                told=heard,
-                noted=lambda noted: heard.changes.extend(held_changes(self._means.engine.relay.holds, noted)),
-                gate=Gate(self._admitted, LONGEST),
+                on_fact=heard,
+                noted=lambda noted: heard.changes.extend(changes_while_held(self._means.engine.relay.holds, noted)),
+                gate=RunGate(self._admit, LONGEST),
             )
-            observation = observed_run(ended, run, choice, heard.seconds)
+            observation = observe_run(ended, run, choice, heard.seconds)
         except Fault as fault:
-            self._means.purse.spend(None)
-            return unanswered(wanted, fault)
-        self._means.purse.spend(observation.cost)
+            self._means.spending.spend(None)
+            return no_answer(wanted, fault)
+        self._means.spending.spend(observation.cost)
         changes = tuple(heard.changes)
-        return Given(
+        return TargetAnswer(
             msgspec.structs.replace(
                 observation,
-                messages=carried(observation.messages, changes),
-                asked=carried(wanted.messages, changes),
+                messages=apply_changes(observation.messages, changes),
+                asked=apply_changes(wanted.messages, changes),
                 question=wanted.question,
                 exchanges=tuple(heard.exchanges),
             ),
             changes=changes,
         )
 
-    async def _admitted(self, ready: Prepared) -> Callable[[], None]:
-        return (await self._model.admitted(ready)).release
+    async def _admit(self, ready: Prepared) -> Callable[[], None]:
+        return (await self._model.admit(ready)).release
 
     async def close(self) -> None:
         """Tools are closed by whoever opened them."""
 
 
-def _denied(_call: Call) -> Said:
+def _deny(_call: RunnableCall) -> Said:
     return Denied(DENIED, by="nobody")

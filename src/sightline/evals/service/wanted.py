@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.target import TargetSpec
 from sightline.exchange.held_changes import Changes
 from sightline.model.message import Message
@@ -12,7 +12,7 @@ from sightline.model.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CaseQuestion:
     """One question: the messages as they are delivered, and the same as one text. `files` are those that the case
     names, below the folder of the suites. `trial` tells answers to the same question apart. `tools` are declared, and
     run by nobody: who cannot declare them refuses the question."""
@@ -26,16 +26,16 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class TargetAnswer:
     """An answer. `is_cached`: it was given before, and nobody was asked. `changes` are what a person made of the
     question while it was held."""
 
-    observation: Observation
+    observation: CaseObservation
     is_cached: bool = False
     changes: Changes = ()
 
 
-class Target(Protocol):
+class CaseTarget(Protocol):
     """Whoever answers. What goes wrong with an answer is told in it and not raised."""
 
     @property
@@ -43,7 +43,7 @@ class Target(Protocol):
         """How it was described."""
         ...
 
-    async def answer(self, wanted: Wanted) -> Given:
+    async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """The answer to a question. To be cancelled ends what was begun for it."""
         ...
 
@@ -52,16 +52,16 @@ class Target(Protocol):
         ...
 
 
-def unanswered(wanted: Wanted, fault: Fault, cost: float | None = None) -> Given:
+def no_answer(wanted: CaseQuestion, fault: Fault, cost: float | None = None) -> TargetAnswer:
     """That there is no answer, and why. What was never sent has cost 0; of the rest it is not known."""
     words = f"{fault.message} ({fault.hint})" if fault.hint else fault.message
-    observation = Observation(
+    observation = CaseObservation(
         asked=wanted.messages, question=wanted.question, error=words, error_code=fault.code.value, requests=0, cost=cost
     )
-    return Given(observation)
+    return TargetAnswer(observation)
 
 
-def refuse_tools(wanted: Wanted, target: str, why: str) -> None:
+def refuse_tools(wanted: CaseQuestion, target: str, why: str) -> None:
     """A fault where a case declares tools, and the target cannot: without them it would be another case."""
     if wanted.tools:
         names = ", ".join(getattr(each, "name", "a server's") for each in wanted.tools[:8])

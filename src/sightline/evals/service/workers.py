@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from sightline.evals.core.facts import Key
-from sightline.evals.core.result import Result
+from sightline.evals.core.result import CaseResult
 
 
 class Worker(Protocol):
@@ -13,7 +13,7 @@ class Worker(Protocol):
     record.
     """
 
-    async def run(self, key: Key) -> Result:
+    async def run(self, key: Key) -> CaseResult:
         """The result of one case on one target, once. What goes wrong with the case is in it."""
         ...
 

@@ -12,12 +12,12 @@ from sightline.evals.service.eval_log import PREFIX
 from sightline.evals.service.grading import Graders
 from sightline.evals.service.opening import Targets
 from sightline.evals.service.process import Process
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from sightline.evals.service.python_graders import PythonGraders
 from sightline.evals.service.sharing import Sharing
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.surroundings import Surroundings
-from sightline.evals.service.wanted import Target
+from sightline.evals.service.surroundings import EvalContext
+from sightline.evals.service.wanted import CaseTarget
 from sightline.exchange.engine import Engine
 from sightline.store.logbook import Logbook
 
@@ -29,8 +29,8 @@ async def working(
     specs: Sequence[TargetSpec],
     engine: Engine,
     logbook: Logbook,
-    around: Surroundings,
-    purse: Purse,
+    around: EvalContext,
+    spending: Spending,
     sharing: Sharing | None = None,
 ) -> AsyncIterator[CaseWorker]:
     """Whoever runs the cases of these targets in this process. What is wrong with a target is a fault."""
@@ -42,14 +42,14 @@ async def working(
         options=began.options,
         is_cached=is_cached(began.suite, began.options),
         has_budget=budget_of(began.suite, began.options) is not None,
-        purse=purse,
+        spending=spending,
         known=(*began.judges, *began.targets),
         sharing=sharing,
     )
     clock, files = engine.clock, SuiteFiles(around.root)
     environment = without(around.environment, around.secrets)
     process, python = Process(clock), PythonGraders(environment)
-    opened: dict[str, Target] = {}
+    opened: dict[str, CaseTarget] = {}
     graders = Graders(
         began.suite.file,
         files,
@@ -65,7 +65,7 @@ async def working(
     worker = CaseWorker(began, opened, graders, FileShelf(files), clock)
     try:
         for spec in specs:
-            opened[spec.name] = await targets.opened(spec)
+            opened[spec.name] = await targets.open_target(spec)
         yield worker
     finally:
         await worker.close()

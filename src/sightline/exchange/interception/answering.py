@@ -7,7 +7,7 @@ import msgspec
 from sightline.dialects.dialect import Client
 from sightline.dialects.raw.reply_read import part_events
 from sightline.dialects.registry import dialect
-from sightline.dialects.streaming import settled
+from sightline.dialects.streaming import finish_for_content
 from sightline.dialects.validity import is_object
 from sightline.errors import Code, Fault
 from sightline.model.events import (
@@ -61,7 +61,7 @@ def hand_written(value: Json, *, model: str, name: str, created: int) -> Reply:
     if told.finish in _NO_ENDS:
         raise _wrong(f"a reply that a person wrote cannot end with {told.finish!r}; drop the request instead")
     has_calls = any(isinstance(part, ToolCall) for part in parts)
-    finish = settled(told.finish or "stop", has_calls=has_calls)
+    finish = finish_for_content(told.finish or "stop", has_calls=has_calls)
     return Reply(
         choices=(Choice(parts=parts, finish=finish),),
         id=told.id or name,
@@ -107,19 +107,19 @@ def _events_of(part: Part, number: int, choice: int) -> list[StreamEvent]:
     return events
 
 
-def said(reply: Reply, spoken: str, client: Client, *, is_stream: bool) -> bytes:
+def write_reply(reply: Reply, spoken: str, client: Client, *, is_stream: bool) -> bytes:
     """The reply in a dialect, as a stream or as one body."""
     if is_stream:
-        return streamed(events_of(reply), spoken, client)
+        return write_stream(events_of(reply), spoken, client)
     return encode(dialect(spoken).write_reply(reply, client, Report()))
 
 
-def failed(fault: Fault, spoken: str, client: Client) -> bytes:
+def write_failed_stream(fault: Fault, spoken: str, client: Client) -> bytes:
     """A stream of a dialect that says nothing but that it has failed."""
-    return streamed([Failed(fault), Ended()], spoken, client)
+    return write_stream([Failed(fault), Ended()], spoken, client)
 
 
-def streamed(events: Sequence[StreamEvent], spoken: str, client: Client) -> bytes:
+def write_stream(events: Sequence[StreamEvent], spoken: str, client: Client) -> bytes:
     """These events as a stream of a dialect."""
     writer = dialect(spoken).stream_writer(client, Report())
     return b"".join(writer.feed(event) for event in events)

@@ -21,7 +21,7 @@ from sightline.editing.operations import (
     Undo,
 )
 from sightline.editing.section import Section, SectionPart
-from sightline.editing.validity import Finding, Validity
+from sightline.editing.validity import Validity, ValidityFinding
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.parts import Part, ToolCall
@@ -88,12 +88,12 @@ class CallsDraft:
     @cached_property
     def original(self) -> bytes:
         """The calls as they came."""
-        return _written(self._original)
+        return _calls_json(self._original)
 
     @cached_property
     def data(self) -> bytes:
         """The calls as they stand."""
-        return _written(self._shown)
+        return _calls_json(self._shown)
 
     @cached_property
     def sha256(self) -> str:
@@ -125,29 +125,29 @@ class CallsDraft:
         wanted = "/".join(pointer.split("/")[:2])
         return next((each.id for each in self.sections if each.pointer == wanted and wanted), "")
 
-    def applied(self, operation: Edit) -> "CallsDraft":
+    def apply(self, operation: Edit) -> "CallsDraft":
         """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
         match operation:
             case SetText(section=section, text=text):
-                after = self._texted(section, text)
+                after = self._set_text(section, text)
             case Delete(section=section) | Restore(section=section):
-                after = self._marked(section, is_deleted=isinstance(operation, Delete))
+                after = self._mark_deleted(section, is_deleted=isinstance(operation, Delete))
             case Set(pointer=pointer, value=value):
-                after = self._replaced(WireDocument(self.data).set(pointer, value).data)
+                after = self._replace_all(WireDocument(self.data).set(pointer, value).data)
             case SetBody(body=body):
-                after = self._replaced(_bytes(body))
+                after = self._replace_all(_bytes(body))
             case Reset():
                 after = self._original
             case Batch(operations=operations):
                 draft = self
                 for each in operations:
-                    draft = draft.applied(each)
+                    draft = draft.apply(each)
                 after = draft._shown
             case _:
                 raise Fault(Code.INVALID_REQUEST, "this cannot be done to a tool call", hint=_REFUSED, status=422)
         return self if after == self._shown else CallsDraft(self._original, after)
 
-    def _texted(self, section: str, text: str) -> tuple[_Shown, ...]:
+    def _set_text(self, section: str, text: str) -> tuple[_Shown, ...]:
         if self.section(section).deleted:
             raise Fault(Code.INVALID_REQUEST, "this call is deleted", hint="Restore it first.", status=422)
         return tuple(
@@ -157,14 +157,14 @@ class CallsDraft:
             for each in self._shown
         )
 
-    def _marked(self, section: str, *, is_deleted: bool) -> tuple[_Shown, ...]:
+    def _mark_deleted(self, section: str, *, is_deleted: bool) -> tuple[_Shown, ...]:
         self.section(section)
         return tuple(
             each if each.section != section else msgspec.structs.replace(each, is_deleted=is_deleted)
             for each in self._shown
         )
 
-    def _replaced(self, data: bytes) -> tuple[_Shown, ...]:
+    def _replace_all(self, data: bytes) -> tuple[_Shown, ...]:
         """The list as it was written; calls that it leaves out are deleted."""
         try:
             calls = msgspec.convert(decode(data), tuple[_Call, ...])
@@ -191,7 +191,7 @@ class CallsDraft:
         itself may always be passed on."""
         before = {each.section: each.call.arguments for each in self._original}
         problems = tuple(
-            Finding(
+            ValidityFinding(
                 pointer=f"{section.pointer}/arguments",
                 section=section.id,
                 message=f"the arguments of {section.parts[0].name!r} are not a JSON object",
@@ -244,7 +244,7 @@ class CallsEditing:
         """Whether there is a step forward again."""
         return bool(self._undone)
 
-    def copied(self) -> "CallsEditing":
+    def copy(self) -> "CallsEditing":
         """The same history, to try something on."""
         again = CallsEditing(self.draft)
         again._done, again._undone = self._done[:], self._undone[:]
@@ -262,7 +262,7 @@ class CallsEditing:
             there.append(self.draft)
             self.draft = here.pop()
             return self.draft
-        after = self.draft.applied(operation)
+        after = self.draft.apply(operation)
         if after is not self.draft:
             self._done = [*self._done, self.draft][-MOST_STEPS:]
             self._undone = []
@@ -274,7 +274,7 @@ def _calls(reply: Reply) -> list[ToolCall]:
     return [call for choice in reply.choices for call in choice.tool_calls]
 
 
-def _written(shown: tuple[_Shown, ...]) -> bytes:
+def _calls_json(shown: tuple[_Shown, ...]) -> bytes:
     plain: Json = [msgspec.to_builtins(each.call) for each in shown if not each.is_deleted]
     return encode(plain)
 

@@ -5,8 +5,8 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.rules import EVERY, NO_RULES, Phase, Rule, Rules
-from sightline.filters.predicate import Subject
+from sightline.exchange.interception.rules import EVERY, NO_RULES, InterceptionRule, Phase, Rules
+from sightline.filters.predicate import FilterSubject
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import MISFIT
 
@@ -55,7 +55,9 @@ class Interception(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, rules=rules, before=usual)
         return msgspec.structs.replace(self, rules=rules, mode=usual)
 
-    def decide(self, subject: Subject, phase: Phase, *, now: float) -> tuple[Rule | None, "Interception"]:
+    def decide(
+        self, subject: FilterSubject, phase: Phase, *, now: float
+    ) -> tuple[InterceptionRule | None, "Interception"]:
         """The rule for this request, or for the calls of its reply, and how things stand afterwards."""
         if phase == "request" and self.mode in ("next", "every"):
             after = self if self.mode == "every" else msgspec.structs.replace(self, mode=self.before)
@@ -65,7 +67,7 @@ class Interception(msgspec.Struct, frozen=True):
         rule, rules = self.rules.decide(subject, phase, now=now)
         return rule, self if rules is self.rules else self.with_rules(rules)
 
-    def may_want_calls(self, subject: Subject, *, now: float) -> bool:
+    def may_want_calls(self, subject: FilterSubject, *, now: float) -> bool:
         """Whether the tool calls of the reply to this request may be stopped."""
         return self._has_rules and self.rules.may_want_calls(subject, now=now)
 

@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.filters.expression import And, Expression, Named, Not, Or
-from sightline.filters.fields import Scope
+from sightline.filters.expression import And, Expression, Not, Or, TextTerm
+from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
-from sightline.filters.predicate import Subject, matches
+from sightline.filters.predicate import FilterSubject, matches
 from sightline.model.json import Json
 from sightline.wire.jsontext import MISFIT
 
@@ -25,7 +25,7 @@ _HINT = (
 )
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InterceptionRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What happens to whatever the filter takes. Without `timeout_s` a hold has no limit."""
 
     filter: str = ""
@@ -36,14 +36,14 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     on_timeout: OnTimeout = "send"
 
 
-EVERY = Rule()
+EVERY = InterceptionRule()
 """Holds whatever comes."""
 
 
 class Rules:
     """Rules in their order; the first that matches decides, for each phase by itself."""
 
-    def __init__(self, rules: Sequence[Rule], expressions: Sequence[Expression]) -> None:
+    def __init__(self, rules: Sequence[InterceptionRule], expressions: Sequence[Expression]) -> None:
         self.rules = tuple(rules)
         self._expressions = tuple(expressions)
 
@@ -64,14 +64,14 @@ class Rules:
         plain: list[Json] = [msgspec.to_builtins(rule) for rule in self.rules]
         return plain
 
-    def decide(self, subject: Subject, phase: Phase, *, now: float) -> tuple[Rule | None, "Rules"]:
+    def decide(self, subject: FilterSubject, phase: Phase, *, now: float) -> tuple[InterceptionRule | None, "Rules"]:
         """The rule that decides, if there is one, and the rules from then on: one for a single time is used up."""
         for index, (rule, expression) in enumerate(zip(self.rules, self._expressions, strict=True)):
             if rule.phase == phase and matches(expression, subject, now=now):
                 return rule, self._without(index) if rule.once else self
         return None, self
 
-    def may_want_calls(self, subject: Subject, *, now: float) -> bool:
+    def may_want_calls(self, subject: FilterSubject, *, now: float) -> bool:
         """Whether the tool calls of the reply to this request may be stopped: a filter that asks for tools that the
         reply calls has its answer only then."""
         for rule, expression in zip(self.rules, self._expressions, strict=True):
@@ -92,9 +92,9 @@ class Rules:
 NO_RULES = Rules((), ())
 
 
-def _rule(value: Json, number: int) -> Rule:
+def _rule(value: Json, number: int) -> InterceptionRule:
     try:
-        rule = msgspec.convert(value, Rule)
+        rule = msgspec.convert(value, InterceptionRule)
     except MISFIT as error:
         raise Fault(Code.INVALID_REQUEST, f"rule {number}: {error}", hint=_HINT, status=422) from None
     if rule.timeout_s is not None and not 0 < rule.timeout_s <= _LONGEST_WAIT:
@@ -105,7 +105,7 @@ def _rule(value: Json, number: int) -> Rule:
 
 def _expression(text: str, number: int) -> Expression:
     try:
-        return parse(text, scope=Scope.RULES)
+        return parse(text, scope=FilterScope.RULES)
     except Fault as fault:
         raise Fault(
             Code.INVALID_REQUEST, f"rule {number}: {fault.message}", hint=fault.hint, details=fault.details, status=422
@@ -118,7 +118,7 @@ def _asks_for_tools(expression: Expression) -> bool:
             return _asks_for_tools(part)
         case And(parts=parts) | Or(parts=parts):
             return any(map(_asks_for_tools, parts))
-        case Named(field=field):
+        case TextTerm(field=field):
             return field == "tool"
         case _:
             return False

@@ -10,7 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.lookup import facts_of, family_of
 from sightline.catalog.problem import nearest
 from sightline.catalog.provider import DialectName, Provider
@@ -18,13 +18,13 @@ from sightline.dialects.endpoint import call_to, in_path
 from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.asked import Asked
+from sightline.exchange.asked import ClientRequest
 from sightline.exchange.outbound import end_to_end, own_call
 from sightline.exchange.own_calls import path_of
-from sightline.exchange.recording.recorded import Recorded
+from sightline.exchange.recording.recorded import RecordedExchange
 from sightline.exchange.redaction import parameters
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
-from sightline.wire.call import Call, Told, Variable
+from sightline.wire.call import RequestTemplate, Told, Variable
 from sightline.wire.document import WireDocument
 from sightline.wire.secrets import MASK
 
@@ -33,7 +33,7 @@ _LEFT_OUT = frozenset({"accept-encoding", "content-encoding", *CREDENTIAL_HEADER
 """The body is on record without its coding, and whoever reads the answer here wants it plain."""
 
 
-def again(recorded: Recorded) -> Asked:
+def again(recorded: RecordedExchange) -> ClientRequest:
     """The request that was sent, for the provider that it was sent to: the very bytes."""
     provider = recorded.summary.provider
     if not provider:
@@ -43,7 +43,7 @@ def again(recorded: Recorded) -> Asked:
             _as_received(recorded), body=recorded.sent, model=recorded.model, provider=provider
         )
     path, query = path_of(recorded.spoken, recorded.model, stream=recorded.received.is_stream)
-    return Asked(
+    return ClientRequest(
         recorded.spoken,
         recorded.sent,
         _agent(recorded),
@@ -58,7 +58,7 @@ def again(recorded: Recorded) -> Asked:
     )
 
 
-def elsewhere(recorded: Recorded, model: str) -> Asked:
+def elsewhere(recorded: RecordedExchange, model: str) -> ClientRequest:
     """The same request for another model, wherever that is; what a person changed before it was sent stays changed."""
     asked = _as_received(recorded)
     body = recorded.sent if recorded.spoken == asked.dialect else recorded.body
@@ -68,7 +68,7 @@ def elsewhere(recorded: Recorded, model: str) -> Asked:
     return msgspec.structs.replace(asked, body=WireDocument(body).set("/model", model).data, model=model)
 
 
-def had_credential(recorded: Recorded) -> bool:
+def had_credential(recorded: RecordedExchange) -> bool:
     """Whether the client showed who it is, in a way that is not on record."""
     named = {name.lower() for name, value in recorded.received.headers if value == MASK}
     query = parameters(recorded.received.path.partition("?")[2])
@@ -76,7 +76,7 @@ def had_credential(recorded: Recorded) -> bool:
     return bool(named.intersection(CREDENTIAL_HEADERS)) or is_in_query
 
 
-def call_of(recorded: Recorded, catalog: Catalog) -> Call:
+def call_of(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:
     """The call that was made, with a variable where the key stood: to the address that is on record, whatever the
     settings say today. Exchanges without one go to where the settings have their provider."""
     provider = _provider(recorded, catalog)
@@ -89,9 +89,9 @@ def call_of(recorded: Recorded, catalog: Catalog) -> Call:
     return replace(call, headers=headers, url=call.url if provider.embedded else _address(recorded) or call.url)
 
 
-def _call_to(recorded: Recorded, provider: Provider, catalog: Catalog) -> Call:
+def _call_to(recorded: RecordedExchange, provider: Provider, catalog: Catalog) -> RequestTemplate:
     spoken: DialectName = recorded.spoken  # type: ignore[assignment] # nothing else is ever sent
-    choice = Choice(
+    choice = ModelChoice(
         recorded.summary.provider,
         provider,
         recorded.model,
@@ -105,10 +105,10 @@ def _call_to(recorded: Recorded, provider: Provider, catalog: Catalog) -> Call:
         return replace(call, headers=(*call.headers, *_agent(recorded)))
     variables = dict.fromkeys(provider.env_headers.values(), MASK)
     call = own_call(again(recorded), choice, variables, recorded.sent)
-    return replace(call, headers=tuple((name, _told(value, provider)) for name, value in call.headers))
+    return replace(call, headers=tuple((name, _optional_unless_key(value, provider)) for name, value in call.headers))
 
 
-def _address(recorded: Recorded) -> str:
+def _address(recorded: RecordedExchange) -> str:
     """The address on record, without what is a credential there: that is sent in a header."""
     place, _, query = recorded.url.partition("?")
     kept = [piece for piece in query.split("&") if piece and not piece.endswith(f"={MASK}")]
@@ -119,14 +119,14 @@ def _variable(words: str) -> str:
     return re.sub(r"\W", "_", words.upper())
 
 
-def _told(value: Told, provider: Provider) -> Told:
+def _optional_unless_key(value: Told, provider: Provider) -> Told:
     """Only the key has to be set."""
     if isinstance(value, Variable) and value.name != provider.key_env:
         return replace(value, optional=True)
     return value
 
 
-def _as_received(recorded: Recorded) -> Asked:
+def _as_received(recorded: RecordedExchange) -> ClientRequest:
     received = recorded.received
     path, _, query = received.path.partition("?")
     kept = [piece for _, piece in parameters(query) if piece.partition("=")[2] != MASK]
@@ -135,7 +135,7 @@ def _as_received(recorded: Recorded) -> Asked:
         for name, value in end_to_end(received.headers)
         if MASK not in value and name.lower() not in _LEFT_OUT
     ]
-    return Asked(
+    return ClientRequest(
         received.dialect,
         recorded.body,
         tuple(headers),
@@ -150,11 +150,11 @@ def _as_received(recorded: Recorded) -> Asked:
     )
 
 
-def _agent(recorded: Recorded) -> tuple[tuple[str, str], ...]:
+def _agent(recorded: RecordedExchange) -> tuple[tuple[str, str], ...]:
     return tuple(each for each in recorded.received.headers if each[0].lower() == "user-agent" and MASK not in each[1])
 
 
-def _provider(recorded: Recorded, catalog: Catalog) -> Provider:
+def _provider(recorded: RecordedExchange, catalog: Catalog) -> Provider:
     """The provider that it went to, as it is configured now; with a name for the client's own key where it has none."""
     name = recorded.summary.provider
     if not name:
@@ -166,7 +166,7 @@ def _provider(recorded: Recorded, catalog: Catalog) -> Provider:
         if recorded.url:
             # These settings are not those with which it was sent; what they do not tell is on record or the caller's.
             help_ = "It is the provider's key, if it wants one."
-            header = "" if recorded.spoken != recorded.received.dialect else _shown_header(recorded)
+            header = "" if recorded.spoken != recorded.received.dialect else _credential_header(recorded)
             return Provider(
                 dialect=spoken,
                 base_url=recorded.url,
@@ -175,11 +175,11 @@ def _provider(recorded: Recorded, catalog: Catalog) -> Provider:
                 key_help=help_,
             )
         if provider is None:
-            raise _changed(recorded, "is no longer configured", nearest(name, catalog.providers))
-        raise _changed(recorded, f"no longer speaks {spoken}")
+            raise _provider_mismatch(recorded, "is no longer configured", nearest(name, catalog.providers))
+        raise _provider_mismatch(recorded, f"no longer speaks {spoken}")
     if provider.key_env or not had_credential(recorded):
         return provider
-    header = _shown_header(recorded)
+    header = _credential_header(recorded)
     if recorded.spoken != recorded.received.dialect or not header:
         header, _ = place_of_key(provider, recorded.spoken)
     variable = _variable(f"{name}_API_KEY")
@@ -187,12 +187,12 @@ def _provider(recorded: Recorded, catalog: Catalog) -> Provider:
     return msgspec.structs.replace(provider, key_env=variable, key_header=header, key_help=help_)
 
 
-def _shown_header(recorded: Recorded) -> str:
+def _credential_header(recorded: RecordedExchange) -> str:
     """The header in which the client showed who it is; nothing where it used none."""
     shown = (key.lower() for key, value in recorded.received.headers if value == MASK)
     return next((key for key in shown if key in CREDENTIAL_HEADERS), "")
 
 
-def _changed(recorded: Recorded, what: str, hint: str = "") -> Fault:
+def _provider_mismatch(recorded: RecordedExchange, what: str, hint: str = "") -> Fault:
     message = f"the provider {recorded.summary.provider!r}, to which {recorded.id} went, {what}"
     return Fault(Code.CONFIG, message, hint=hint or "Correct [providers] in sightline.toml, or use --as wire.")

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlsplit
 
-from sightline.exchange.recording.recorded import Recorded
+from sightline.exchange.recording.recorded import RecordedExchange
 from sightline.model.header_names import is_secret_header
 from sightline.model.json import Json, JsonObject
 from sightline.store.digest import digest_of
-from sightline.wire.call import Call, Told
+from sightline.wire.call import RequestTemplate, Told
 from sightline.wire.secrets import MASK
 
 _VERSION = "1.2"
@@ -19,7 +19,7 @@ _PROTOCOL = "HTTP/1.1"
 _UNKNOWN = -1
 
 
-def har(exchanges: Sequence[tuple[Recorded, Call]], version: str) -> bytes:
+def har(exchanges: Sequence[tuple[RecordedExchange, RequestTemplate]], version: str) -> bytes:
     """The archive with these exchanges: each call as it went to the provider, and the provider's answer."""
     log: Json = {
         "version": _VERSION,
@@ -30,22 +30,22 @@ def har(exchanges: Sequence[tuple[Recorded, Call]], version: str) -> bytes:
     return json.dumps({"log": log}, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
 
 
-def _page(recorded: Recorded) -> Json:
+def _page(recorded: RecordedExchange) -> Json:
     # The title of what was sent, which is all that an archive holds: read back, an edited request keeps it.
     title = digest_of(recorded.spoken, recorded.sent).title
     return {
-        "startedDateTime": _started(recorded),
+        "startedDateTime": _start_time(recorded),
         "id": recorded.id,
         "title": title or recorded.id,
         "pageTimings": {"onContentLoad": None, "onLoad": None},
     }
 
 
-def _entry(recorded: Recorded, call: Call) -> Json:
+def _entry(recorded: RecordedExchange, call: RequestTemplate) -> Json:
     summary = recorded.summary
     return {
         "pageref": recorded.id,
-        "startedDateTime": _started(recorded),
+        "startedDateTime": _start_time(recorded),
         "time": _milliseconds(summary.elapsed),
         "request": _request(call, recorded.url),
         "response": _response(recorded),
@@ -62,12 +62,12 @@ def _entry(recorded: Recorded, call: Call) -> Json:
     }
 
 
-def _started(recorded: Recorded) -> str:
+def _start_time(recorded: RecordedExchange) -> str:
     moment = datetime.fromtimestamp(recorded.summary.at, UTC)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _request(call: Call, address: str) -> JsonObject:
+def _request(call: RequestTemplate, address: str) -> JsonObject:
     """The request, at the address that is on record; else at the one that the settings give its provider today."""
     url = address or _address(call.url)
     headers = [(name, MASK if is_secret_header(name) and isinstance(value, str) else _plain(value))
@@ -86,7 +86,7 @@ def _request(call: Call, address: str) -> JsonObject:
     }
 
 
-def _response(recorded: Recorded) -> JsonObject:
+def _response(recorded: RecordedExchange) -> JsonObject:
     status = recorded.summary.status if recorded.frames else 0
     # The body is on record without its coding, and the size of the coded one is not known.
     headers = [(name, value) for name, value in recorded.headers if name.lower() != "content-encoding"]
@@ -103,7 +103,7 @@ def _response(recorded: Recorded) -> JsonObject:
     }
 
 
-def _content(recorded: Recorded) -> JsonObject:
+def _content(recorded: RecordedExchange) -> JsonObject:
     body = recorded.reply_body
     kind = next((value for name, value in recorded.headers if name.lower() == "content-type"), "")
     content: JsonObject = {"size": len(body), "mimeType": kind or "application/octet-stream"}
@@ -113,7 +113,7 @@ def _content(recorded: Recorded) -> JsonObject:
         return content | {"text": base64.b64encode(body).decode(), "encoding": "base64"}
 
 
-def _timings(recorded: Recorded) -> JsonObject:
+def _timings(recorded: RecordedExchange) -> JsonObject:
     """Sightline measures up to the first byte and up to the last; the rest is not known."""
     first = _milliseconds(recorded.summary.first_byte)
     whole = _milliseconds(recorded.summary.elapsed)

@@ -18,11 +18,11 @@ import msgspec
 
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.reading import Reading
+from sightline.exchange.reading import ReplyReader
 from sightline.exchange.redaction import Redaction, secrets_of
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
 from sightline.model.json import Json
-from sightline.store.entries import Entry, Kept, Noted
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.wire.jsontext import MISFIT, decode
 
 _DIALECTS = (
@@ -111,7 +111,7 @@ class HarImport:
     @property
     def ids(self) -> list[str]:
         """The names of the exchanges."""
-        return [entry.exchange for entries in self.exchanges for entry in entries[-1:] if isinstance(entry, Noted)]
+        return [entry.exchange for entries in self.exchanges for entry in entries[-1:] if isinstance(entry, FactEntry)]
 
 
 def is_har(data: bytes) -> bool:
@@ -134,7 +134,7 @@ def read_har(data: bytes, provider_of: Callable[[str], str]) -> HarImport:
             entry = msgspec.convert(value, HarEntry)
         except MISFIT as error:
             raise _unreadable(f"entry {number} of the archive: {error}") from None
-        asked = _asked_of(entry)
+        asked = _model_call_of(entry)
         if asked is not None:
             exchanges.append(_exchange(entry, number, asked, provider_of))
     return HarImport(tuple(exchanges), len(entries) - len(exchanges))
@@ -152,7 +152,7 @@ class _PathSays(NamedTuple):
     is_stream: bool
 
 
-def _asked_of(entry: HarEntry) -> _PathSays | None:
+def _model_call_of(entry: HarEntry) -> _PathSays | None:
     """What a request asks for; None where it asks no model."""
     if entry.request.method != "POST" or entry.request.post_data is None:
         return None
@@ -170,7 +170,7 @@ def _exchange(entry: HarEntry, number: int, asked: _PathSays, provider_of: Calla
     headers = tuple((each.name, each.value) for each in entry.request.headers if not each.name.startswith(":"))
     redaction = Redaction(secrets_of(headers, url.query))
     assert entry.request.post_data is not None
-    body = _masked(redaction, _bytes(entry.request.post_data.text, entry.request.post_data.encoding, number))
+    body = _mask_secrets(redaction, _bytes(entry.request.post_data.text, entry.request.post_data.encoding, number))
     sha256 = hashlib.sha256(body).hexdigest()
     said = _fields(body)
     spoken, model = asked.dialect, asked.model or str(said.get("model") or "")
@@ -190,12 +190,12 @@ def _exchange(entry: HarEntry, number: int, asked: _PathSays, provider_of: Calla
     provider = entry.own.provider or provider_of(entry.request.url)
     address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{redaction.address(url.path, url.query)}"
     facts.append(AttemptStarted(1, provider, sha256, model=model, dialect=spoken, url=address))
-    facts += _answer(entry, number, spoken, redaction) if entry.response.status else [_unanswered(entry)]
+    facts += _answer(entry, number, spoken, redaction) if entry.response.status else [_no_answer(entry)]
     exchange = entry.own.id if _ID.fullmatch(entry.own.id) else _name(at, entry.request.url, sha256)
-    return (Kept(sha256, body), *(Noted(exchange, n, at, fact) for n, fact in enumerate(facts)))
+    return (BodyEntry(sha256, body), *(FactEntry(exchange, n, at, fact) for n, fact in enumerate(facts)))
 
 
-def _unanswered(entry: HarEntry) -> ExchangeFailed:
+def _no_answer(entry: HarEntry) -> ExchangeFailed:
     """The end of a request to which no answer came: browsers write the status 0 where one failed or was stopped."""
     hint = "The request failed, or was stopped, before an answer came; the archive does not say why."
     return ExchangeFailed(Code.NETWORK.value, "the archive holds no answer", hint, elapsed=max(0.0, entry.time / 1000))
@@ -203,7 +203,7 @@ def _unanswered(entry: HarEntry) -> ExchangeFailed:
 
 def _answer(entry: HarEntry, number: int, spoken: str, redaction: Redaction) -> list[Fact]:
     response = entry.response
-    body = _masked(redaction, _bytes(response.content.text, response.content.encoding, number))
+    body = _mask_secrets(redaction, _bytes(response.content.text, response.content.encoding, number))
     headers = redaction.headers(
         tuple((each.name, each.value) for each in response.headers if each.name.lower() != "content-encoding")
     )
@@ -211,7 +211,7 @@ def _answer(entry: HarEntry, number: int, spoken: str, redaction: Redaction) -> 
     elapsed = max(first, entry.time / 1000)
     sha256 = hashlib.sha256(body).hexdigest()
     facts: list[Fact] = [FrameArrived(body, first)] if body else []
-    reading = Reading(spoken)
+    reading = ReplyReader(spoken)
     if response.status < 400:
         reading.feed(body)
         reading.close()
@@ -256,7 +256,7 @@ def _bytes(text: str, encoding: str, number: int) -> bytes:
         raise _unreadable(f"entry {number} of the archive: its content is not base64") from None
 
 
-def _masked(redaction: Redaction, data: bytes) -> bytes:
+def _mask_secrets(redaction: Redaction, data: bytes) -> bytes:
     masking = redaction.masking()
     return masking.feed(data) + masking.close()
 

@@ -5,8 +5,8 @@ from difflib import unified_diff
 
 from sightline.dialects.registry import NAMES
 from sightline.errors import Fault
-from sightline.exchange.recording.likeness import DEMANDS_LIMIT, key_of, lines_of, marks_of, shortened, without_limit
-from sightline.exchange.recording.recorded import Recorded, recorded
+from sightline.exchange.recording.likeness import DEMANDS_LIMIT, key_of, lines_of, marks_of, shorten, without_limit
+from sightline.exchange.recording.recorded import RecordedExchange, load_exchange
 from sightline.filters.expression import Expression
 from sightline.store.store import Store
 from sightline.store.summary import Summary
@@ -24,7 +24,7 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class NearestRecording:
     """The nearest recording to a request that has none, and in what they differ."""
 
     summary: Summary
@@ -56,31 +56,31 @@ class Library:
             if summary.state not in ("finished", "failed") or summary.dialect not in NAMES:
                 continue
             try:
-                self._take(await recorded(self._store, summary))
+                self._take(await load_exchange(self._store, summary))
             except Fault:
                 continue  # its body is gone or was never one of its dialect, so that no request can be like it
 
-    def _take(self, told: Recorded) -> None:
-        if told.frames:
-            lines = _lines(told)
-            self._recordings.append(Recording(told.summary, marks_of(lines)))
-            self._by_key.setdefault(key_of(lines), []).append(told.summary)
-            if told.received.dialect in DEMANDS_LIMIT:
-                self._without_limit.setdefault(key_of(without_limit(lines)), []).append(told.summary)
+    def _take(self, recorded: RecordedExchange) -> None:
+        if recorded.frames:
+            lines = _lines(recorded)
+            self._recordings.append(Recording(recorded.summary, marks_of(lines)))
+            self._by_key.setdefault(key_of(lines), []).append(recorded.summary)
+            if recorded.received.dialect in DEMANDS_LIMIT:
+                self._without_limit.setdefault(key_of(without_limit(lines)), []).append(recorded.summary)
 
-    async def next(self, lines: list[str], spoken: str = "") -> Recorded | None:
+    async def next(self, lines: list[str], spoken: str = "") -> RecordedExchange | None:
         """The recording whose turn it is; none where there is none of this request, which came in this dialect."""
-        key, summaries = self._found(lines, spoken)
+        key, summaries = self._find(lines, spoken)
         turn = self._turns.get(key, 0)
         if summaries:
             self._turns[key] = turn + 1
-        return await self._recorded(summaries, turn)
+        return await self._load_turn(summaries, turn)
 
-    async def at(self, lines: list[str], turn: int, spoken: str = "") -> Recorded | None:
+    async def at(self, lines: list[str], turn: int, spoken: str = "") -> RecordedExchange | None:
         """The recording of this request whose turn this is, counted from 0, for whoever counts himself."""
-        return await self._recorded(self._found(lines, spoken)[1], turn)
+        return await self._load_turn(self._find(lines, spoken)[1], turn)
 
-    def _found(self, lines: list[str], spoken: str) -> tuple[bytes, list[Summary]]:
+    def _find(self, lines: list[str], spoken: str) -> tuple[bytes, list[Summary]]:
         """The recordings of this request, and what their turns are counted by. A limit of tokens that one side has only
         because its dialect demands one does not make them differ."""
         key, bare = key_of(lines), key_of(without_limit(lines))
@@ -90,22 +90,24 @@ class Library:
             return bare, self._without_limit.get(bare, [])
         return bare, self._by_key.get(bare, []) if spoken in DEMANDS_LIMIT else []
 
-    async def _recorded(self, summaries: list[Summary], turn: int) -> Recorded | None:
-        return await recorded(self._store, summaries[min(turn, len(summaries) - 1)]) if summaries else None
+    async def _load_turn(self, summaries: list[Summary], turn: int) -> RecordedExchange | None:
+        return await load_exchange(self._store, summaries[min(turn, len(summaries) - 1)]) if summaries else None
 
-    async def nearest(self, lines: list[str]) -> Missed | None:
+    async def nearest(self, lines: list[str]) -> NearestRecording | None:
         """The recording that has most in common with a request, the newest of several."""
         marks = marks_of(lines)
         wanted = set(marks)
         if not self._recordings:
             return None
         nearest = max(reversed(self._recordings), key=lambda each: _likeness(each.marks, marks, wanted))
-        return Missed(nearest.summary, _difference(_lines(await recorded(self._store, nearest.summary)), lines))
+        return NearestRecording(
+            nearest.summary, _difference(_lines(await load_exchange(self._store, nearest.summary)), lines)
+        )
 
 
-def _lines(told: Recorded) -> list[str]:
-    received = told.received
-    return lines_of(received.dialect, told.body, received.model, counts=told.is_count)
+def _lines(recorded: RecordedExchange) -> list[str]:
+    received = recorded.received
+    return lines_of(received.dialect, recorded.body, received.model, counts=recorded.is_count)
 
 
 def _likeness(recording: tuple[int, ...], marks: tuple[int, ...], wanted: set[int]) -> float:
@@ -117,6 +119,6 @@ def _likeness(recording: tuple[int, ...], marks: tuple[int, ...], wanted: set[in
 def _difference(before: list[str], after: list[str]) -> str:
     """What the recording has and the request has not (-), and the other way round (+)."""
     told = list(unified_diff(before, after, n=0, lineterm=""))[2:]
-    changed = [shortened(line) for line in told if not line.startswith("@@")]
+    changed = [shorten(line) for line in told if not line.startswith("@@")]
     more = len(changed) - _MOST_LINES
     return "\n".join(changed[:_MOST_LINES]) + (f"\n(and {more} more lines)" if more > 0 else "")

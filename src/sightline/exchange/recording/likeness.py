@@ -79,7 +79,7 @@ def marks_of(lines: list[str]) -> tuple[int, ...]:
     )
 
 
-def shortened(line: str) -> str:
+def shorten(line: str) -> str:
     """A line for a person."""
     line = " ".join(line.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
@@ -92,7 +92,7 @@ def _lines(request: Request) -> Iterator[str]:
     calls: dict[str, int] = {}
     said, speaker = "", ""
     for message in request.messages:
-        for who, kind, text in _said(message, calls):
+        for who, kind, text in _pieces_of(message, calls):
             # Where one dialect has one text, another has several pieces or messages of it.
             if kind == "text" and who == speaker:
                 said += text
@@ -112,7 +112,7 @@ def _text(who: str, text: str) -> Iterator[str]:
         yield f"{who}: {line}"
 
 
-def _said(message: Message, calls: dict[str, int]) -> Iterator[tuple[str, str, str]]:
+def _pieces_of(message: Message, calls: dict[str, int]) -> Iterator[tuple[str, str, str]]:
     who = "system" if message.role in _SYSTEM else "user" if message.role == "tool" else message.role
     for part in message.parts:
         piece = _piece(part, calls)
@@ -207,14 +207,14 @@ def _lasting(value: Json) -> Json:
 
 def _json(value: Json) -> str:
     """Its text, in which the order of keys does not matter."""
-    return encode(_ordered(value)).decode("utf-8", "replace")
+    return encode(_sort_keys(value)).decode("utf-8", "replace")
 
 
-def _ordered(value: Json) -> Json:
+def _sort_keys(value: Json) -> Json:
     match value:
         case dict():
-            return {key: _ordered(value[key]) for key in sorted(value)}
+            return {key: _sort_keys(value[key]) for key in sorted(value)}
         case list():
-            return [_ordered(each) for each in value]
+            return [_sort_keys(each) for each in value]
         case _:
             return value

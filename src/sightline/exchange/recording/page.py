@@ -7,11 +7,11 @@ from html import escape
 import msgspec
 
 from sightline.errors import Fault
-from sightline.exchange.recording.page_parts import block, folded, message_html, parts_html, pretty, tool_html
-from sightline.exchange.recording.recorded import Recorded
+from sightline.exchange.recording.page_parts import block, details_of, message_html, parts_html, pretty, tool_html
+from sightline.exchange.recording.recorded import RecordedExchange
 from sightline.model.exchange import Budgeted, FrameArrived
 from sightline.model.json import Json, JsonObject
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #60646c; --line: #dfe2e6; --ground: #f6f7f9; --card: #fff;
@@ -46,7 +46,7 @@ th, td { text-align: left; padding: .35rem .7rem; border-top: 1px solid var(--li
 """
 
 
-def page(recorded: Recorded) -> bytes:
+def page(recorded: RecordedExchange) -> bytes:
     """All of it: what was asked, offered and answered, what it took, and what was lost on the way."""
     title = recorded.summary.title or recorded.id
     body = "".join((_head(recorded, title), _request(recorded), _reply(recorded), _losses(recorded), _facts(recorded)))
@@ -61,7 +61,7 @@ def page(recorded: Recorded) -> bytes:
     return html.encode("utf-8", "replace")
 
 
-def _head(recorded: Recorded, title: str) -> str:
+def _head(recorded: RecordedExchange, title: str) -> str:
     summary = recorded.summary
     when = datetime.fromtimestamp(summary.at, UTC)
     outcome = " ".join(filter(None, (summary.state, str(summary.status or ""), summary.finish, summary.fault)))
@@ -92,7 +92,7 @@ def _counts(usage: JsonObject) -> str:
     return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counted if isinstance(count, int))
 
 
-def _times(recorded: Recorded) -> str:
+def _times(recorded: RecordedExchange) -> str:
     summary = recorded.summary
     if summary.elapsed is None:
         return ""
@@ -101,7 +101,7 @@ def _times(recorded: Recorded) -> str:
     return f"{summary.elapsed:.2f} s{first}{frames}"
 
 
-def _request(recorded: Recorded) -> str:
+def _request(recorded: RecordedExchange) -> str:
     try:
         request = recorded.request()
     except Fault as fault:
@@ -112,12 +112,12 @@ def _request(recorded: Recorded) -> str:
     options: Json = msgspec.to_builtins(request.options)
     if isinstance(options, dict):
         options.pop("places", None)
-    more = folded(f"{len(request.tools)} tools", tools) if tools else ""
-    more += folded("Options", block(pretty(options))) if options else ""
+    more = details_of(f"{len(request.tools)} tools", tools) if tools else ""
+    more += details_of("Options", block(pretty(options))) if options else ""
     return _section("Request", messages) + (_section("Tools and options", more) if more else "")
 
 
-def _reply(recorded: Recorded) -> str:
+def _reply(recorded: RecordedExchange) -> str:
     reply = recorded.reply()
     articles = [
         f'<article class="assistant"><h3>{_choice_name(number, len(reply.choices))}'
@@ -130,14 +130,14 @@ def _reply(recorded: Recorded) -> str:
         words = f"{reply.fault.code}: {reply.fault.message}"
         articles.append(f'<article><p class="bad">{escape(words)}</p>{hint}</article>')
     raw = recorded.reply_body.decode("utf-8", "replace")
-    return _section("Reply", "".join(articles) + (folded("As it came", block(raw)) if raw else ""))
+    return _section("Reply", "".join(articles) + (details_of("As it came", block(raw)) if raw else ""))
 
 
 def _choice_name(number: int, count: int) -> str:
     return "assistant" if count == 1 else f"assistant, choice {number}"
 
 
-def _losses(recorded: Recorded) -> str:
+def _losses(recorded: RecordedExchange) -> str:
     lost = [(each.severity, each.pointer or "/", each.what, each.why) for each in recorded.losses]
     added = [("added", each.pointer or "/", each.what, each.why) for each in recorded.additions]
     if not lost and not added:
@@ -145,13 +145,13 @@ def _losses(recorded: Recorded) -> str:
     return _section("Lost and added in translation", _table(("kind", "place", "what", "why"), [*lost, *added]))
 
 
-def _facts(recorded: Recorded) -> str:
+def _facts(recorded: RecordedExchange) -> str:
     began = recorded.facts[0].at
-    rows = [(f"{noted.at - began:+.3f} s", *told) for noted, told in _told(recorded)]
+    rows = [(f"{noted.at - began:+.3f} s", *told) for noted, told in _describe_facts(recorded)]
     return _section("What happened", _table(("when", "what", ""), rows))
 
 
-def _told(recorded: Recorded) -> Iterator[tuple[Noted, tuple[str, str]]]:
+def _describe_facts(recorded: RecordedExchange) -> Iterator[tuple[FactEntry, tuple[str, str]]]:
     """Each fact but the frames, of which the first says how many there are."""
     are_frames_told = False
     for noted in recorded.facts:
@@ -186,6 +186,6 @@ def _table(names: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _pieces(recorded: Recorded) -> str:
+def _pieces(recorded: RecordedExchange) -> str:
     count = len(recorded.frames)
     return "1 piece" if count == 1 else f"{count:,} pieces"

@@ -52,11 +52,11 @@ def tool_html(tool: Tool) -> str:
     """A tool that the model may call."""
     match tool:
         case FunctionTool(name=name, description=description, schema=schema):
-            return folded(name, words(description or "") + block(pretty(schema or {})))
+            return details_of(name, words(description or "") + block(pretty(schema or {})))
         case CustomTool(name=name, description=description, grammar=grammar):
-            return folded(name, words(description or "") + (block(grammar.definition) if grammar else ""))
+            return details_of(name, words(description or "") + (block(grammar.definition) if grammar else ""))
         case OpaqueTool(value=value):
-            return folded("a tool of the provider's", block(pretty(value)))
+            return details_of("a tool of the provider's", block(pretty(value)))
         case unreachable:
             assert_never(unreachable)
 
@@ -66,7 +66,7 @@ def words(text: str) -> str:
     shown = f'<div class="words">{escape(text)}</div>'
     if len(text) <= _LONG:
         return shown if text else ""
-    return folded(f"{' '.join(text[:120].split())} … ({len(text):,} characters)", shown)
+    return details_of(f"{' '.join(text[:120].split())} … ({len(text):,} characters)", shown)
 
 
 def block(text: str) -> str:
@@ -74,7 +74,7 @@ def block(text: str) -> str:
     return f'<pre class="code">{escape(text)}</pre>'
 
 
-def folded(title: str, inner: str) -> str:
+def details_of(title: str, inner: str) -> str:
     """Something that is shown when it is asked for."""
     return f"<details><summary>{escape(title)}</summary>{inner}</details>"
 
@@ -91,12 +91,12 @@ def _part(part: Part) -> str:
         case Refusal(text=text):
             return f'<p class="bad">refused</p>{words(text)}'
         case Thinking(text=text, redacted=redacted):
-            return folded("thinking", words(text) or f'<p class="soft">{"withheld" if redacted else "sealed"}</p>')
+            return details_of("thinking", words(text) or f'<p class="soft">{"withheld" if redacted else "sealed"}</p>')
         case ToolCall(name=name, arguments=arguments, id=call):
-            return f"<h3>calls {escape(name)}{_named(call)}</h3>{block(_arguments(arguments))}"
+            return f"<h3>calls {escape(name)}{_call_label(call)}</h3>{block(_arguments(arguments))}"
         case ToolResult(parts=parts, structured=structured, id=call, is_error=is_error):
             told = parts_html(parts) + (block(pretty(structured)) if structured is not None else "")
-            return f"<h3>{'error' if is_error else 'result'}{_named(call)}</h3>{told}"
+            return f"<h3>{'error' if is_error else 'result'}{_call_label(call)}</h3>{told}"
         case Image(source=source):
             return _picture(source)
         case Document(source=source, title=title):
@@ -111,7 +111,7 @@ def _part(part: Part) -> str:
             assert_never(unreachable)
 
 
-def _named(call: str) -> str:
+def _call_label(call: str) -> str:
     return f' <span class="soft">{escape(call)}</span>' if call else ""
 
 

@@ -3,16 +3,16 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
-from sightline.dialects.streaming import broken
+from sightline.dialects.streaming import broken_frame_fault
 from sightline.dialects.tool_names import NameRestorer
 from sightline.errors import Fault
 from sightline.exchange import answers
-from sightline.exchange.asked import Asked
-from sightline.exchange.recording.recorded import Recorded
-from sightline.exchange.relayed import Headers, Relayed
-from sightline.exchange.taps import broken_off
+from sightline.exchange.asked import ClientRequest
+from sightline.exchange.recording.recorded import RecordedExchange
+from sightline.exchange.relayed import ClientResponse, Headers
+from sightline.exchange.taps import failure_frame
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.report import Report
@@ -24,7 +24,7 @@ Wait = Callable[[float], Awaitable[None]]
 """Returns when so many seconds have passed since the playing began."""
 
 
-class Played:
+class PlayedBody:
     """The body of a recorded answer, for one reader, once. Nothing is open behind it."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
@@ -37,30 +37,36 @@ class Played:
         """The client is done, or gone."""
 
 
-async def played(recorded: Recorded, asked: Asked, request: Request, wait: Wait, own: Headers) -> Relayed:
+async def play(
+    recorded: RecordedExchange, asked: ClientRequest, request: Request, wait: Wait, own: Headers
+) -> ClientResponse:
     """The recorded answer to this request, at the pace that `wait` sets."""
     is_same = recorded.spoken == asked.dialect
     is_error = recorded.fault is not None and recorded.summary.status >= 400
     if is_error or asked.counts or (is_same and not asked.is_stream and not recorded.received.is_stream):
         return await _whole_as_it_came(recorded, asked, wait, own)
     if not asked.is_stream:
-        return await _folded(recorded, asked, request, wait, own)
+        return await _play_whole(recorded, asked, request, wait, own)
     is_array = begins_array(recorded.reply_body) is True
     if is_same and recorded.received.is_stream and is_array == asked.wants_array:
         status, headers = recorded.summary.status or 200, _headers(recorded)
-        return Relayed(recorded.id, status, [*headers, *own], Played(_frames(recorded, wait)))
-    events = Played(_written(recorded, asked, request, wait))
-    return Relayed(recorded.id, 200, [*answers.stream_headers(asked), *own], events)
+        return ClientResponse(recorded.id, status, [*headers, *own], PlayedBody(_frames(recorded, wait)))
+    events = PlayedBody(_write_frames(recorded, asked, request, wait))
+    return ClientResponse(recorded.id, 200, [*answers.stream_headers(asked), *own], events)
 
 
-async def _whole_as_it_came(recorded: Recorded, asked: Asked, wait: Wait, own: Headers) -> Relayed:
+async def _whole_as_it_came(
+    recorded: RecordedExchange, asked: ClientRequest, wait: Wait, own: Headers
+) -> ClientResponse:
     await wait(_end(recorded))
     if recorded.fault is not None and recorded.spoken != asked.dialect:
         return answers.refusal(asked.dialect, recorded.fault, own, recorded.id)
     return answers.whole(recorded.id, recorded.summary.status or 200, _headers(recorded), recorded.reply_body, own)
 
 
-async def _folded(recorded: Recorded, asked: Asked, request: Request, wait: Wait, own: Headers) -> Relayed:
+async def _play_whole(
+    recorded: RecordedExchange, asked: ClientRequest, request: Request, wait: Wait, own: Headers
+) -> ClientResponse:
     """A whole body, whatever the recording is."""
     await wait(_end(recorded))
     telling = _Telling(recorded, request)
@@ -73,12 +79,12 @@ async def _folded(recorded: Recorded, asked: Asked, request: Request, wait: Wait
     return answers.whole(recorded.id, 200, [(b"content-type", b"application/json")], encode(body), own)
 
 
-async def _frames(recorded: Recorded, wait: Wait) -> AsyncIterator[bytes]:
+async def _frames(recorded: RecordedExchange, wait: Wait) -> AsyncIterator[bytes]:
     """The provider's bytes as they came; where they broke off, the error that the client was told."""
     for frame in recorded.frames:
         await wait(frame.after)
         yield frame.data
-    hearing, fold = Hearing(dialect(recorded.spoken)), Fold(recorded.spoken)
+    hearing, fold = ReplyDecoder(dialect(recorded.spoken)), Fold(recorded.spoken)
     for event in [event for frame in recorded.frames for event in hearing.feed(frame.data)]:
         fold.add(event)
     if recorded.fault is not None and not hearing.has_ended:
@@ -87,10 +93,12 @@ async def _frames(recorded: Recorded, wait: Wait) -> AsyncIterator[bytes]:
             yield b",\n" + encode(dialect(recorded.spoken).write_error(recorded.fault)[1]) + b"]"
             return
         gap = b"" if last.endswith((b"\n\n", b"\r\n\r\n")) else b"\n\n"
-        yield gap + broken_off(recorded.spoken, recorded.fault, fold.reply, last)
+        yield gap + failure_frame(recorded.spoken, recorded.fault, fold.reply, last)
 
 
-async def _written(recorded: Recorded, asked: Asked, request: Request, wait: Wait) -> AsyncIterator[bytes]:
+async def _write_frames(
+    recorded: RecordedExchange, asked: ClientRequest, request: Request, wait: Wait
+) -> AsyncIterator[bytes]:
     """A stream of the client's dialect, each event when its frame came."""
     telling = _Telling(recorded, request)
     writer = dialect(asked.dialect).stream_writer(_client(recorded, asked, request), Report())
@@ -105,33 +113,33 @@ async def _written(recorded: Recorded, asked: Asked, request: Request, wait: Wai
 class _Telling:
     """The events of a recording in the terms of the client's request, up to a frame that nobody can read."""
 
-    def __init__(self, recorded: Recorded, request: Request) -> None:
+    def __init__(self, recorded: RecordedExchange, request: Request) -> None:
         self._recorded = recorded
         spoken = dialect(recorded.spoken)
-        self._hearing = Hearing(spoken)
+        self._hearing = ReplyDecoder(spoken)
         self._restorer = NameRestorer(request, spoken.names)
         self._is_over = False
 
     def feed(self, data: bytes) -> list[StreamEvent]:
-        return self._told(self._hearing.feed(data))
+        return self._until_failure(self._hearing.feed(data))
 
     def close(self) -> list[StreamEvent]:
-        return self._told(self._recorded.last_events(self._hearing))
+        return self._until_failure(self._recorded.last_events(self._hearing))
 
-    def _told(self, events: list[StreamEvent]) -> list[StreamEvent]:
+    def _until_failure(self, events: list[StreamEvent]) -> list[StreamEvent]:
         told: list[StreamEvent] = []
         for event in events:
             if self._is_over:
                 break
             if isinstance(event, FrameBroken):
-                told += [Failed(broken(event)), Ended()]
+                told += [Failed(broken_frame_fault(event)), Ended()]
                 self._is_over = True
             else:
                 told += self._restorer.feed(event)
         return told
 
 
-def _client(recorded: Recorded, asked: Asked, request: Request) -> Client:
+def _client(recorded: RecordedExchange, asked: ClientRequest, request: Request) -> Client:
     return Client(
         include_usage=bool(request.options.include_usage),
         id=recorded.id,
@@ -142,16 +150,16 @@ def _client(recorded: Recorded, asked: Asked, request: Request) -> Client:
     )
 
 
-def _headers(recorded: Recorded) -> Headers:
+def _headers(recorded: RecordedExchange) -> Headers:
     """Those of the provider that are the client's; the body is on record without its coding."""
     raw = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in recorded.headers)
-    return answers.without_coding(answers.passed_back(raw))
+    return answers.without_coding(answers.headers_for_client(raw))
 
 
-def _end(recorded: Recorded) -> float:
+def _end(recorded: RecordedExchange) -> float:
     return recorded.frames[-1].after if recorded.frames else 0.0
 
 
-def not_recorded(fault: Fault, asked: Asked) -> Relayed:
+def not_recorded(fault: Fault, asked: ClientRequest) -> ClientResponse:
     """A miss, in the client's own words."""
     return answers.refusal(asked.dialect, fault, [])

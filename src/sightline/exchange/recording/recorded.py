@@ -6,11 +6,11 @@ from functools import cached_property
 
 import msgspec
 
-from sightline.dialects.hearing import Hearing
+from sightline.dialects.hearing import ReplyDecoder
 from sightline.dialects.registry import dialect
-from sightline.dialects.streaming import cut
+from sightline.dialects.streaming import truncation_fault
 from sightline.errors import CANCEL_WORDS, Code, Fault
-from sightline.filters.expression import Named
+from sightline.filters.expression import TextTerm
 from sightline.filters.pattern import literal
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import (
@@ -29,7 +29,7 @@ from sightline.model.reply import Reply
 from sightline.model.report import Addition, Loss
 from sightline.model.request import Request
 from sightline.model.usage import Usage
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.store.store import Store
 from sightline.store.summary import Summary
 from sightline.wire.jsontext import decode
@@ -38,11 +38,11 @@ _CODES = {code.value: code for code in Code}
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedExchange:
     """An exchange. `body` is what the client sent, `sent` what went to the provider, or would have."""
 
     summary: Summary
-    facts: tuple[Noted, ...]
+    facts: tuple[FactEntry, ...]
     body: bytes
     sent: bytes
 
@@ -138,14 +138,14 @@ class Recorded:
 
     def events(self) -> list[StreamEvent]:
         """What the answer told, in order; it ends in the fault that the exchange ended in."""
-        hearing = Hearing(dialect(self.spoken))
+        hearing = ReplyDecoder(dialect(self.spoken))
         told = [event for frame in self.frames for event in hearing.feed(frame.data)]
         return told + self.last_events(hearing)
 
-    def last_events(self, hearing: Hearing) -> list[StreamEvent]:
+    def last_events(self, hearing: ReplyDecoder) -> list[StreamEvent]:
         """What is left to tell when all frames have been heard."""
         if self.fault is not None or not self.frames:
-            return hearing.fail(self.fault or cut())
+            return hearing.fail(self.fault or truncation_fault())
         return hearing.close()
 
     def reply(self) -> Reply:
@@ -162,10 +162,10 @@ def read_request(spoken: str, body: bytes, model: str) -> Request:
     return request if request.model else msgspec.structs.replace(request, model=model)
 
 
-async def resolved(store: Store, wanted: str, *, now: float) -> Summary:
+async def find_exchange(store: Store, wanted: str, *, now: float) -> Summary:
     """The one exchange whose id this is, or begins with this."""
     name = wanted if wanted.startswith("x_") else f"x_{wanted}"
-    found = await store.find(Named("id", f"{literal(name)}*"), now=now, limit=3) if wanted else []
+    found = await store.find(TextTerm("id", f"{literal(name)}*"), now=now, limit=3) if wanted else []
     exact = [summary for summary in found if summary.id == name]
     if len(exact or found) == 1:
         return (exact or found)[0]
@@ -176,17 +176,17 @@ async def resolved(store: Store, wanted: str, *, now: float) -> Summary:
     raise Fault(Code.USAGE, f"there is no exchange {wanted!r}", hint="`sightline traffic` lists them.")
 
 
-async def recorded(store: Store, summary: Summary, *, needs_bodies: bool = True) -> Recorded:
+async def load_exchange(store: Store, summary: Summary, *, needs_bodies: bool = True) -> RecordedExchange:
     """All of an exchange; its facts alone where its bodies are not needed."""
     facts = tuple(await store.facts(summary.id))
     if not needs_bodies:
-        return Recorded(summary, facts, b"", b"")
+        return RecordedExchange(summary, facts, b"", b"")
     received, sent = _hashes(facts)
     body = await _body(store, summary.id, received)
-    return Recorded(summary, facts, body, body if sent == received else await _body(store, summary.id, sent))
+    return RecordedExchange(summary, facts, body, body if sent == received else await _body(store, summary.id, sent))
 
 
-def _hashes(facts: Iterable[Noted]) -> tuple[str, str]:
+def _hashes(facts: Iterable[FactEntry]) -> tuple[str, str]:
     """Of the client's body, and of the one that was sent. What was translated after that is the reply."""
     received = sent = ""
     is_sent = False

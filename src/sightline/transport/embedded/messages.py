@@ -7,7 +7,7 @@ import msgspec
 from sightline.transport.embedded.causes import Cause
 
 
-class Orders(msgspec.Struct, frozen=True, kw_only=True):
+class ChildOrders(msgspec.Struct, frozen=True, kw_only=True):
     """What the child is to do. They come by its standard input, because arguments and environment can be looked at.
 
     0 threads are half of the cores; without `weights` the installed ones are used.
@@ -22,17 +22,17 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
         return f"Orders(threads={self.threads}, context_window={self.context_window})"
 
 
-class Started(msgspec.Struct, frozen=True, tag="started"):
+class ChildStarted(msgspec.Struct, frozen=True, tag="started"):
     """The model listens at this address."""
 
     address: str
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class ChildFailed(msgspec.Struct, frozen=True, tag="failed"):
     """It does not, and why."""
 
     cause: Cause
     detail: str = ""
 
 
-Answer: TypeAlias = Started | Failed
+Answer: TypeAlias = ChildStarted | ChildFailed

@@ -8,14 +8,14 @@ import msgspec
 
 from sightline.errors import Fault
 from sightline.transport.embedded.causes import Cause, cause_of_exit, unavailable
-from sightline.transport.embedded.messages import Answer, Failed, Started
+from sightline.transport.embedded.messages import Answer, ChildFailed, ChildStarted
 
 COMPLAINTS_KEPT = 4096
 ANSWER_LIMIT = 65536
 _PATIENCE = 2.0
 
 
-class Pipes(asyncio.SubprocessProtocol):
+class ChildPipes(asyncio.SubprocessProtocol):
     """The three pipes of a child. `settled` is set when it has answered or cannot any more, `ended` when it is gone."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Pipes(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         # Only now has everything been heard: its end can be noticed before its last words.
-        self._settled()
+        self._finish_start()
         self.ended.set()
 
     # --- what the parent does -------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class Pipes(asyncio.SubprocessProtocol):
     @property
     def address(self) -> str:
         """Where it listens; empty if it never did."""
-        return self.answer.address if isinstance(self.answer, Started) else ""
+        return self.answer.address if isinstance(self.answer, ChildStarted) else ""
 
     def write(self, line: bytes) -> None:
         """Say something to it."""
@@ -81,7 +81,7 @@ class Pipes(asyncio.SubprocessProtocol):
         if not self.settled.is_set():
             self._given_up = cause
             self.kill()
-            self._settled()
+            self._finish_start()
 
     def kill(self) -> None:
         """End it at once."""
@@ -114,7 +114,7 @@ class Pipes(asyncio.SubprocessProtocol):
 
     async def fault(self) -> Fault:
         """Why there is no address, once it has ended."""
-        if isinstance(self.answer, Failed):
+        if isinstance(self.answer, ChildFailed):
             return unavailable(self.answer.cause, self.answer.detail)
         if self._given_up:
             return unavailable(self._given_up, self.last_complaint)
@@ -137,10 +137,10 @@ class Pipes(asyncio.SubprocessProtocol):
         try:
             self.answer = msgspec.json.decode(line, type=Answer)
         except msgspec.DecodeError:
-            self.answer = Failed("start_failed", "what it said is not understood")
-        self._settled()
+            self.answer = ChildFailed("start_failed", "what it said is not understood")
+        self._finish_start()
 
-    def _settled(self) -> None:
+    def _finish_start(self) -> None:
         self.settled.set()
         if self._deadline is not None:
             self._deadline.cancel()

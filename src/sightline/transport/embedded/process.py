@@ -10,8 +10,8 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.transport.embedded.causes import TOLD, unavailable
-from sightline.transport.embedded.messages import Orders
-from sightline.transport.embedded.pipes import Pipes
+from sightline.transport.embedded.messages import ChildOrders
+from sightline.transport.embedded.pipes import ChildPipes
 from sightline.transport.embedded.weights import WINDOW
 
 URL_VARIABLE = "SIGHTLINE_LOCAL_URL"
@@ -35,14 +35,14 @@ class Running:
         return f"Running({self.url})"
 
 
-class Turn:
+class EmbeddedTurn:
     """The right to ask once. Whoever got no more than a part of an answer says so with `failed`."""
 
     def __init__(self, running: Running) -> None:
         self.running = running
         self.fault: Fault | None = None
 
-    def failed(self, fault: Fault) -> None:
+    def fail(self, fault: Fault) -> None:
         """The answer broke off."""
         self.fault = fault
 
@@ -77,7 +77,7 @@ class EmbeddedModel:
         self._elsewhere = Running(_root(url), own_key) if url else None
         self._queue = asyncio.Lock()
         self._starting = asyncio.Lock()
-        self._child: Pipes | None = None
+        self._child: ChildPipes | None = None
         self._key = ""
         self._has_answered = False
         self._deaths = 0
@@ -103,27 +103,27 @@ class EmbeddedModel:
         return self._elsewhere or (await self._up())[1]
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[Turn]:
+    async def turn(self) -> AsyncIterator[EmbeddedTurn]:
         """The right to ask: one caller at a time, in the order of their coming."""
         if self._elsewhere:
             # Whoever runs it has decided how many it answers at once.
-            yield Turn(self._elsewhere)
+            yield EmbeddedTurn(self._elsewhere)
             return
         async with self._queue:
             child, running = await self._up()
-            turn = Turn(running)
+            turn = EmbeddedTurn(running)
             try:
                 yield turn
             except Fault as fault:
                 if await _was_ended(child, fault):
-                    raise _ended_while_answering(child, fault) from fault
+                    raise _crash_fault(child, fault) from fault
                 raise
             if turn.fault is not None:
                 await _was_ended(child, turn.fault)  # so that the next one does not ask a dead model
             elif child is self._child:
                 self._has_answered = True
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait for its end, which is a fault unless it was stopped."""
         if self._child is not None:
             raise await self._child.fault()
@@ -136,10 +136,10 @@ class EmbeddedModel:
             if child is not None:
                 await child.end()
 
-    async def _up(self) -> tuple[Pipes, Running]:
+    async def _up(self) -> tuple[ChildPipes, Running]:
         async with self._starting:
             if self._is_closed:
-                raise _stopped()
+                raise _stop_fault()
             if self._child is None or not self._child.is_alive:
                 self._child = await self._start()
             child, key = self._child, self._key
@@ -147,10 +147,10 @@ class EmbeddedModel:
         if child.address:
             return child, Running(child.address, key)
         if self._is_closed:
-            raise _stopped()
+            raise _stop_fault()
         raise await child.fault()
 
-    async def _start(self) -> Pipes:
+    async def _start(self) -> ChildPipes:
         """A new process in the place of none or of a dead one."""
         await self._bury()
         if not 0 < self._context_window <= WINDOW:
@@ -162,7 +162,9 @@ class EmbeddedModel:
         loop = asyncio.get_running_loop()
         try:
             # -P: a file in the working folder that is called like a module must not be taken for it.
-            _, child = await loop.subprocess_exec(Pipes, self.python, "-P", "-m", _CHILD, env=dict(self.environment))
+            _, child = await loop.subprocess_exec(
+                ChildPipes, self.python, "-P", "-m", _CHILD, env=dict(self.environment)
+            )
         except OSError as error:
             raise unavailable("no_python", f"{self.python}: {error.strerror}") from error
         self._key, self._has_answered = self._make_key(), False
@@ -184,8 +186,10 @@ class EmbeddedModel:
             self._deaths = 0
             raise unavailable("dies", f"the last time: {dead.end_in_words()[1]}")
 
-    def _orders(self) -> Orders:
-        return Orders(key=self._key, threads=self._threads, context_window=self._context_window, weights=self.weights)
+    def _orders(self) -> ChildOrders:
+        return ChildOrders(
+            key=self._key, threads=self._threads, context_window=self._context_window, weights=self.weights
+        )
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -203,16 +207,16 @@ def _root(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1")
 
 
-def _stopped() -> Fault:
+def _stop_fault() -> Fault:
     return Fault(Code.CANCELLED, "the embedded model has been stopped, because Sightline is ending")
 
 
-async def _was_ended(child: Pipes, fault: Fault) -> bool:
+async def _was_ended(child: ChildPipes, fault: Fault) -> bool:
     """Whether it was its end that broke the connection, which is heard of before the end is."""
     return fault.code is Code.NETWORK and await child.ends_within(1.0)
 
 
-def _ended_while_answering(child: Pipes, fault: Fault) -> Fault:
+def _crash_fault(child: ChildPipes, fault: Fault) -> Fault:
     cause, detail = child.end_in_words()
     return Fault(
         Code.NETWORK,

@@ -15,7 +15,7 @@ _Found: TypeAlias = tuple[int, int, int, str, tuple[str | int | bytes, ...]]
 _Address: TypeAlias = tuple[int, tuple[str | int | bytes, ...]]
 
 
-async def connected_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+async def connect_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
     """A socket that is connected to the host, or the OSError that tells most about why there is none.
 
     asyncio's own `create_connection` can lose a socket that connects in the moment in which the wait for it ends; here
@@ -23,12 +23,12 @@ async def connected_socket(loop: asyncio.AbstractEventLoop, host: str, port: int
     """
     addresses = await _addresses(loop, host, port)
     if len(addresses) == 1:
-        return await _connected(loop, addresses[0])
+        return await _connect(loop, addresses[0])
     made: list[socket.socket] = []
     chosen: socket.socket | None = None
 
     async def attempt(address: _Address) -> socket.socket:
-        raw = await _connected(loop, address)
+        raw = await _connect(loop, address)
         made.append(raw)
         return raw
 
@@ -48,7 +48,7 @@ async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> l
         if ipaddress.ip_address(host).version == 4:
             return [(socket.AF_INET, (host, port))]
         return [(socket.AF_INET6, (host, port, 0, 0))]
-    found = await _looked_up(loop, host, port)
+    found = await _look_up(loop, host, port)
     addresses = [(family, address) for family, _, _, _, address in found]
     # Both kinds in turn, so that one that leads nowhere costs one head start only. The system's first stays first.
     first = [each for each in addresses if each[0] == addresses[0][0]]
@@ -56,7 +56,7 @@ async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> l
     return [each for each in chain.from_iterable(zip_longest(first, second)) if each is not None]
 
 
-async def _looked_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[_Found]:
+async def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[_Found]:
     """What the system knows of a name.
 
     The look-up cannot be cancelled, and asyncio's own would hold up the end of the program until the name server has
@@ -85,7 +85,7 @@ async def _looked_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> l
     return await answer
 
 
-async def _connected(loop: asyncio.AbstractEventLoop, address: _Address) -> socket.socket:
+async def _connect(loop: asyncio.AbstractEventLoop, address: _Address) -> socket.socket:
     family, where = address
     # asyncio turns off the delay of small writes only for a socket that says that it is TCP.
     raw = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

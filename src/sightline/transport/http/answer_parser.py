@@ -72,16 +72,16 @@ class AnswerParser:
             else:
                 self._give_up(f"its head is larger than {HEAD_LIMIT // 1024} KiB")
 
-    def ended(self, *, clean: bool) -> None:
+    def feed_eof(self, *, clean: bool) -> None:
         """The connection ended; `clean` when the other side said so."""
         if self.is_over():
             return
         if self.has_head and self._until_close and clean:
             self.is_complete = True
         elif self.has_begun():
-            self.fault = faults.cut(self._place)
+            self.fault = faults.truncation(self._place)
         else:
-            self.fault = faults.ended(self._place, clean=clean)
+            self.fault = faults.no_answer(self._place, clean=clean)
         self._llhttp = None
 
     def _parse(self, data: bytes) -> None:
@@ -104,7 +104,7 @@ class AnswerParser:
 
     def _fail(self, why: str) -> None:
         if self.fault is None:
-            self.fault = faults.malformed(self._place, why)
+            self.fault = faults.protocol_violation(self._place, why)
             self.keeps_alive = False
 
     # --- what llhttp calls ---

@@ -4,13 +4,13 @@ import asyncio
 from typing import Self
 
 from sightline.transport.http import faults
-from sightline.transport.http.connection import Connection
+from sightline.transport.http.connection import HttpConnection
 from sightline.transport.http.dialling import dial
-from sightline.transport.http.pool import Pool
+from sightline.transport.http.pool import ConnectionPool
 from sightline.transport.http.proxies import Proxies, Proxy
 from sightline.transport.http.request_head import request_head
 from sightline.transport.http.response import Response
-from sightline.transport.http.target import Origin, Target, target
+from sightline.transport.http.target import HttpTarget, Origin, target
 from sightline.transport.http.timeouts import Timeouts
 from sightline.transport.http.trust import Trust
 from sightline.wire.call import HttpRequest
@@ -33,8 +33,8 @@ class HttpClient:
         self._proxies = proxies
         self._max_connections = max_connections
         self._keep_alive = keep_alive
-        self._pools: dict[tuple[Origin, Proxy | None], Pool] = {}
-        self._ways: dict[tuple[str, bool], tuple[Target, Proxy | None, Pool]] = {}
+        self._pools: dict[tuple[Origin, Proxy | None], ConnectionPool] = {}
+        self._ways: dict[tuple[str, bool], tuple[HttpTarget, Proxy | None, ConnectionPool]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
@@ -53,7 +53,7 @@ class HttpClient:
             raise faults.proxy_refused(proxy.place, proxy.variable, answer.status, aim.origin.place)
         return response
 
-    def _way(self, url: str, *, direct: bool) -> tuple[Target, Proxy | None, Pool]:
+    def _way(self, url: str, *, direct: bool) -> tuple[HttpTarget, Proxy | None, ConnectionPool]:
         """What a request to this address needs; most of them go to a few."""
         aim = target(url)
         proxy = None if direct else self._proxies.for_origin(aim.origin)
@@ -63,18 +63,18 @@ class HttpClient:
         self._ways[url, direct] = way = (aim, proxy, pool)
         return way
 
-    def _new_pool(self, origin: Origin, proxy: Proxy | None) -> Pool:
+    def _new_pool(self, origin: Origin, proxy: Proxy | None) -> ConnectionPool:
         if self._is_closed:
-            raise faults.closed()
+            raise faults.client_closing()
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
         assert self._loop is loop, "a client belongs to one loop"
 
-        async def dialled(seconds: float) -> Connection:
+        async def open_connection(seconds: float) -> HttpConnection:
             return await dial(loop, origin, proxy, self._trust, seconds)
 
-        pool = Pool(loop, dialled, limit=self._max_connections, keep_alive=self._keep_alive)
+        pool = ConnectionPool(loop, open_connection, limit=self._max_connections, keep_alive=self._keep_alive)
         self._pools[origin, proxy] = pool
         return pool
 

@@ -26,12 +26,12 @@ def abort(transport: asyncio.Transport) -> None:
         transport.abort()
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """Serves one exchange at a time. Whoever stops waiting for it has closed it: it is never used again."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, place: str) -> None:
         self.place = place
-        self.on_lost: Callable[[Connection], None] | None = None
+        self.on_lost: Callable[[HttpConnection], None] | None = None
         self.is_lost = False
         self._loop = loop
         self._transport: asyncio.Transport | None = None
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         self._has_ended = True
         answer = self._answer
         if answer is not None:
-            answer.ended(clean=not answer.has_begun() or self._is_end_announced())
+            answer.feed_eof(clean=not answer.has_begun() or self._is_end_announced())
         self._wake()
 
     def _is_end_announced(self) -> bool:
@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         if self._answer is not None:
             # An end over TLS that was not announced looks like this too, and may have been made by anyone.
-            self._answer.ended(clean=exc is None and not self._answer.has_begun())
+            self._answer.feed_eof(clean=exc is None and not self._answer.has_begun())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -136,13 +136,13 @@ class Connection(asyncio.Protocol):
         self._has_sent = False
         try:
             if self.is_lost:
-                answer.ended(clean=self._has_ended)
+                answer.feed_eof(clean=self._has_ended)
             else:
                 await self._write(answer, head, body)
             while not answer.has_head:
                 if answer.fault is not None:
                     raise answer.fault
-                await self.changed()
+                await self.next_change()
         except BaseException:
             self.abort()
             raise
@@ -162,7 +162,7 @@ class Connection(asyncio.Protocol):
             rest = rest[WRITE_SIZE:]
             self._has_sent = not rest
             while self._is_writing_paused:
-                await self.changed()
+                await self.next_change()
                 if answer.has_head or answer.is_over():
                     # Answered before the body was out: the rest is of no use to anybody.
                     return
@@ -172,12 +172,12 @@ class Connection(asyncio.Protocol):
         self._heard = self._loop.time()
         self._watch(self._timeouts.first_byte)
 
-    def changed(self) -> asyncio.Future[None]:
+    def next_change(self) -> asyncio.Future[None]:
         """Done when something came, or the connection ended. Whoever stops waiting for it has to abort."""
         waiter = self._waiter = self._loop.create_future()
         return waiter
 
-    def cut(self, answer: AnswerParser, fault: Fault) -> None:
+    def abort_exchange(self, answer: AnswerParser, fault: Fault) -> None:
         """End an exchange from here: whoever waits for more of its answer gets this fault."""
         answer.fault = fault
         self.abort()
@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
             # It is the reader who is slow.
             self._heard = self._loop.time()
         if limit and self._heard + limit <= self._loop.time():
-            self.cut(answer, faults.silent(self.place, limit, begun=answer.has_begun()))
+            self.abort_exchange(answer, faults.silent(self.place, limit, begun=answer.has_begun()))
         else:
             self._watch(limit)
 
@@ -231,7 +231,7 @@ class Connection(asyncio.Protocol):
 
     # --- its end ---
 
-    def released(self) -> bool:
+    def release(self) -> bool:
         """End the exchange; whether another one may follow."""
         answer, self._answer = self._answer, None
         transport = self._transport
@@ -257,7 +257,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             abort(self._transport)
 
-    async def lost(self) -> None:
+    async def wait_until_closed(self) -> None:
         """Wait until the socket is closed."""
         if not self.is_lost:
             waiter = self._loop.create_future()

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from sightline.errors import Fault
 from sightline.transport.http import faults
-from sightline.transport.http.addresses import connected_socket
-from sightline.transport.http.connection import Connection, abort
+from sightline.transport.http.addresses import connect_socket
+from sightline.transport.http.connection import HttpConnection, abort
 from sightline.transport.http.proxies import Proxy
 from sightline.transport.http.target import Origin
 from sightline.transport.http.trust import Trust
@@ -27,7 +27,7 @@ _Speaker = TypeVar("_Speaker", bound=asyncio.Protocol)
 
 async def dial(
     loop: asyncio.AbstractEventLoop, origin: Origin, proxy: Proxy | None, trust: Trust, seconds: float
-) -> Connection:
+) -> HttpConnection:
     """A connection over which requests for the origin can go, within so many seconds (0: no limit)."""
     way = _Way(loop, trust, seconds)
     try:
@@ -47,18 +47,18 @@ class _Way:
     trust: Trust
     seconds: float
 
-    async def straight(self, origin: Origin) -> Connection:
-        connection = Connection(self.loop, origin.place)
+    async def straight(self, origin: Origin) -> HttpConnection:
+        connection = HttpConnection(self.loop, origin.place)
         if origin.is_tls:
             self.trust.context()
-            transport, _ = await self._opened(asyncio.Protocol, origin.host, origin.port, origin.place)
-            await self._secured(transport, connection, origin.host, origin.place)
+            transport, _ = await self._open(asyncio.Protocol, origin.host, origin.port, origin.place)
+            await self._start_tls(transport, connection, origin.host, origin.place)
         else:
-            await self._opened(lambda: connection, origin.host, origin.port, origin.place)
+            await self._open(lambda: connection, origin.host, origin.port, origin.place)
         return connection
 
-    async def through(self, proxy: Proxy, origin: Origin) -> Connection:
-        connection = Connection(self.loop, origin.place)
+    async def through(self, proxy: Proxy, origin: Origin) -> HttpConnection:
+        connection = HttpConnection(self.loop, origin.place)
         if not origin.is_tls:
             await self._to_proxy(lambda: connection, proxy)
             return connection
@@ -66,24 +66,24 @@ class _Way:
         transport, tunnel = await self._to_proxy(lambda: Tunnel(self.loop), proxy)
         status = 0
         try:
-            status = await tunnel.asked(origin.authority, proxy.authorization)
+            status = await tunnel.connect(origin.authority, proxy.authorization)
         finally:
             if not 200 <= status < 300:
                 abort(transport)
         if not 200 <= status < 300:
             raise faults.proxy_refused(proxy.place, proxy.variable, status, origin.place)
-        await self._secured(transport, connection, origin.host, origin.place)
+        await self._start_tls(transport, connection, origin.host, origin.place)
         return connection
 
     async def _to_proxy(self, speaker: Callable[[], _Speaker], proxy: Proxy) -> tuple[asyncio.Transport, _Speaker]:
         place = f"the proxy {proxy.place}"
         try:
             if not proxy.is_tls:
-                return await self._opened(speaker, proxy.host, proxy.port, place)
+                return await self._open(speaker, proxy.host, proxy.port, place)
             self.trust.context()
-            transport, _ = await self._opened(asyncio.Protocol, proxy.host, proxy.port, place)
+            transport, _ = await self._open(asyncio.Protocol, proxy.host, proxy.port, place)
             inside = speaker()
-            secured = await self._secured(transport, inside, proxy.host, place)
+            secured = await self._start_tls(transport, inside, proxy.host, place)
             if _ABORT_TAKES_NOTHING:
                 secured._force_close = lambda _: abort(secured)  # type: ignore[attr-defined]
             return secured, inside
@@ -91,17 +91,17 @@ class _Way:
             fault.hint = f"{fault.hint} The proxy was named by {proxy.variable}."
             raise
 
-    async def _opened(
+    async def _open(
         self, speaker: Callable[[], _Speaker], host: str, port: int, place: str
     ) -> tuple[asyncio.Transport, _Speaker]:
         try:
-            raw = await connected_socket(self.loop, host, port)
+            raw = await connect_socket(self.loop, host, port)
             _keep_awake(raw)
             return await self.loop.create_connection(speaker, sock=raw)
         except OSError as error:
             raise faults.not_connected(error, place, self.seconds) from None
 
-    async def _secured(
+    async def _start_tls(
         self, transport: asyncio.Transport, speaker: asyncio.Protocol, host: str, place: str
     ) -> asyncio.Transport:
         """TLS on top of a connection, which is closed if that fails."""
@@ -111,7 +111,7 @@ class _Way:
                 transport, speaker, self.trust.context(), server_hostname=host, ssl_handshake_timeout=_A_DAY
             )
             if inside is None:
-                raise faults.ended(place, clean=True)
+                raise faults.no_answer(place, clean=True)
         except OSError as error:
             raise faults.not_connected(error, place, self.seconds) from None
         finally:

@@ -43,14 +43,14 @@ def network(kind: Kind, message: str, hint: str, **more: bool) -> Fault:
     return Fault(Code.NETWORK, message, hint=hint, details={"kind": kind, **more})
 
 
-def ended(place: str, *, clean: bool) -> Fault:
+def no_answer(place: str, *, clean: bool) -> Fault:
     """The connection ended before the first byte of the answer."""
     if clean:
         return network("eof", f"{place} closed the connection without an answer", "Try again.")
     return network("reset", f"the connection to {place} was reset before an answer came", "Try again.")
 
 
-def cut(place: str) -> Fault:
+def truncation(place: str) -> Fault:
     """The connection was lost in the middle of an answer."""
     return network(
         "cut",
@@ -72,7 +72,7 @@ def silent(place: str, seconds: float, *, begun: bool) -> Fault:
     return Fault(Code.TIMEOUT_IDLE, message, hint=hint, details={"kind": kind, "bytes": begun})
 
 
-def malformed(place: str, why: str) -> Fault:
+def protocol_violation(place: str, why: str) -> Fault:
     """What came is not HTTP as we take it."""
     return Fault(
         Code.UPSTREAM_PROTOCOL,
@@ -92,7 +92,7 @@ def too_large(place: str, limit: int) -> Fault:
     )
 
 
-def closed() -> Fault:
+def client_closing() -> Fault:
     """The client is not in use any more."""
     return Fault(Code.CANCELLED, "the HTTP client was closed", hint="Start Sightline again.")
 
@@ -125,7 +125,7 @@ def not_connected(error: OSError, place: str, seconds: float) -> Fault:
             hint = f"{_ONLINE} and that the host is spelled right."
             return network("dns", f"the name of {place} could not be looked up", hint)
         case ssl.SSLCertVerificationError():
-            return _untrusted(error, place)
+            return _certificate_fault(error, place)
         case ssl.SSLError():
             return _no_tls(error, place)
         case TimeoutError():
@@ -146,7 +146,7 @@ def _by_number(error: OSError, place: str) -> Fault:
     return network("unreachable", f"no connection to {place}: {why}", f"{_ONLINE} and that the address is right.")
 
 
-def _untrusted(error: ssl.SSLCertVerificationError, place: str) -> Fault:
+def _certificate_fault(error: ssl.SSLCertVerificationError, place: str) -> Fault:
     why, hint = _CERTIFICATES.get(error.verify_code, (f"was not accepted ({error.verify_message})", _CA))
     return network("tls", f"the certificate of {place} {why}", hint, lasting=True)
 

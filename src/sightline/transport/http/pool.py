@@ -5,12 +5,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from sightline.transport.http import faults
-from sightline.transport.http.connection import Connection
+from sightline.transport.http.connection import HttpConnection
 
-Dial = Callable[[float], Awaitable[Connection]]
+Dial = Callable[[float], Awaitable[HttpConnection]]
 
 
-class Pool:
+class ConnectionPool:
     """At most `limit` connections; those that idle longer than `keep_alive` seconds are closed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, dial: Dial, *, limit: int, keep_alive: float) -> None:
@@ -19,15 +19,15 @@ class Pool:
         self._limit = limit
         self._keep_alive = keep_alive
         self._taken = 0
-        self._open: set[Connection] = set()
+        self._open: set[HttpConnection] = set()
         # In the order in which they fell idle, with the time when they did.
-        self._idle: dict[Connection, float] = {}
+        self._idle: dict[HttpConnection, float] = {}
         # None is handed over where a place is free and no connection is.
-        self._queue: deque[asyncio.Future[Connection | None]] = deque()
+        self._queue: deque[asyncio.Future[HttpConnection | None]] = deque()
         self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def acquire(self, connect: float) -> Connection:
+    async def acquire(self, connect: float) -> HttpConnection:
         """A connection for one exchange: an idle one, or a new one made within `connect` seconds, or, where there
         are too many, the next that becomes free."""
         while not self._is_closed:
@@ -38,16 +38,16 @@ class Pool:
                 connection.abort()
             if self._taken < self._limit:
                 self._taken += 1
-                return await self._dialled(connect)
+                return await self._dial_connection(connect)
             handed = await self._turn()
             if handed is None:
-                return await self._dialled(connect)
+                return await self._dial_connection(connect)
             if handed.is_usable():
                 return handed
             handed.abort()
-        raise faults.closed()
+        raise faults.client_closing()
 
-    async def _dialled(self, connect: float) -> Connection:
+    async def _dial_connection(self, connect: float) -> HttpConnection:
         """A new connection in a place that is taken already."""
         connection = None
         try:
@@ -62,11 +62,11 @@ class Pool:
             connection.on_lost = self._forget
         if self._is_closed:
             connection.abort()
-            raise faults.closed()
+            raise faults.client_closing()
         return connection
 
-    async def _turn(self) -> Connection | None:
-        waiter: asyncio.Future[Connection | None] = self._loop.create_future()
+    async def _turn(self) -> HttpConnection | None:
+        waiter: asyncio.Future[HttpConnection | None] = self._loop.create_future()
         self._queue.append(waiter)
         try:
             return await waiter
@@ -77,24 +77,24 @@ class Pool:
                 if handed is None:
                     self._give_up_place()
                 else:
-                    self._put_back(handed)
+                    self._return(handed)
             raise
 
-    def _next_in_queue(self) -> asyncio.Future[Connection | None] | None:
+    def _next_in_queue(self) -> asyncio.Future[HttpConnection | None] | None:
         while self._queue:
             waiter = self._queue.popleft()
             if not waiter.done():
                 return waiter
         return None
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: HttpConnection) -> None:
         """Take a connection back after an exchange, or close it where it cannot serve another."""
-        if connection.released() and not self._is_closed:
-            self._put_back(connection)
+        if connection.release() and not self._is_closed:
+            self._return(connection)
         else:
             connection.abort()
 
-    def _put_back(self, connection: Connection) -> None:
+    def _return(self, connection: HttpConnection) -> None:
         waiter = self._next_in_queue()
         if waiter is not None:
             waiter.set_result(connection)
@@ -112,7 +112,7 @@ class Pool:
         else:
             self._taken -= 1
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: HttpConnection) -> None:
         self._open.discard(connection)
         self._idle.pop(connection, None)
         self._give_up_place()
@@ -135,9 +135,9 @@ class Pool:
             self._sweeper.cancel()
             self._sweeper = None
         while (waiter := self._next_in_queue()) is not None:
-            waiter.set_exception(faults.closed())
+            waiter.set_exception(faults.client_closing())
         connections = list(self._open)
         for connection in connections:
             connection.abort()
         for connection in connections:
-            await connection.lost()
+            await connection.wait_until_closed()

@@ -50,9 +50,9 @@ class Proxies:
         urls = {
             scheme: found
             for scheme in PORTS
-            if (found := _found(environment, f"{scheme}_proxy") or _found(environment, "all_proxy"))
+            if (found := _find_variable(environment, f"{scheme}_proxy") or _find_variable(environment, "all_proxy"))
         }
-        _, listed = _found(environment, "no_proxy") or ("", "")
+        _, listed = _find_variable(environment, "no_proxy") or ("", "")
         return cls(urls, tuple(entry.lower() for entry in re.split(r"[\s,]+", listed) if entry))
 
     def for_origin(self, origin: Origin) -> Proxy | None:
@@ -64,7 +64,7 @@ class Proxies:
         return _proxy(*self.urls[origin.scheme])
 
 
-def _found(environment: Mapping[str, str], name: str) -> tuple[str, str] | None:
+def _find_variable(environment: Mapping[str, str], name: str) -> tuple[str, str] | None:
     """The variable in its better spelling, and its value."""
     for variable in (name, name.upper()):
         # A CGI server turns a client's header `Proxy:` into HTTP_PROXY.

@@ -7,7 +7,7 @@ from importlib import import_module
 from sightline.errors import Code, Fault
 from sightline.model.header_names import OF_A_CONNECTION, TOKEN
 from sightline.transport.http.proxies import Proxy
-from sightline.transport.http.target import Target
+from sightline.transport.http.target import HttpTarget
 from sightline.wire.call import HttpRequest
 
 # Anything but a tab and what is visible; a byte above ASCII may stand for itself.
@@ -15,7 +15,7 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _WITHOUT_BODY = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "TRACE"})
 
 
-def request_head(request: HttpRequest, target: Target, proxy: Proxy | None) -> bytes:
+def request_head(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) -> bytes:
     """The request line and the headers: ours first, then the given ones in their order and spelling."""
     before, after, told = _around_length(
         request.method, request.headers, target, proxy, is_passed_on=request.is_passed_on
@@ -24,18 +24,18 @@ def request_head(request: HttpRequest, target: Target, proxy: Proxy | None) -> b
     if told is None and (size or request.method not in _WITHOUT_BODY):
         return b"%bContent-Length: %d\r\n%b" % (before, size, after)
     if told is not None and told != str(size):
-        raise _refused("the header Content-Length does not tell the size of the body", hint="Leave it out.")
+        raise _refusal("the header Content-Length does not tell the size of the body", hint="Leave it out.")
     return before + after
 
 
 @lru_cache(maxsize=512)
 def _around_length(
-    method: str, headers: tuple[tuple[str, str], ...], target: Target, proxy: Proxy | None, *, is_passed_on: bool
+    method: str, headers: tuple[tuple[str, str], ...], target: HttpTarget, proxy: Proxy | None, *, is_passed_on: bool
 ) -> tuple[bytes, bytes, str | None]:
     """What stands before and behind our Content-Length, and the one that was given. All but the length is the same for
     each request of a client."""
     if not TOKEN.fullmatch(method) or method == "CONNECT":
-        raise _refused("the method of the request cannot be sent")
+        raise _refusal("the method of the request cannot be sent")
     given = {name.lower(): value for name, value in headers}
     forwarded = proxy is not None and not target.origin.is_tls
     before = [f"{method} {_absolute(target) if forwarded else target.path} HTTP/1.1"]
@@ -60,14 +60,14 @@ def _lines(lines: list[str]) -> bytes:
 def _line(name: str, value: str, seen: set[str]) -> str:
     key = name.lower()
     if not TOKEN.fullmatch(name):
-        raise _refused(f"the header name {name!r} cannot be sent")
+        raise _refusal(f"the header name {name!r} cannot be sent")
     if not _VALUE.fullmatch(value):
-        raise _refused(f"the value of the header {name} has characters that cannot be sent")
+        raise _refusal(f"the value of the header {name} has characters that cannot be sent")
     if key in OF_A_CONNECTION:
-        raise _refused(f"the header {name} is about the connection and cannot be given", hint=f"Leave {name} out.")
+        raise _refusal(f"the header {name} is about the connection and cannot be given", hint=f"Leave {name} out.")
     if key in ("host", "content-length"):
         if key in seen:
-            raise _refused(f"the header {name} is given twice")
+            raise _refusal(f"the header {name} is given twice")
         seen.add(key)
     return f"{name}: {value}"
 
@@ -78,9 +78,9 @@ def _user_agent() -> str:
     return f"sightline/{import_module('importlib.metadata').version('sightline')}"
 
 
-def _absolute(target: Target) -> str:
+def _absolute(target: HttpTarget) -> str:
     return f"{target.origin.scheme}://{target.origin.place}{target.path}"
 
 
-def _refused(message: str, *, hint: str = "Check the headers of the provider and of the request.") -> Fault:
+def _refusal(message: str, *, hint: str = "Check the headers of the provider and of the request.") -> Fault:
     return Fault(Code.INVALID_REQUEST, message, hint=hint)

@@ -7,8 +7,8 @@ from typing import Self
 from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.answer_parser import AnswerParser
-from sightline.transport.http.connection import Connection
-from sightline.transport.http.pool import Pool
+from sightline.transport.http.connection import HttpConnection
+from sightline.transport.http.pool import ConnectionPool
 
 READ_LIMIT = 64 * 1024 * 1024
 
@@ -20,12 +20,12 @@ class Response:
     cancelled wait, it closes the connection at once.
     """
 
-    def __init__(self, connection: Connection, answer: AnswerParser, pool: Pool) -> None:
+    def __init__(self, connection: HttpConnection, answer: AnswerParser, pool: ConnectionPool) -> None:
         self.status: int = answer.status
         self.reason: bytes = answer.reason
         self.headers: tuple[tuple[bytes, bytes], ...] = tuple(answer.headers)
         self._answer = answer
-        self._connection: Connection | None = connection
+        self._connection: HttpConnection | None = connection
         self._place = connection.place
         self._pool = pool
 
@@ -49,16 +49,16 @@ class Response:
             if answer.fault is not None:
                 raise answer.fault
             if answer.is_complete:
-                self._let_go()
+                self._release()
                 raise StopAsyncIteration
             try:
-                await connection.changed()
+                await connection.next_change()
             except asyncio.CancelledError:
                 connection.abort()
                 raise
         data = connection.take(answer)
         if answer.is_complete:
-            self._let_go()
+            self._release()
         return data
 
     async def read(self, limit: int = READ_LIMIT) -> bytes:
@@ -73,13 +73,13 @@ class Response:
                 raise faults.too_large(self._place, limit)
         return b"".join(pieces)
 
-    def cut(self, fault: Fault) -> None:
+    def abort(self, fault: Fault) -> None:
         """Nothing more is wanted of it: whoever reads it, now or later, gets this fault."""
         if self._connection is not None:
             self._answer.pieces.clear()
-            self._connection.cut(self._answer, fault)
+            self._connection.abort_exchange(self._answer, fault)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._pool.release(connection)
@@ -87,10 +87,10 @@ class Response:
     async def close(self) -> None:
         """Give up what is still to come; the socket is closed, or back in its pool, when this returns."""
         connection = self._connection
-        self._let_go()
+        self._release()
         self._answer.pieces.clear()
         if connection is not None and not self._answer.is_complete:
-            await connection.lost()
+            await connection.wait_until_closed()
 
     async def __aenter__(self) -> Self:
         return self

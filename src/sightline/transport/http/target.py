@@ -31,12 +31,12 @@ class Origin:
     @property
     def authority(self) -> str:
         """Host and port, as a CONNECT request names them."""
-        return f"{_bracketed(self.host)}:{self.port}"
+        return f"{_bracket_ipv6(self.host)}:{self.port}"
 
     @property
     def place(self) -> str:
         """Host, and the port where it is not the usual one: the Host header, and the name in messages."""
-        return _bracketed(self.host) if self.port == PORTS[self.scheme] else self.authority
+        return _bracket_ipv6(self.host) if self.port == PORTS[self.scheme] else self.authority
 
     @property
     def is_loopback(self) -> bool:
@@ -49,7 +49,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class HttpTarget:
     """An origin and what is asked of it."""
 
     origin: Origin
@@ -60,28 +60,28 @@ class Target:
 
 
 @lru_cache(maxsize=256)
-def target(url: str) -> Target:
+def target(url: str) -> HttpTarget:
     """The URL taken apart, or a fault that says what is wrong with it and repeats none of its secrets."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise _refused("it cannot be read") from None
+        raise _refusal("it cannot be read") from None
     if parts.scheme not in PORTS:
-        raise _refused("it does not begin with http:// or https://")
+        raise _refusal("it does not begin with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise _refused("it holds a user name", hint="Give the credential in a header.")
+        raise _refusal("it holds a user name", hint="Give the credential in a header.")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     # urlsplit drops tabs and line ends in silence; a URL that has them is refused instead.
     if not _TARGET.fullmatch(path) or not url.isprintable() or not path.startswith("/"):
-        raise _refused("it has characters that must be percent-encoded")
+        raise _refusal("it has characters that must be percent-encoded")
     if port == 0:
-        raise _refused("nobody listens on port 0")
+        raise _refusal("nobody listens on port 0")
     try:
         plain_host = ascii_host(host, is_bracketed="[" in parts.netloc)
     except ValueError as error:
-        raise _refused(str(error)) from None
-    return Target(Origin(parts.scheme, plain_host, port or PORTS[parts.scheme]), path)
+        raise _refusal(str(error)) from None
+    return HttpTarget(Origin(parts.scheme, plain_host, port or PORTS[parts.scheme]), path)
 
 
 def ascii_host(host: str, *, is_bracketed: bool) -> str:
@@ -115,9 +115,9 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _refused(why: str, *, hint: str = "Check the provider's base_url.") -> Fault:
+def _refusal(why: str, *, hint: str = "Check the provider's base_url.") -> Fault:
     return Fault(Code.INVALID_REQUEST, f"the URL of the request cannot be used: {why}", hint=hint)
 
 
-def _bracketed(host: str) -> str:
+def _bracket_ipv6(host: str) -> str:
     return f"[{host}]" if ":" in host else host

@@ -26,10 +26,10 @@ class Trust:
     def context(self) -> ssl.SSLContext:
         """TLS 1.2 or later, certificates and host names checked, HTTP/1.1 offered."""
         if self._context is None:
-            self._context = self._built()
+            self._context = self._build_context()
         return self._context
 
-    def _built(self) -> ssl.SSLContext:
+    def _build_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -70,22 +70,22 @@ def _add(context: ssl.SSLContext, name: str, path: str) -> None:
         else:
             context.load_verify_locations(cafile=path)
     except FileNotFoundError:
-        raise _refused(name, path, "does not exist") from None
+        raise _refusal(name, path, "does not exist") from None
     except (OSError, ValueError) as error:
         # SSLError is an OSError: a file without a certificate, or with a broken one.
         why = "holds no certificates" if isinstance(error, ssl.SSLError) else "cannot be read"
-        raise _refused(name, path, why) from None
+        raise _refusal(name, path, why) from None
 
 
 def _add_folders(context: ssl.SSLContext, listed: str) -> None:
     folders = [folder for folder in listed.split(os.path.pathsep) if Path(folder).is_dir()]
     if not folders:
-        raise _refused(_FOLDER_VARIABLE, listed, "is no folder")
+        raise _refusal(_FOLDER_VARIABLE, listed, "is no folder")
     for folder in folders:
         context.load_verify_locations(capath=folder)
 
 
-def _refused(name: str, path: str, why: str) -> Fault:
+def _refusal(name: str, path: str, why: str) -> Fault:
     return Fault(
         Code.CONFIG,
         f"the CA file {path} (from {name}) {why}",

@@ -38,7 +38,7 @@ class Tunnel(asyncio.Protocol):
         if not self._answered.done():
             self._answered.set_result(status)
 
-    async def asked(self, authority: str, authorization: str) -> int:
+    async def connect(self, authority: str, authorization: str) -> int:
         """The status that the proxy answers with; 0 where that is no answer."""
         assert self._transport is not None
         lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]

@@ -3,18 +3,18 @@
 import asyncio
 from pathlib import Path
 
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.builtin.builtin import NAMES, Builtin
 from sightline.model.parts import Text
 from tests.agent.tools.processes import environment
 
 
-def used(folder: Path, name: str, *, timeout: float = 60.0, **arguments: object) -> Outcome:
-    async def story() -> Outcome:
+def used(folder: Path, name: str, *, timeout: float = 60.0, **arguments: object) -> ToolOutcome:
+    async def story() -> ToolOutcome:
         tools = Builtin(folder, NAMES, environment=environment(), timeout=timeout)
         try:
-            call = Call(key="1.1", id="a", name=name, arguments=arguments)  # type: ignore[arg-type]
+            call = RunnableCall(key="1.1", id="a", name=name, arguments=arguments)  # type: ignore[arg-type]
             return await tools.use(call, lambda words: None)
         finally:
             await tools.close()
@@ -22,7 +22,7 @@ def used(folder: Path, name: str, *, timeout: float = 60.0, **arguments: object)
     return asyncio.run(story())
 
 
-def text(outcome: Outcome) -> str:
+def text(outcome: ToolOutcome) -> str:
     return "".join(part.text for part in outcome.parts if isinstance(part, Text))
 
 

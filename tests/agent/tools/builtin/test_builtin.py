@@ -4,7 +4,7 @@ from threading import Event
 
 import pytest
 
-from sightline.agent.core.steps import Call
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.tools.builtin import builtin
 from sightline.agent.tools.builtin.builtin import NAMES, READING, Builtin
@@ -20,7 +20,9 @@ def opened(folder: Path, *names: str, **how: object) -> Builtin:
 def test_only_what_was_chosen_is_there(tmp_path: Path) -> None:
     tools = opened(tmp_path)
     assert [each.name for each in tools.definitions] == list(READING)
-    outcome = asyncio.run(tools.use(Call(key="1", id="a", name="run_command", arguments={"command": "id"}), print))
+    outcome = asyncio.run(
+        tools.use(RunnableCall(key="1", id="a", name="run_command", arguments={"command": "id"}), print)
+    )
     assert outcome.is_error
     assert "does not exist" in text(outcome)
     asyncio.run(tools.close())
@@ -57,7 +59,7 @@ def test_faults_and_errors_of_the_system_are_words_for_the_model(tmp_path: Path)
     assert refused(tmp_path, "read_file", path="../x").startswith("'../x' is outside the folder that may be used. Give")
     tools = opened(tmp_path)
     asyncio.run(tools.close())
-    outcome = asyncio.run(tools.use(Call(key="1", id="a", name="list_files", arguments={}), print))
+    outcome = asyncio.run(tools.use(RunnableCall(key="1", id="a", name="list_files", arguments={}), print))
     assert text(outcome) == "list_files failed: Bad file descriptor"
     assert str(tools) == f"the built-in tools of {tmp_path}"
 
@@ -69,9 +71,9 @@ def test_a_folder_that_keeps_nobody_waiting_for_ever(tmp_path: Path, monkeypatch
     def list_files(self: object) -> None:
         stuck.wait()
 
-    monkeypatch.setattr(builtin.Listing, "list_files", list_files)
+    monkeypatch.setattr(builtin.ListFilesTool, "list_files", list_files)
     tools = opened(tmp_path, "list_files", timeout=0.01)
-    outcome = asyncio.run(tools.use(Call(key="1", id="a", name="list_files", arguments={}), print))
+    outcome = asyncio.run(tools.use(RunnableCall(key="1", id="a", name="list_files", arguments={}), print))
     stuck.set()
     assert text(outcome) == "list_files was stopped: it took longer than 0.01 s."
     asyncio.run(tools.close())
@@ -79,10 +81,10 @@ def test_a_folder_that_keeps_nobody_waiting_for_ever(tmp_path: Path, monkeypatch
 
 def test_what_the_model_s_api_has_by_itself_is_offered_so(tmp_path: Path) -> None:
     tools = opened(tmp_path, "local_shell", "web_search")
-    assert Toolbox(tools.definitions).offered() == (
+    assert Toolbox(tools.definitions).tools_for() == (
         OpaqueTool("openai-responses", {"type": "local_shell"}),
         OpaqueTool("openai-responses", {"type": "web_search"}),
     )
-    outcome = asyncio.run(tools.use(Call(key="1", id="a", name="web_search", arguments={}), print))
+    outcome = asyncio.run(tools.use(RunnableCall(key="1", id="a", name="web_search", arguments={}), print))
     assert "does not exist" in text(outcome)
     asyncio.run(tools.close())

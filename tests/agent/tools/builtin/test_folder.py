@@ -32,7 +32,7 @@ def house(tmp_path: Path) -> Iterator[Folder]:
 
 
 def read(house: Folder, path: str) -> bytes:
-    with house.opened(path) as file:
+    with house.open_file(path) as file:
         return os.read(file, 100)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sightline.agent.tools.builtin import searching
 from sightline.agent.tools.builtin.folder import Folder
-from sightline.agent.tools.builtin.searching import Wanted, found, main
+from sightline.agent.tools.builtin.searching import SearchRequest, main, search_folder
 from tests.agent.tools.builtin.rooms import refused, said
 
 
@@ -22,7 +22,7 @@ def room(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def wanted(room: Path, text: str, **more: object) -> Wanted:
+def wanted(room: Path, text: str, **more: object) -> SearchRequest:
     return {
         "folder": str(room),
         "text": text,
@@ -36,7 +36,7 @@ def wanted(room: Path, text: str, **more: object) -> Wanted:
 def looked(room: Path, text: str, **more: object) -> str:
     folder = Folder(room)
     try:
-        return found(folder, wanted(room, text, **more))
+        return search_folder(folder, wanted(room, text, **more))
     finally:
         folder.close()
 

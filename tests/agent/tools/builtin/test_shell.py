@@ -3,15 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.core.steps import Call
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools import child
 from sightline.agent.tools.builtin.builtin import Builtin
 from tests.agent.tools.builtin.rooms import refused, said, text
 from tests.agent.tools.processes import is_gone, pids_in
 
 
-def call(command: str) -> Call:
-    return Call(key="1.1", id="a", name="run_command", arguments={"command": command})
+def call(command: str) -> RunnableCall:
+    return RunnableCall(key="1.1", id="a", name="run_command", arguments={"command": command})
 
 
 def test_a_command_runs_in_the_folder_and_its_words_come_in_order(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.mcp.bounds import Bounds
 from sightline.agent.tools.mcp.mcp_tools import McpTools
-from sightline.agent.tools.mcp.network import Network
-from sightline.agent.tools.mcp.opening import opened_text
+from sightline.agent.tools.mcp.network import McpNetwork
+from sightline.agent.tools.mcp.opening import open_mcp_text
 from sightline.model.parts import Text
 
 HERE = Path(__file__).parent
@@ -84,12 +84,12 @@ async def using(
     servers: dict[str, Any],
     bounds: Bounds = QUICK,
     environment: dict[str, str] | None = None,
-    network: Network | None = None,
+    network: McpNetwork | None = None,
 ) -> AsyncIterator[McpTools]:
     """The tools of these servers, closed in the end."""
     text = json.dumps({"mcpServers": servers}).encode()
     environment = {"PATH": os.environ["PATH"], **(environment or {})}
-    tools = await opened_text(
+    tools = await open_mcp_text(
         text,
         where="mcp.json",
         folder=HERE,
@@ -108,12 +108,12 @@ def quiet(_: str) -> None:
     """For a call whose progress does not matter."""
 
 
-async def used(tools: McpTools, name: str, progress: Callable[[str], None] = quiet, **arguments: Any) -> Outcome:
+async def used(tools: McpTools, name: str, progress: Callable[[str], None] = quiet, **arguments: Any) -> ToolOutcome:
     """What came of a call."""
-    return await tools.use(Call(key="k", id="i", name=name, arguments=arguments), progress)
+    return await tools.use(RunnableCall(key="k", id="i", name=name, arguments=arguments), progress)
 
 
-def text(outcome: Outcome) -> str:
+def text(outcome: ToolOutcome) -> str:
     """Its words."""
     return "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sightline.agent.tools.mcp.config import Address, Command, Configured, configured, is_here
+from sightline.agent.tools.mcp.config import CommandServer, Configured, HttpServer, is_here, parse_config
 from sightline.errors import Code, Fault
 
 FOLDER = Path("/project")
@@ -13,7 +13,7 @@ ENVIRONMENT = {"TOKEN": "sk-very-secret", "HOME": "/srv/me"}
 
 def read(document: Any) -> Configured:
     text = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return configured(text, where=".mcp.json", folder=FOLDER, environment=ENVIRONMENT)
+    return parse_config(text, where=".mcp.json", folder=FOLDER, environment=ENVIRONMENT)
 
 
 def one(entry: Any) -> Configured:
@@ -40,7 +40,7 @@ def test_a_command_with_all_that_belongs_to_it() -> None:
         "cwd": "sub",
     }
     [spec] = one(entry).servers
-    assert isinstance(spec.reached, Command)
+    assert isinstance(spec.reached, CommandServer)
     assert spec.reached.words == ("npx", "-y", "server", "/srv/me/notes", "3", "true")
     assert spec.reached.environment == {"API_KEY": "sk-very-secret", "MODE": "fast", "PORT": "80"}
     assert spec.reached.folder == FOLDER / "sub"
@@ -51,7 +51,7 @@ def test_a_command_with_all_that_belongs_to_it() -> None:
 def test_an_address_with_its_headers() -> None:
     url = "https://mcp.example/mcp?key=12345678"
     [spec] = one({"type": "http", "url": url, "headers": {"Authorization": "Bearer ${TOKEN}"}}).servers
-    assert spec.reached == Address(url, {"Authorization": "Bearer sk-very-secret"})
+    assert spec.reached == HttpServer(url, {"Authorization": "Bearer sk-very-secret"})
     assert spec.secret == {"Bearer sk-very-secret", "sk-very-secret", "key=12345678"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.agent.core.output import Outcome
+from sightline.agent.core.output import ToolOutcome
 from sightline.agent.tools.mcp.bounds import Bounds
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import QUICK, hostile, listening, names, sdk, text, used, using
@@ -16,10 +16,10 @@ NO_ANSWER = msgspec.structs.replace(QUICK, call_s=2)
 """For servers that would never answer."""
 
 
-def called(how: str, *calls: dict[str, Any]) -> tuple[list[Outcome], tuple[str, ...]]:
+def called(how: str, *calls: dict[str, Any]) -> tuple[list[ToolOutcome], tuple[str, ...]]:
     """What comes of calls of its tool `go`, and the notes about it."""
 
-    async def story() -> tuple[list[Outcome], tuple[str, ...]]:
+    async def story() -> tuple[list[ToolOutcome], tuple[str, ...]]:
         async with listening() as ear, using({"it": hostile(how, ear=ear)}) as tools:
             return [await used(tools, "it__go", **call) for call in calls or ({},)], tools.notes
 
@@ -147,7 +147,7 @@ def test_nobody_is_lent_a_model_a_person_or_folders() -> None:
 
 
 def test_a_server_that_only_asks_and_never_reads_cannot_fill_our_memory() -> None:
-    async def story() -> Outcome:
+    async def story() -> ToolOutcome:
         async with listening() as ear, using({"it": hostile("ReadsNothing", ear=ear)}, NO_ANSWER) as tools:
             assert await ear.word() == "asked"
             return await used(tools, "it__go")

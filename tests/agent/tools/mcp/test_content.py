@@ -14,7 +14,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from sightline.agent.core.output import Outcome
+from sightline.agent.core.output import ToolOutcome
 from sightline.agent.tools.mcp.content import outcome
 from sightline.model.parts import Audio, Document, Image, Inline, Text
 from tests.agent.tools.mcp.sdk_server import PIXEL
@@ -24,7 +24,7 @@ def coded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def answered(*content: ContentBlock, structured: Any = None, is_error: bool = False) -> Outcome:
+def answered(*content: ContentBlock, structured: Any = None, is_error: bool = False) -> ToolOutcome:
     result = CallToolResult(content=list(content), structured_content=structured, is_error=is_error)
     return outcome(result, frozenset({"sk-12345678"}))
 
@@ -69,29 +69,31 @@ def answered(*content: ContentBlock, structured: Any = None, is_error: bool = Fa
     ],
 )
 def test_every_kind_of_content_has_its_part(block: ContentBlock, part: object) -> None:
-    assert answered(block) == Outcome((part,))
+    assert answered(block) == ToolOutcome((part,))
 
 
 def test_an_error_is_an_error() -> None:
-    assert answered(TextContent(text="no"), is_error=True) == Outcome((Text("no"),), is_error=True)
+    assert answered(TextContent(text="no"), is_error=True) == ToolOutcome((Text("no"),), is_error=True)
 
 
 def test_structure_is_kept_and_what_repeats_it_is_not() -> None:
     words = TextContent(text='{\n  "n": 1,\n  "m": [2]\n}')
-    assert answered(words, structured={"m": [2], "n": 1}) == Outcome((), structured={"m": [2], "n": 1})
-    assert answered(TextContent(text="n is 1"), structured={"n": 1}) == Outcome((Text("n is 1"),), structured={"n": 1})
+    assert answered(words, structured={"m": [2], "n": 1}) == ToolOutcome((), structured={"m": [2], "n": 1})
+    assert answered(TextContent(text="n is 1"), structured={"n": 1}) == ToolOutcome(
+        (Text("n is 1"),), structured={"n": 1}
+    )
 
 
 def test_a_wrapping_around_words_is_taken_off() -> None:
-    assert answered(TextContent(text="42"), structured={"result": 42}) == Outcome((Text("42"),))
-    assert answered(TextContent(text="so"), structured={"result": "so"}) == Outcome((Text("so"),))
+    assert answered(TextContent(text="42"), structured={"result": 42}) == ToolOutcome((Text("42"),))
+    assert answered(TextContent(text="so"), structured={"result": "so"}) == ToolOutcome((Text("so"),))
     both = answered(TextContent(text="1"), TextContent(text="2"), structured={"result": [1, 2]})
-    assert both == Outcome((), structured={"result": [1, 2]})
+    assert both == ToolOutcome((), structured={"result": [1, 2]})
 
 
 def test_structure_that_is_no_object_is_told_in_words() -> None:
-    assert answered(structured=[1, "a"]) == Outcome((Text('[1,"a"]'),))
-    assert answered(TextContent(text="[1]"), structured=[1]) == Outcome((Text("[1]"),))
+    assert answered(structured=[1, "a"]) == ToolOutcome((Text('[1,"a"]'),))
+    assert answered(TextContent(text="[1]"), structured=[1]) == ToolOutcome((Text("[1]"),))
 
 
 def test_no_secret_is_in_a_structure() -> None:

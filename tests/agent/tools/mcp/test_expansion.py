@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.tools.mcp.expansion import Expansion, UnfilledError, masked
+from sightline.agent.tools.mcp.expansion import Expansion, UnfilledError, mask_values
 
 ENVIRONMENT = {"KEY": "sk-1234", "EMPTY": "", "ON": "1"}
 
@@ -19,25 +19,25 @@ ENVIRONMENT = {"KEY": "sk-1234", "EMPTY": "", "ON": "1"}
     ],
 )
 def test_variables_are_filled_in(written: str, filled: str) -> None:
-    assert Expansion(ENVIRONMENT).filled(written) == filled
+    assert Expansion(ENVIRONMENT).expand(written) == filled
 
 
 def test_what_is_filled_in_is_not_filled_in_again() -> None:
-    assert Expansion({"A": "${B}", "B": "no"}).filled("${A}") == "${B}"
+    assert Expansion({"A": "${B}", "B": "no"}).expand("${A}") == "${B}"
 
 
 @pytest.mark.parametrize("written", ["${NONE}", "${input:key}", "${workspaceFolder}/x", "${}", "${EMPTY}"])
 def test_what_cannot_be_filled_in_is_named(written: str) -> None:
     with pytest.raises(UnfilledError) as raised:
-        Expansion({"KEY": "sk-1234"}).filled(f"${{KEY}} {written}")
+        Expansion({"KEY": "sk-1234"}).expand(f"${{KEY}} {written}")
     assert "sk-1234" not in str(raised.value)
 
 
 def test_what_came_from_the_environment_is_remembered() -> None:
     expansion = Expansion(ENVIRONMENT)
-    expansion.filled("${KEY} ${ON} ${NONE:-default}")
+    expansion.expand("${KEY} ${ON} ${NONE:-default}")
     assert expansion.values == {"sk-1234"}  # "1" would be missing in every number
 
 
 def test_a_value_within_another_leaves_nothing_of_it() -> None:
-    assert masked("sk-1234-5678 and sk-1234", frozenset({"sk-1234", "sk-1234-5678"})) == "*** and ***"
+    assert mask_values("sk-1234-5678 and sk-1234", frozenset({"sk-1234", "sk-1234-5678"})) == "*** and ***"

@@ -5,7 +5,7 @@ import httpx2
 import pytest
 
 from sightline.agent.tools.mcp.bounds import Bounds
-from sightline.agent.tools.mcp.guard import Guard
+from sightline.agent.tools.mcp.guard import McpHttpGuard
 from sightline.errors import Code
 
 URL = "http://127.0.0.1/mcp"
@@ -44,8 +44,10 @@ class Pieces(httpx2.AsyncByteStream):
             yield piece
 
 
-def asked(answer: httpx2.Response | Exception | None, message: Any, **more: Any) -> tuple[Guard, httpx2.Response]:
-    guard = Guard(Inner(answer), BOUNDS)
+def asked(
+    answer: httpx2.Response | Exception | None, message: Any, **more: Any
+) -> tuple[McpHttpGuard, httpx2.Response]:
+    guard = McpHttpGuard(Inner(answer), BOUNDS)
 
     async def story() -> httpx2.Response:
         async with httpx2.AsyncClient(transport=guard, trust_env=False) as client:
@@ -132,7 +134,7 @@ def test_a_session_that_was_forgotten_is_lost() -> None:
 
 
 def test_streams_are_not_reopened_for_ever() -> None:
-    guard = Guard(Inner(httpx2.Response(200, content=b"")), BOUNDS)
+    guard = McpHttpGuard(Inner(httpx2.Response(200, content=b"")), BOUNDS)
 
     async def story() -> None:
         async with httpx2.AsyncClient(transport=guard, trust_env=False) as client:

@@ -4,16 +4,16 @@ from mcp_types import Tool
 
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.mcp.bounds import Bounds
-from sightline.agent.tools.mcp.listing import Listing
+from sightline.agent.tools.mcp.listing import ToolListing
 from tests.agent.tools.mcp.hostile import Lies
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
 
-def read(tools: Any, bounds: Bounds | None = None) -> Listing:
+def read(tools: Any, bounds: Bounds | None = None) -> ToolListing:
     """A list as the SDK reads it once it is sifted."""
-    listing = Listing(bounds or Bounds())
-    sifted = listing.sifted({"tools": tools})
+    listing = ToolListing(bounds or Bounds())
+    sifted = listing.filter_page({"tools": tools})
     listing.add([Tool.model_validate(each) for each in sifted["tools"]])
     return listing
 
@@ -22,7 +22,7 @@ def test_a_tool_is_offered_as_it_is_described() -> None:
     tool = {"name": "go", "description": " Goes. ", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}}
     listing = read([tool])
     wanted = Definition(name="s__go", description="Goes.", schema=SCHEMA, is_parallel=True)
-    assert listing.tools["go"].called("s__go") == wanted
+    assert listing.tools["go"].definition_as("s__go") == wanted
     assert listing.notes == ()
 
 
@@ -53,10 +53,10 @@ def test_what_lies_is_left_out_with_a_note_and_takes_nothing_along() -> None:
 
 
 def test_a_list_that_is_none_is_empty() -> None:
-    listing = Listing(Bounds())
-    assert listing.sifted({"tools": {"a": 1}, "nextCursor": 5, "ttlMs": 0}) == {"tools": [], "ttlMs": 0}
+    listing = ToolListing(Bounds())
+    assert listing.filter_page({"tools": {"a": 1}, "nextCursor": 5, "ttlMs": 0}) == {"tools": [], "ttlMs": 0}
     assert listing.notes == ("its list of tools is none",)
-    assert listing.sifted({"tools": [], "nextCursor": "2"}) == {"tools": [], "nextCursor": "2"}
+    assert listing.filter_page({"tools": [], "nextCursor": "2"}) == {"tools": [], "nextCursor": "2"}
 
 
 def test_more_tools_than_are_borne_are_not_even_looked_at() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sightline.agent.core.output import Outcome
-from sightline.agent.core.steps import Call
+from sightline.agent.core.output import ToolOutcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.tools.mcp.mcp_tools import McpTools
 from sightline.agent.tools.tools import together
@@ -40,7 +40,7 @@ def test_a_real_server_is_used(way: str) -> None:
             assert add.schema
             assert add.schema["required"] == ["a", "b"]
             assert not tools.definitions[1].is_parallel
-            assert await used(tools, "sdk__add", a=1, b=2) == Outcome((Text("3"),))
+            assert await used(tools, "sdk__add", a=1, b=2) == ToolOutcome((Text("3"),))
             failed = await used(tools, "sdk__fail")
             assert failed.is_error
             assert "there is nothing to be had" in text(failed)
@@ -56,7 +56,7 @@ def test_a_real_server_is_used(way: str) -> None:
 def test_progress_is_told_while_it_works(way: str) -> None:
     told: list[str] = []
 
-    async def story() -> Outcome:
+    async def story() -> ToolOutcome:
         async with real(way) as (tools, _):
             return await used(tools, "sdk__count", told.append, to=3)
 
@@ -102,7 +102,7 @@ def test_a_server_that_asks_for_more_is_refused(way: str) -> None:
 
 
 def test_calls_run_beside_each_other() -> None:
-    async def story() -> list[Outcome]:
+    async def story() -> list[ToolOutcome]:
         async with using({"it": sdk()}) as tools:
             return await asyncio.gather(*(used(tools, "it__add", a=n, b=n) for n in range(20)))
 
@@ -133,7 +133,7 @@ def test_what_was_never_there_is_told_with_what_is() -> None:
     async def story() -> None:
         async with using({"it": hostile("Server")}) as tools:
             assert text(await used(tools, "it__goo")) == "There is no tool 'it__goo'. Tools that can be called: it__go."
-            words: Any = await tools.use(Call(key="k", id="i", name="it__go", arguments="words"), quiet)
+            words: Any = await tools.use(RunnableCall(key="k", id="i", name="it__go", arguments="words"), quiet)
             assert words.is_error
 
     asyncio.run(story())

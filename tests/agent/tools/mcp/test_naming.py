@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.tools.mcp.naming import Names, fitted, is_exact
+from sightline.agent.tools.mcp.naming import ToolNames, fit_name, is_exact
 
 # What OpenAI, Anthropic and Gemini all take.
 TAKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -21,31 +21,31 @@ TAKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
     ],
 )
 def test_the_server_stands_before_the_tool(server: str, tool: str, name: str) -> None:
-    assert fitted(server, tool) == name
+    assert fit_name(server, tool) == name
     assert is_exact(server, tool) is (name == f"{server}__{tool}")
 
 
 def test_long_names_are_told_apart() -> None:
-    one, other = fitted("s", "t" * 100 + "1"), fitted("s", "t" * 100 + "2")
+    one, other = fit_name("s", "t" * 100 + "1"), fit_name("s", "t" * 100 + "2")
     assert one != other
     assert len(one) == len(other) == 64
 
 
 def test_two_tools_never_share_a_name() -> None:
-    names = Names()
-    first = names.given("a", "b__c")
-    second = names.given("a__b", "c")
+    names = ToolNames()
+    first = names.name_for("a", "b__c")
+    second = names.name_for("a__b", "c")
     assert first == "a__b__c"
     assert second.startswith("a__b__c_")
     assert names.meant(second) == ("a__b", "c")
-    assert names.given("a", "b__c") == first
+    assert names.name_for("a", "b__c") == first
     assert names.meant("nobody") is None
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), unique=True))
 def test_every_provider_takes_every_name(pairs: list[tuple[str, str]]) -> None:
-    names = Names()
-    given_names = [names.given(*pair) for pair in pairs]
+    names = ToolNames()
+    given_names = [names.name_for(*pair) for pair in pairs]
     assert all(TAKEN.fullmatch(name) for name in given_names)
     assert len(set(given_names)) == len(pairs)
     assert [names.meant(name) for name in given_names] == pairs

@@ -7,7 +7,7 @@ import ssl
 import pytest
 import trustme
 
-from sightline.agent.tools.mcp.network import Network
+from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.errors import Fault
 from tests.agent.tools.mcp import hostile_http as http
 from tests.agent.tools.mcp.stage import text, used, using
@@ -24,7 +24,7 @@ def test_certificates_that_were_added_are_believed_and_others_are_not() -> None:
 
     async def story() -> None:
         async with http.listening(http.Service(), served) as url:
-            async with using({"it": {"url": url}}, network=Network(context=lambda: trusted)) as tools:
+            async with using({"it": {"url": url}}, network=McpNetwork(context=lambda: trusted)) as tools:
                 assert text(await used(tools, "it__go")) == "gone"
             with pytest.raises(Fault):
                 async with using({"it": {"url": url}}):
@@ -44,7 +44,7 @@ def test_a_proxy_is_gone_through_with_its_password() -> None:
             port = int(url.rpartition(":")[2].partition("/")[0])
             proxy.reach = ("127.0.0.1", port)
             authorization = f"Basic {base64.b64encode(LOGIN.encode()).decode()}"
-            network = Network(lambda: trusted, lambda _url: (f"http://127.0.0.1:{proxy.port}", authorization))
+            network = McpNetwork(lambda: trusted, lambda _url: (f"http://127.0.0.1:{proxy.port}", authorization))
             async with using({"it": {"url": "https://far.example/mcp"}}, network=network) as tools:
                 assert text(await used(tools, "it__go")) == "gone"
             assert proxy.asked[0] == "CONNECT far.example:443 HTTP/1.1"

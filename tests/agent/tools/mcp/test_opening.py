@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.agent.tools.mcp.opening import opened
+from sightline.agent.tools.mcp.opening import open_mcp_file
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import hostile, names
 
@@ -17,7 +17,7 @@ def test_the_servers_of_a_file_are_opened(tmp_path: Path) -> None:
     file.write_text(json.dumps({"mcpServers": {"it": hostile("Server", env={})}}))
 
     async def story() -> list[str]:
-        tools = await opened(file, environment={"PATH": os.environ["PATH"]})
+        tools = await open_mcp_file(file, environment={"PATH": os.environ["PATH"]})
         found = names(tools)
         await tools.close()
         await tools.close()
@@ -28,7 +28,7 @@ def test_the_servers_of_a_file_are_opened(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"none\.json cannot be read") as raised:
-        asyncio.run(opened(tmp_path / "none.json", environment={}))
+        asyncio.run(open_mcp_file(tmp_path / "none.json", environment={}))
     assert raised.value.code is Code.CONFIG
     assert raised.value.hint
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.agent.tools.mcp.patterns import checked, has_unusable_names, is_risky, is_usable
+from sightline.agent.tools.mcp.patterns import drop_unsafe_patterns, has_unusable_names, is_risky, is_usable
 
 RISKY = "^(a+)+$"
 
@@ -55,7 +55,7 @@ def test_a_risky_pattern_is_put_aside_and_nothing_else() -> None:
         },
         "required": ["pattern"],
     }
-    assert checked(schema) == (
+    assert drop_unsafe_patterns(schema) == (
         {
             "type": "object",
             "properties": {
@@ -71,7 +71,7 @@ def test_a_risky_pattern_is_put_aside_and_nothing_else() -> None:
 @pytest.mark.parametrize("pattern", ["(", r"\p{L}+", "(?<name>a)", RISKY, "a{99999999999999999999}", "[[a]"])
 def test_what_python_cannot_read_is_not_used(pattern: str) -> None:
     assert not is_usable(pattern)
-    assert checked({"pattern": pattern}) == ({}, 1)
+    assert drop_unsafe_patterns({"pattern": pattern}) == ({}, 1)
     assert has_unusable_names({"patternProperties": {pattern: {}}})
 
 

@@ -12,9 +12,9 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
 from sightline.agent.tools.mcp.bounds import Bounds
-from sightline.agent.tools.mcp.config import Command
-from sightline.agent.tools.mcp.link import Link
-from sightline.agent.tools.mcp.pipes import piped
+from sightline.agent.tools.mcp.config import CommandServer
+from sightline.agent.tools.mcp.link import McpLink
+from sightline.agent.tools.mcp.pipes import open_pipes
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, text, used, using
 from tests.agent.tools.processes import is_gone
@@ -23,21 +23,21 @@ BOUNDS = Bounds(close_s=1, message=10_000)
 QUESTION = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"))
 
 
-def python(script: str) -> Command:
-    return Command((sys.executable, "-c", script), {}, Path())
+def python(script: str) -> CommandServer:
+    return CommandServer((sys.executable, "-c", script), {}, Path())
 
 
 def environment() -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-1"}
 
 
-async def heard(link: Link) -> list[dict[str, Any]]:
+async def heard(link: McpLink) -> list[dict[str, Any]]:
     return [item.message.model_dump() async for item in link.read if isinstance(item, SessionMessage)]
 
 
 def said_by(script: str) -> tuple[list[dict[str, Any]], Fault | None, str]:
     async def story() -> tuple[list[dict[str, Any]], Fault | None, str]:
-        async with piped(python(script), BOUNDS, environment()) as link:
+        async with open_pipes(python(script), BOUNDS, environment()) as link:
             await link.write.send(QUESTION)
             found = await heard(link)
             await link.ended.wait()
@@ -87,7 +87,7 @@ def test_a_message_of_nobody_knows_what_that_is_too_long_ends_the_server() -> No
 
 def test_a_server_that_does_not_read_is_ended() -> None:
     async def story() -> str:
-        async with piped(python("import signal; signal.pause()"), BOUNDS, environment()) as link:
+        async with open_pipes(python("import signal; signal.pause()"), BOUNDS, environment()) as link:
             long = JSONRPCRequest(jsonrpc="2.0", id=1, method="x" * 200_000)
             await link.write.send(SessionMessage(long))
             await link.ended.wait()
@@ -100,14 +100,14 @@ def test_a_server_that_does_not_read_is_ended() -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (Command(("no-such-program-here",), {}, Path()), "has a `command` that is not found"),
-        (Command((sys.executable,), {}, Path("/no/such/folder")), "has a `cwd` that is no folder"),
-        (Command((str(Path(__file__)),), {}, Path()), "cannot be started: Permission denied"),
+        (CommandServer(("no-such-program-here",), {}, Path()), "has a `command` that is not found"),
+        (CommandServer((sys.executable,), {}, Path("/no/such/folder")), "has a `cwd` that is no folder"),
+        (CommandServer((str(Path(__file__)),), {}, Path()), "cannot be started: Permission denied"),
     ],
 )
-def test_a_command_that_cannot_be_started_is_a_fault(command: Command, words: str) -> None:
+def test_a_command_that_cannot_be_started_is_a_fault(command: CommandServer, words: str) -> None:
     async def story() -> None:
-        async with piped(command, BOUNDS, environment()):
+        async with open_pipes(command, BOUNDS, environment()):
             pass
 
     with pytest.raises(Fault) as raised:

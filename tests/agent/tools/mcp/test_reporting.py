@@ -25,10 +25,10 @@ def test_a_flood_is_told_once_and_the_end_is_the_end() -> None:
     async def story() -> None:
         report = Reporting(told.append)
         for number in range(1000):
-            await report.heard(number, None, None)
+            await report.report(number, None, None)
         report.end()
         await asyncio.sleep(0)
-        await report.heard(1000, None, None)
+        await report.report(1000, None, None)
 
     asyncio.run(story())
     assert told[0] == "0"

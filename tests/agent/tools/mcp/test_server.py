@@ -3,7 +3,7 @@ import asyncio
 import msgspec
 import pytest
 
-from sightline.agent.core.output import Outcome
+from sightline.agent.core.output import ToolOutcome
 from tests.agent.tools.mcp.stage import QUICK, hostile, listening, sdk, text, used, using
 
 LAST = {"is_last": True}
@@ -12,7 +12,7 @@ LAST = {"is_last": True}
 def test_a_call_that_takes_too_long_is_cancelled_and_the_server_is_told() -> None:
     bounds = msgspec.structs.replace(QUICK, call_s=2)
 
-    async def story() -> Outcome:
+    async def story() -> ToolOutcome:
         async with listening() as ear, using({"it": hostile("HangsAtTheCall", ear=ear)}, bounds) as tools:
             outcome = await used(tools, "it__go")
             assert await ear.word() == "cancelled"

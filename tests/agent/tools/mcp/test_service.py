@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.agent.core.output import Outcome
+from sightline.agent.core.output import ToolOutcome
 from sightline.errors import Code, Fault
 from tests.agent.tools.mcp import hostile_http as http
 from tests.agent.tools.mcp.stage import QUICK, text, used, using
@@ -17,8 +17,8 @@ HEADERS = {"Authorization": "Bearer ${TOKEN}"}
 ENVIRONMENT = {"TOKEN": "sk-very-secret"}
 
 
-def called(service: http.Service, *calls: dict[str, Any], bounds: Any = QUICK) -> list[Outcome]:
-    async def story() -> list[Outcome]:
+def called(service: http.Service, *calls: dict[str, Any], bounds: Any = QUICK) -> list[ToolOutcome]:
+    async def story() -> list[ToolOutcome]:
         async with http.listening(service) as url:
             servers = {"it": {"url": url, "headers": HEADERS}}
             async with using(servers, bounds, ENVIRONMENT) as tools:

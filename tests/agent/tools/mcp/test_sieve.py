@@ -39,10 +39,10 @@ def test_progress_that_is_no_number_is_held_back(progress: object) -> None:
 def test_questions_wait_for_no_more_answers_than_are_borne() -> None:
     sieve = Sieve(2)
     assert [sieve.passes(question(number)) for number in range(3)] == [True, True, False]
-    sieve.answered(question(9))  # our own question is no answer
+    sieve.count_answer(question(9))  # our own question is no answer
     assert not sieve.passes(question(3))
-    sieve.answered(ANSWER)
-    sieve.answered(SessionMessage(JSONRPCError(jsonrpc="2.0", id=2, error={"code": 1, "message": ""})))
+    sieve.count_answer(ANSWER)
+    sieve.count_answer(SessionMessage(JSONRPCError(jsonrpc="2.0", id=2, error={"code": 1, "message": ""})))
     assert [sieve.passes(question(number)) for number in range(3)] == [True, True, False]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.chat.core.imports.markdown import escaped, is_markdown, read_markdown
+from sightline.chat.core.imports.markdown import escape, is_markdown, read_markdown
 
 
 def read(text: str) -> list[tuple[str, str]]:
@@ -52,9 +52,9 @@ def test_a_backslash_that_escapes_nothing_stays() -> None:
 
 def test_what_is_fenced_off_and_never_ends_does_not_take_the_rest_with_it() -> None:
     asked = "```py\nx = 1"
-    assert escaped(asked) == "````\n```py\nx = 1\n````"
-    assert read(f"### User\n\n{escaped(asked)}\n\n### Assistant\n\nSo.") == [(asked, "So.")]
-    assert escaped("~~~\nx") == "```\n~~~\nx\n```"
+    assert escape(asked) == "````\n```py\nx = 1\n````"
+    assert read(f"### User\n\n{escape(asked)}\n\n### Assistant\n\nSo.") == [(asked, "So.")]
+    assert escape("~~~\nx") == "```\n~~~\nx\n```"
 
 
 def test_where_nobody_speaks_there_is_nothing() -> None:
@@ -73,7 +73,7 @@ texts = (
 
 @given(texts, texts)
 def test_what_is_written_safely_is_read_again_as_it_was(asked: str, said: str) -> None:
-    assert read(f"### User\n\n{escaped(asked)}\n\n### Assistant\n\n{escaped(said)}\n") == [(asked, said)]
+    assert read(f"### User\n\n{escape(asked)}\n\n### Assistant\n\n{escape(said)}\n") == [(asked, said)]
 
 
 def test_a_long_text_is_not_gone_through_for_each_of_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 from sightline.chat.core.facts import ChatImported
-from sightline.chat.core.history import History
+from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.pieces import pieces_of
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.topics import Topic
@@ -29,7 +29,7 @@ def test_pieces_make_the_history_that_the_whole_makes() -> None:
     topics = (Topic(id="x", name="a"), Topic(id="y", name="B", parent="x"))
     before = ChatImported(topics, (pair(100), pair(101, at=2.0)))
     fact = ChatImported(TOPICS, tuple(pair(n, ("b", "c", "nowhere")[n % 3], at=float(n // 2)) for n in range(9, 0, -1)))
-    whole, pieced = History([before, fact]), History([before, *pieces_of(fact, most=2)])
+    whole, pieced = ChatHistory([before, fact]), ChatHistory([before, *pieces_of(fact, most=2)])
     assert list(pieced) == list(whole)
     assert {each.topic for each in pieced} == {"y", "c", ""}
     assert list(pieced.topics) == list(whole.topics)

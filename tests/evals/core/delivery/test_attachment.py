@@ -13,7 +13,7 @@ from sightline.evals.core.delivery.attachment import (
     picture_link,
     refusal,
 )
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.suite import FileSegment, ImageSegment
 from sightline.model.parts import Audio, Document, Image, Inline, Link
 from tests.picture_files import png
@@ -51,10 +51,10 @@ def test_what_is_no_text_is_a_part_by_what_its_bytes_say() -> None:
 
 def test_what_no_message_can_hold_is_refused_with_its_place() -> None:
     with pytest.raises(Fault) as caught:
-        file_part(b"PK\x03\x04", FileSegment("a.zip", "a.zip", Place("s.yaml", 3, 4)))
+        file_part(b"PK\x03\x04", FileSegment("a.zip", "a.zip", SuitePlace("s.yaml", 3, 4)))
     assert caught.value.message == "s.yaml:3:4: a.zip is application/zip, which no message can hold"
     assert caught.value.code is Code.USAGE
-    assert refusal(Place(), "x", "y").message == "x"
+    assert refusal(SuitePlace(), "x", "y").message == "x"
 
 
 def test_pictures_are_links_data_or_bytes_that_are_pictures() -> None:

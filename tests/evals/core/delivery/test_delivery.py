@@ -5,7 +5,7 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.evals.core.delivery.delivery import Delivery, content, deliver
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.message import Message
 from sightline.model.parts import Document, Image, Text, ToolCall, ToolResult
@@ -51,7 +51,7 @@ def test_a_link_needs_no_file() -> None:
 
 
 def test_a_file_that_was_not_handed_in_is_a_fault() -> None:
-    segment = FileSegment("a.md", "x/a.md", Place("s.yaml", 2, 3))
+    segment = FileSegment("a.md", "x/a.md", SuitePlace("s.yaml", 2, 3))
     with pytest.raises(Fault, match=r"s\.yaml:2:3: there is no file 'a\.md'"):
         deliver([said("user", segment)], {})
     with pytest.raises(Fault):

@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.delivery.question import escaped, flat_question, unescaped
+from sightline.evals.core.delivery.question import escape_markers, flat_question, unescape_markers
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from sightline.model.message import Message
 from sightline.model.parts import Image, Link, Refusal, Text, ToolCall, ToolResult
@@ -70,4 +70,4 @@ def test_nobody_can_write_a_marker(talk: list[tuple[str, str]]) -> None:
 
 @given(st.text("@[]:\\ \nSystem", max_size=40))
 def test_taking_one_backslash_away_gives_the_words_back(text: str) -> None:
-    assert unescaped(escaped(text)) == text
+    assert unescape_markers(escape_markers(text)) == text

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.delivery.turns import turn_messages, windowed
-from sightline.evals.core.suite import Case, CaseMessage, TextSegment, Turn
+from sightline.evals.core.delivery.turns import last_exchanges, turn_messages
+from sightline.evals.core.suite import Case, CaseMessage, CaseTurn, TextSegment
 from sightline.model.message import Message
 from sightline.model.parts import Text
 
@@ -18,11 +18,13 @@ def talk(roles: str) -> list[Message]:
 
 def kept(roles: str, size: int | None) -> str:
     messages = talk(roles)
-    return "".join(roles[messages.index(message)] for message in windowed(messages, size))
+    return "".join(roles[messages.index(message)] for message in last_exchanges(messages, size))
 
 
 def test_a_turn_is_told_after_what_the_model_really_said() -> None:
-    case = Case(id="a", messages=(said("before"),), turns=tuple(Turn(messages=(said(f"turn {n}"),)) for n in range(3)))
+    case = Case(
+        id="a", messages=(said("before"),), turns=tuple(CaseTurn(messages=(said(f"turn {n}"),)) for n in range(3))
+    )
     replies = [[Message("assistant", (Text(f"reply {n}"),))] for n in range(2)]
     told = [
         (message.segments if isinstance(message, CaseMessage) else message.parts)[0].text  # type: ignore[union-attr]

@@ -3,8 +3,8 @@ import json
 import msgspec
 
 from sightline.evals.core.exports.agentv_index import row_of, to_index
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore, Check, Score
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row
@@ -22,7 +22,7 @@ def test_a_row_has_agentvs_names() -> None:
         seconds=0.5,
         scores=(Score(name="inner", type="contains", verdict="pass", score=1.0),),
     )
-    seen = Observation(text="4", usage=Usage(input_tokens=9, output_tokens=2), cost=0.01, seconds=1.2345)
+    seen = CaseObservation(text="4", usage=Usage(input_tokens=9, output_tokens=2), cost=0.01, seconds=1.2345)
     (line,) = to_index([row("x", 1.0, group="talk", scores=(grader,), seen=seen)], experiment="try").splitlines()
     assert json.loads(line) == {
         "timestamp": "2023-11-14T22:13:20.000Z",
@@ -91,10 +91,10 @@ def test_what_was_not_measured_is_an_execution_error_which_agentv_leaves_out_of_
 
 
 def test_half_a_count_is_no_count() -> None:
-    assert "token_usage" not in row_of(row("x", 1.0, seen=Observation(usage=Usage(input_tokens=3))))
+    assert "token_usage" not in row_of(row("x", 1.0, seen=CaseObservation(usage=Usage(input_tokens=3))))
 
 
-def graded(score: CaseScore) -> Result:
+def graded(score: CaseScore) -> CaseResult:
     return msgspec.structs.replace(row("talk", 1.0), score=score)
 
 

@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.exports.jsonl import Lines, read_jsonl, to_jsonl, to_line
-from sightline.evals.core.observation import Observation, ToolUse
-from sightline.evals.core.result import Result
+from sightline.evals.core.exports.jsonl import ResultLines, read_jsonl, to_jsonl, to_line
+from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore, Check, Score
 from sightline.model.message import Message
 from sightline.model.parts import Image, Inline, Text, ToolCall, ToolResult
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row
 
-FULL = Result(
+FULL = CaseResult(
     case="x",
     target="a",
     trial=2,
@@ -27,7 +27,7 @@ FULL = Result(
         score=0.5,
         scores=(Score(name="s", type="equals", verdict="fail", score=0.5, checks=(Check("is 4", False, "5"),)),),
     ),
-    observation=Observation(
+    observation=CaseObservation(
         asked=(Message("user", (Text("2+2?"), Image(Inline("image/png", "iVBORw0KGgo=")))),),
         messages=(
             Message("assistant", (ToolCall("c1", "sum", '{"a": 2}'),)),
@@ -40,7 +40,7 @@ FULL = Result(
         seconds=1.5,
         extras={"note": {"deep": [True]}},
     ),
-    turns=(Observation(text="first"),),
+    turns=(CaseObservation(text="first"),),
     cached=True,
     at=12.5,
     seconds=2.0,
@@ -49,7 +49,7 @@ FULL = Result(
 
 def test_lines_are_read_back_whole() -> None:
     results = (FULL, failed("y"), row("z", None, reason="no JSON"))
-    assert read_jsonl(to_jsonl(results)) == Lines(results)
+    assert read_jsonl(to_jsonl(results)) == ResultLines(results)
 
 
 def test_the_stable_fields_are_always_there() -> None:
@@ -69,25 +69,25 @@ def test_the_stable_fields_are_always_there() -> None:
 
 
 def test_a_result_is_one_line_whatever_it_says() -> None:
-    assert to_line(row("x", 1.0, seen=Observation(text="a\nb\r\n\u2028"))).count(b"\n") == 1
+    assert to_line(row("x", 1.0, seen=CaseObservation(text="a\nb\r\n\u2028"))).count(b"\n") == 1
 
 
 @given(st.text(st.characters()))
 def test_any_text_comes_back(text: str) -> None:
-    result = row("x", 1.0, seen=Observation(text=text))
+    result = row("x", 1.0, seen=CaseObservation(text=text))
     assert read_jsonl(to_line(result)).results == (result,)
 
 
 def test_half_a_character_comes_back() -> None:
-    result = row("x", 1.0, seen=Observation(text="\ud83d"))
+    result = row("x", 1.0, seen=CaseObservation(text="\ud83d"))
     assert read_jsonl(to_line(result)).results == (result,)
 
 
 def test_a_line_that_a_crash_cut_is_left_out_and_told() -> None:
     data = to_jsonl([FULL, FULL])
-    assert read_jsonl(data[:-40]) == Lines((FULL,), is_cut=True)
-    assert read_jsonl(data[:-1]) == Lines((FULL, FULL))
-    assert read_jsonl(b"\n") == Lines(())
+    assert read_jsonl(data[:-40]) == ResultLines((FULL,), is_cut=True)
+    assert read_jsonl(data[:-1]) == ResultLines((FULL, FULL))
+    assert read_jsonl(b"\n") == ResultLines(())
 
 
 @pytest.mark.parametrize(

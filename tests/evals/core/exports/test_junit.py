@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.evals.core.exports.junit import to_junit
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.result import Result
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore, Check, Score
 from sightline.model.usage import Usage
 from tests.evals.core.rows import failed, row
@@ -16,7 +16,7 @@ SUITE_ATTRIBUTES = {
 }  # fmt: skip
 
 
-def parsed(results: list[Result]) -> ElementTree.Element:
+def parsed(results: list[CaseResult]) -> ElementTree.Element:
     return ElementTree.fromstring(to_junit(results))
 
 
@@ -61,16 +61,16 @@ def test_a_failure_tells_what_did_not_hold_and_the_answer() -> None:
         Score(name="all", type="composite", verdict="fail", score=0.2, reason="one failed", scores=(inner,)),
         Score(name="tone", type="rubrics", verdict="fail", checks=(Check("kind", False, "rude"), Check("ok", True))),
     )
-    seen = Observation(text="five", exchanges=("x_1", "x_2"))
+    seen = CaseObservation(text="five", exchanges=("x_1", "x_2"))
     turn = CaseScore(verdict="fail", score=0.0, scores=(inner,))
-    result = Result(
+    result = CaseResult(
         case="x",
         target="a",
         status="quality_failure",
         score=CaseScore(verdict="fail", score=0.2, scores=scores, turns=(turn,), reason="below 0.8"),
         observation=seen,
     )
-    root = parsed([result, row("y", 0.1, seen=Observation())])
+    root = parsed([result, row("y", 0.1, seen=CaseObservation())])
     check(root)
     failure, silent = root.findall(".//failure")
     assert failure.get("message") == "score 0.200: below 0.8"
@@ -115,8 +115,8 @@ def test_errors_and_ungraded_answers_do_not_leave_the_build_green() -> None:
 
 
 def test_what_was_spent_stands_in_the_properties_of_the_suite() -> None:
-    seen = Observation(usage=Usage(input_tokens=9, output_tokens=2), cost=0.01)
-    root = parsed([row("x", 1.0, seen=seen), row("y", 0.5, seen=Observation(usage=Usage(input_tokens=1)))])
+    seen = CaseObservation(usage=Usage(input_tokens=9, output_tokens=2), cost=0.01)
+    root = parsed([row("x", 1.0, seen=seen), row("y", 0.5, seen=CaseObservation(usage=Usage(input_tokens=1)))])
     assert {each.get("name"): each.get("value") for each in root.findall(".//property")} == {
         "target": "a",
         "mean_score": "0.750",
@@ -135,14 +135,14 @@ def test_what_was_spent_stands_in_the_properties_of_the_suite() -> None:
 
 
 def test_an_answer_of_the_cache_costs_nothing_again() -> None:
-    asked, cached = (row(name, 1.0, seen=Observation(cost=0.25), cached=name == "y") for name in "xy")
+    asked, cached = (row(name, 1.0, seen=CaseObservation(cost=0.25), cached=name == "y") for name in "xy")
     spent = [each.get("value") for each in parsed([asked, cached]).findall(".//property[@name='cost_usd']")]
     assert spent == ["0.250000"]
 
 
 def test_a_very_long_answer_full_of_marks_is_whole() -> None:
     answer = "]]> <![CDATA[ &amp; \U0001f600 " * 40_000
-    (failure,) = parsed([row("x", 0.0, seen=Observation(text=answer))]).findall(".//failure")
+    (failure,) = parsed([row("x", 0.0, seen=CaseObservation(text=answer))]).findall(".//failure")
     assert failure.text is not None
     assert failure.text.endswith(answer)
 
@@ -154,6 +154,6 @@ def test_a_name_can_be_given_and_no_results_are_no_suites() -> None:
 
 @given(st.text(st.characters()), st.text(st.sampled_from("\x00\x01\x0b\x1b\ufffe\uffff\ud800<&>]\"'\r\n\t é")))
 def test_whatever_models_say_the_document_can_be_read(text: str, odd: str) -> None:
-    seen = Observation(text=text + odd)
+    seen = CaseObservation(text=text + odd)
     results = [row(odd or "x", 0.1, seen=seen, reason=text), failed(text + "y", odd), row("z", None, target=odd)]
     check(parsed(results))

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.combining import combined
+from sightline.evals.core.graders.combining import combine_scores
 from sightline.evals.core.score import Score, Verdict
 
 
@@ -37,17 +37,17 @@ def score(
     ],
 )
 def test_what_graders_say_together(scores: list[Score], verdict: str, value: float | None) -> None:
-    found = combined(scores, 0.8)
+    found = combine_scores(scores, 0.8)
     assert (found.verdict, found.score, found.scores) == (verdict, value, tuple(scores))
 
 
 def test_the_reason_names_who_could_not_tell() -> None:
-    assert combined([score(1.0), score(None, 0.0)], 0.8).reason == "left out: g: why"
-    assert combined([score(None, 0.0)], 0.8).reason == "no grader has any weight; left out: g: why"
-    assert combined([score(None)], 0.8).reason == "g: why"
-    assert combined([score(None), score(0.1, required=0.5)], 0.8).reason == "g: why; required and not reached: g"
-    assert combined([], 0.8).reason == "there is nothing to grade it by"
-    assert combined([score(0.1, required=0.5)], 0.8).reason == "required and not reached: g"
+    assert combine_scores([score(1.0), score(None, 0.0)], 0.8).reason == "left out: g: why"
+    assert combine_scores([score(None, 0.0)], 0.8).reason == "no grader has any weight; left out: g: why"
+    assert combine_scores([score(None)], 0.8).reason == "g: why"
+    assert combine_scores([score(None), score(0.1, required=0.5)], 0.8).reason == "g: why; required and not reached: g"
+    assert combine_scores([], 0.8).reason == "there is nothing to grade it by"
+    assert combine_scores([score(0.1, required=0.5)], 0.8).reason == "required and not reached: g"
 
 
 PART = st.floats(0, 1)
@@ -56,7 +56,7 @@ SCORES = st.lists(st.builds(score, st.none() | PART, st.floats(0, 1e6), st.none(
 
 @given(SCORES, PART)
 def test_a_score_is_from_0_to_1_and_a_case_passes_only_with_one(scores: list[Score], threshold: float) -> None:
-    found = combined(scores, threshold)
+    found = combine_scores(scores, threshold)
     assert (found.score is not None) is (found.verdict in ("pass", "fail"))
     assert found.score is None or 0 <= found.score <= 1
     counting = [each for each in scores if each.weight or each.required is not None]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.evals.core.graders.steps import Brought, Execute, Executed, Judge, NeedFile, Returned
+from sightline.evals.core.graders.steps import Execute, Executed, FileContent, Judge, NeedFile, Returned
 from sightline.model.json import Json
 from tests.grading_stage import BROKEN, says, seen, spec, told, words
 
@@ -111,10 +111,10 @@ def test_a_judge_may_decide() -> None:
 
 def test_the_prompt_of_that_judge_may_stand_in_a_file() -> None:
     grader = built(YES, aggregator={"type": "llm-grader", "prompt": "file://decide.md"})
-    result = seen(grader, "Paris", answers=[Brought(b"Decide."), says({"score": 0.4})])
+    result = seen(grader, "Paris", answers=[FileContent(b"Decide."), says({"score": 0.4})])
     assert result.steps[0] == NeedFile("decide.md")
     assert words(result.steps[1]).startswith("Decide.\n\n<block-1 results>\n{")
-    assert seen(grader, "Paris", answers=[Brought(None)]).score.reason == "there is no file decide.md"
+    assert seen(grader, "Paris", answers=[FileContent(None)]).score.reason == "there is no file decide.md"
 
 
 def test_what_an_answer_smuggles_into_evidence_stays_quoted() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.evals.core.graders.conversation import NOT_HELD, as_one, together
-from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.evals.core.score import CaseScore, Score
 from sightline.model.usage import Usage
 from tests.grading_stage import message
@@ -43,7 +43,7 @@ def test_a_turn_that_could_not_be_graded_leaves_the_conversation_not_graded() ->
     assert (found.verdict, found.score, found.reason) == ("not_graded", None, "no judge; no judge")
 
 
-FIRST = Observation(
+FIRST = CaseObservation(
     asked=(message("system", "be kind"), message("user", "hi")),
     messages=(message("assistant", "ho"),),
     text="ho",
@@ -53,7 +53,7 @@ FIRST = Observation(
     seconds=1.0,
     exchanges=("e1",),
 )
-SECOND = Observation(
+SECOND = CaseObservation(
     asked=(message("assistant", "ho"), message("user", "bye")),
     messages=(message("assistant", "see you"),),
     text="see you",
@@ -74,7 +74,7 @@ def test_a_conversation_is_one_observation_whose_words_are_all_of_it() -> None:
 
 
 def test_what_is_not_known_of_a_turn_is_not_known_of_the_whole() -> None:
-    whole = as_one([FIRST, Observation(asked=(message("user", "bye"),), error="gone", error_code="network")])
+    whole = as_one([FIRST, CaseObservation(asked=(message("user", "bye"),), error="gone", error_code="network")])
     assert (whole.cost, whole.seconds, whole.usage, whole.error) == (None, None, None, "gone")
     assert whole.text.endswith("assistant: ho\n\nuser: bye")
     assert as_one([FIRST]).usage == FIRST.usage

@@ -28,7 +28,7 @@ def test_a_sentence_is_a_criterion_that_must_hold() -> None:
 def test_a_criterion_says_how_much_it_weighs_and_whether_it_must_hold() -> None:
     (found,) = read({"id": "a", "outcome": "x", "operator": "contradiction", "weight": 2, "required": False})
     assert found == Criterion("a", "x", "contradiction", 2.0)
-    assert found.told == {"id": "a", "outcome": "x", "weight": 2.0, "operator": "contradiction"}
+    assert found.to_json == {"id": "a", "outcome": "x", "weight": 2.0, "operator": "contradiction"}
 
 
 RANGES: list[Json] = [{"score_range": [0, 4], "outcome": "bad"}, {"score_range": [5, 10], "outcome": "good"}]
@@ -38,7 +38,7 @@ RANGES: list[Json] = [{"score_range": [0, 4], "outcome": "bad"}, {"score_range":
 def test_points_are_given_by_ranges_or_by_where_they_begin(ranges: Json) -> None:
     (found,) = read({"id": "a", "score_ranges": ranges})
     assert (found.ranges, found.floor) == ((Range(0, 4, "bad"), Range(5, 10, "good")), None)
-    assert found.told["score_ranges"] == RANGES
+    assert found.to_json["score_ranges"] == RANGES
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import pytest
 
-from sightline.evals.core.graders.expectation import expected_data, expected_text, plain_text
+from sightline.evals.core.graders.expectation import plain_text, reference_data, reference_text
 from sightline.evals.core.graders.likeness import ABSENT
-from sightline.evals.core.graders.steps import Brought, Failed, NeedFile
+from sightline.evals.core.graders.steps import FileContent, NeedFile, StepFailed
 from sightline.evals.core.graders.subject import Grading
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from tests.grading_stage import driven
@@ -23,7 +23,7 @@ def says(text: str, role: str = "assistant") -> CaseMessage:
     ],
 )
 def test_the_value_that_is_expected(grading: Grading, data: object) -> None:
-    assert expected_data(grading) == data
+    assert reference_data(grading) == data
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_value_that_is_expected(grading: Grading, data: object) -> None:
     ],
 )
 def test_the_reference_answer(grading: Grading, text: str) -> None:
-    assert driven(expected_text(grading), []) == (text, [])
+    assert driven(reference_text(grading), []) == (text, [])
 
 
 def test_a_reference_answer_may_hold_files_pictures_and_calls() -> None:
@@ -48,11 +48,11 @@ def test_a_reference_answer_may_hold_files_pictures_and_calls() -> None:
         TextSegment("done"),
     )
     grading = Grading(expected=(CaseMessage(role="assistant", segments=segments),))
-    text, steps = driven(expected_text(grading), [Brought(b"inside")])
+    text, steps = driven(reference_text(grading), [FileContent(b"inside")])
     assert steps == [NeedFile("docs/a.md")]
     assert text == 'a.md:\ninside\n[image b.png]\n[calls search with {\n  "q": 1\n}]\ndone'
-    failed, _ = driven(expected_text(grading), [Brought(None)])
-    assert isinstance(failed, Failed)
+    failed, _ = driven(reference_text(grading), [FileContent(None)])
+    assert isinstance(failed, StepFailed)
 
 
 def test_the_words_of_a_message_are_its_texts() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.graders.fields import shown
+from sightline.evals.core.graders.fields import describe_value
 from sightline.model.json import Json
 from tests.grading_stage import HERE, fields
 
@@ -109,4 +109,4 @@ def test_objects_within_tell_their_own_path() -> None:
     [(None, "nothing"), ([1], "a list"), ("x" * 50, f"'{'x' * 40}…'"), (1.5, "1.5"), (False, "false")],
 )
 def test_values_in_few_words(value: Json, words: str) -> None:
-    assert shown(value) == words
+    assert describe_value(value) == words

@@ -3,19 +3,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.evals.core.graders.finding import (
-    Finding,
+    GraderFinding,
     at_once,
+    finding_without_score,
     floor_of,
     is_sunk,
-    negated,
+    negate,
     of_one,
     reaches,
-    scored,
+    score_of,
     share,
-    ungraded,
 )
-from sightline.evals.core.graders.subject import Grading, Subject
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.graders.subject import Grading, GradingSubject
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.score import Check, Score
 from sightline.evals.core.suite import GraderSpec
 from tests.grading_stage import driven
@@ -29,7 +29,7 @@ SPECS = st.builds(
     negate=st.booleans(),
 )
 FINDINGS = st.builds(
-    Finding,
+    GraderFinding,
     score=st.none() | PART,
     checks=st.lists(st.builds(Check, st.text(), st.booleans())).map(tuple),
     passed=st.none() | st.booleans(),
@@ -42,7 +42,7 @@ def plain(**settings: object) -> GraderSpec:
 
 def test_a_grader_that_asks_for_nothing_is_a_generator_all_the_same() -> None:
     run = at_once(lambda subject: of_one("has words", held=bool(subject.text)))
-    finding, steps = driven(run(Subject(Observation(text="x"), Grading())), [])
+    finding, steps = driven(run(GradingSubject(CaseObservation(text="x"), Grading())), [])
     assert (finding.score, steps) == (1.0, [])
 
 
@@ -87,21 +87,21 @@ def test_what_a_case_needs_of_a_grader(settings: dict[str, float], floor: float 
     ],
 )
 def test_the_verdict_of_one_grader(settings: dict[str, object], score: float, verdict: str) -> None:
-    assert scored(plain(**settings), Finding(score=score), 0.8).verdict == verdict
+    assert score_of(plain(**settings), GraderFinding(score=score), 0.8).verdict == verdict
 
 
 def test_a_grader_may_have_its_own_word() -> None:
-    assert scored(plain(), Finding(score=0.9, passed=False), 0.8).verdict == "fail"
+    assert score_of(plain(), GraderFinding(score=0.9, passed=False), 0.8).verdict == "fail"
 
 
 def test_what_could_not_be_told_is_neither_zero_nor_a_pass_even_negated() -> None:
-    for negate in (False, True):
-        score = scored(plain(negate=negate, required=0.5), ungraded("no judge"), 0.8)
+    for is_negated in (False, True):
+        score = score_of(plain(negate=is_negated, required=0.5), finding_without_score("no judge"), 0.8)
         assert (score.verdict, score.score, score.reason) == ("not_graded", None, "no judge")
 
 
 def test_a_negated_check_says_so() -> None:
-    score = negated(scored(plain(), of_one("contains x", held=True), 0.8))
+    score = negate(score_of(plain(), of_one("contains x", held=True), 0.8))
     assert score.checks == (Check("not: contains x", False),)
     assert score.score == 0.0
 
@@ -120,16 +120,16 @@ def test_what_is_required_and_not_reached(score: Score, sunk: bool) -> None:
 
 
 @given(SPECS, FINDINGS, PART)
-def test_a_score_is_from_0_to_1_or_there_is_none(spec: GraderSpec, finding: Finding, threshold: float) -> None:
-    score = scored(spec, finding, threshold)
+def test_a_score_is_from_0_to_1_or_there_is_none(spec: GraderSpec, finding: GraderFinding, threshold: float) -> None:
+    score = score_of(spec, finding, threshold)
     assert (score.score is None) is (score.verdict == "not_graded")
     assert score.score is None or 0 <= score.score <= 1
 
 
 @given(SPECS, FINDINGS, PART)
-def test_negating_twice_changes_nothing(spec: GraderSpec, finding: Finding, threshold: float) -> None:
-    score = scored(spec, finding, threshold)
-    again = negated(negated(score))
+def test_negating_twice_changes_nothing(spec: GraderSpec, finding: GraderFinding, threshold: float) -> None:
+    score = score_of(spec, finding, threshold)
+    again = negate(negate(score))
     assert again.score == (score.score if score.score is None else pytest.approx(score.score))
     assert again.verdict == score.verdict
     assert [check.passed for check in again.checks] == [check.passed for check in score.checks]

@@ -3,8 +3,8 @@ import pytest
 from sightline.evals.core.graders.grade import check_graders, grade, prepare
 from sightline.evals.core.graders.steps import Judge
 from sightline.evals.core.graders.subject import Grading
-from sightline.evals.core.observation import Observation
-from sightline.evals.core.place import Place
+from sightline.evals.core.observation import CaseObservation
+from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.suite import CaseMessage, GraderSpec
 from tests.grading_stage import BROKEN, HERE, case, driven, says, spec
 
@@ -18,7 +18,7 @@ def test_a_case_is_graded_by_all_its_graders_in_turn() -> None:
 
 
 def test_an_answer_that_did_not_come_about_is_not_graded_and_nothing_is_asked() -> None:
-    observation = Observation(error="429 for an hour", error_code="rate_limited")
+    observation = CaseObservation(error="429 for an hour", error_code="rate_limited")
     score, steps = driven(grade(prepare([CONTAINS, spec("llm-grader")]), observation, Grading()), [])
     assert (score.verdict, score.score, steps) == ("not_graded", None, [])
     assert score.reason == "there is no answer: 429 for an hour"
@@ -33,7 +33,7 @@ def test_a_grader_that_could_not_run_leaves_the_case_not_graded_unless_it_has_no
 def test_graders_are_read_once_and_used_for_every_trial() -> None:
     graders = prepare([CONTAINS])
     for text, verdict in (("Paris", "pass"), ("Rome", "fail"), ("Paris", "pass")):
-        score, _ = driven(grade(graders, Observation(text=text), Grading()), [])
+        score, _ = driven(grade(graders, CaseObservation(text=text), Grading()), [])
         assert score.verdict == verdict
 
 
@@ -54,13 +54,13 @@ def test_the_threshold_is_that_of_the_case() -> None:
     ],
 )
 def test_a_case_without_graders_is_judged_by_what_it_wants(grading: Grading, is_judged: bool) -> None:
-    score, steps = driven(grade([], Observation(text="4"), grading), [says({"score": 1})] if is_judged else [])
+    score, steps = driven(grade([], CaseObservation(text="4"), grading), [says({"score": 1})] if is_judged else [])
     assert [type(step) for step in steps] == ([Judge] if is_judged else [])
     assert score.verdict == ("pass" if is_judged else "skip")
 
 
 def test_everything_that_is_wrong_is_told_before_anything_is_run() -> None:
-    wrong = [CONTAINS, GraderSpec(type="contains", config={"valeu": "x"}, place=Place("suite.yaml", 9, 3))]
+    wrong = [CONTAINS, GraderSpec(type="contains", config={"valeu": "x"}, place=SuitePlace("suite.yaml", 9, 3))]
     assert [
         (str(each.place), each.path, each.message, each.suggestion)
         for each in check_graders(wrong, "tests[0].assertions")

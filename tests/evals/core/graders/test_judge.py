@@ -1,8 +1,8 @@
 import pytest
 
-from sightline.evals.core.graders.steps import Brought, Judge
+from sightline.evals.core.graders.steps import FileContent, Judge
 from sightline.evals.core.graders.subject import Grading
-from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.evals.core.suite import CaseMessage, FileSegment, TextSegment
 from sightline.model.json import Json
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
@@ -16,7 +16,7 @@ GRADING = Grading(
 )
 
 
-def prompt_of(grader: object, observation: Observation | str = "It is Paris.", grading: Grading = GRADING) -> str:
+def prompt_of(grader: object, observation: CaseObservation | str = "It is Paris.", grading: Grading = GRADING) -> str:
     (step,) = seen(grader, observation, grading, [HALF]).steps
     return words(step)
 
@@ -42,7 +42,9 @@ def test_a_judge_sees_tool_calls_and_their_results() -> None:
         message("tool", ToolResult(id="1", parts=(Text(text="Paris, says the atlas"),))),
         message("assistant", "Paris."),
     )
-    text = prompt_of(spec("llm-grader"), Observation(text="Paris.", messages=rounds, tools=(ToolUse(name="search"),)))
+    text = prompt_of(
+        spec("llm-grader"), CaseObservation(text="Paris.", messages=rounds, tools=(ToolUse(name="search"),))
+    )
     assert '[calls search with {"q": "capital"}]' in text
     assert "[the tool answered: Paris, says the atlas]" in text
     assert "tool_calls" not in text
@@ -50,20 +52,22 @@ def test_a_judge_sees_tool_calls_and_their_results() -> None:
 
 def test_calls_of_a_target_without_messages_are_told_apart() -> None:
     uses = (ToolUse(name="search", arguments={"q": 1}, result="Paris"),)
-    text = prompt_of(spec("llm-grader"), Observation(text="Paris.", tools=uses), Grading(file_changes="+1 line"))
+    text = prompt_of(spec("llm-grader"), CaseObservation(text="Paris.", tools=uses), Grading(file_changes="+1 line"))
     assert '<block-1 tool_calls>\n- search {"q":1}\n  answered: Paris\n</block-1 tool_calls>' in text
     assert "<block-1 file_changes>\n+1 line\n</block-1 file_changes>" in text
 
 
 def test_a_transcript_that_is_the_answer_is_shown_once() -> None:
     said = (message("user", "hi"), message("assistant", "ho"))
-    text = prompt_of(spec("llm-grader"), Observation(text="user: hi\n\nassistant: ho", messages=said), Grading())
+    text = prompt_of(spec("llm-grader"), CaseObservation(text="user: hi\n\nassistant: ho", messages=said), Grading())
     assert text.count("assistant: ho") == 1
 
 
 def test_pictures_of_the_answer_are_shown() -> None:
     picture = Image(source=Link(url="u"))
-    observation = Observation(messages=(message("user", Image(source=Link(url="v"))), message("assistant", picture)))
+    observation = CaseObservation(
+        messages=(message("user", Image(source=Link(url="v"))), message("assistant", picture))
+    )
     (step,) = seen(spec("llm-grader"), observation, answers=[HALF]).steps
     assert step.messages[1].parts[1:] == (picture,)
 
@@ -79,7 +83,7 @@ def test_words_with_variables_are_the_whole_prompt() -> None:
 
 def test_a_reference_that_cannot_be_read_leaves_it_not_graded() -> None:
     grading = Grading(expected=(CaseMessage(role="assistant", segments=(FileSegment("a.md"),)),))
-    assert seen(spec("llm-grader"), "x", grading, [Brought(None)]).score.reason == "there is no file a.md"
+    assert seen(spec("llm-grader"), "x", grading, [FileContent(None)]).score.reason == "there is no file a.md"
 
 
 def test_who_judges_is_the_suites_choice() -> None:

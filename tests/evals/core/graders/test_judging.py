@@ -1,5 +1,5 @@
-from sightline.evals.core.graders.finding import Finding
-from sightline.evals.core.graders.judging import Question, judged, spent_on, summed
+from sightline.evals.core.graders.finding import GraderFinding
+from sightline.evals.core.graders.judging import Question, ask_judge, sum_if_known, total_spent
 from sightline.evals.core.graders.steps import Judge, Judged
 from sightline.evals.core.graders.verdict import read_free
 from sightline.model.parts import Image, Link
@@ -13,9 +13,9 @@ BAD = says(
 )
 
 
-def asked(*answers: object) -> tuple[Finding, list[Judge]]:
-    finding, steps = driven(judged(QUESTION, read_free), answers)
-    assert isinstance(finding, Finding)
+def asked(*answers: object) -> tuple[GraderFinding, list[Judge]]:
+    finding, steps = driven(ask_judge(QUESTION, read_free), answers)
+    assert isinstance(finding, GraderFinding)
     return finding, steps
 
 
@@ -61,7 +61,7 @@ def test_pictures_are_shown_to_the_judge() -> None:
 
 
 def test_what_is_not_known_of_one_answer_is_not_known_of_all() -> None:
-    spent = spent_on(GOOD, Judged(text=""))
+    spent = total_spent(GOOD, Judged(text=""))
     assert (spent.usage, spent.cost, spent.seconds, spent.exchanges) == (None, None, None, ("e2",))
-    assert spent_on(Judged(text="", usage=Usage())).usage == Usage()
-    assert summed([]) is None
+    assert total_spent(Judged(text="", usage=Usage())).usage == Usage()
+    assert sum_if_known([]) is None

@@ -1,10 +1,10 @@
 import pytest
 
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.observation import CaseObservation
 from sightline.model.usage import Usage
 from tests.grading_stage import seen, spec, told
 
-TOOK = Observation(seconds=1.5, cost=0.02, usage=Usage(input_tokens=100, output_tokens=20, cached_tokens=80))
+TOOK = CaseObservation(seconds=1.5, cost=0.02, usage=Usage(input_tokens=100, output_tokens=20, cached_tokens=80))
 
 
 @pytest.mark.parametrize(
@@ -27,19 +27,23 @@ def test_what_an_answer_took_is_held_to_its_limit(grader: object, score: float) 
 @pytest.mark.parametrize(
     ("grader", "observation", "reason"),
     [
-        (spec("latency", threshold=1), Observation(), "how long the answer took is not known"),
-        (spec("cost", budget=1), Observation(), "what the answer cost is not known"),
-        (spec("token-usage", max_total=5), Observation(), "not known: total"),
-        (spec("token-usage", max_total=9, max_output=9), Observation(usage=Usage(output_tokens=1)), "not known: total"),
+        (spec("latency", threshold=1), CaseObservation(), "how long the answer took is not known"),
+        (spec("cost", budget=1), CaseObservation(), "what the answer cost is not known"),
+        (spec("token-usage", max_total=5), CaseObservation(), "not known: total"),
+        (
+            spec("token-usage", max_total=9, max_output=9),
+            CaseObservation(usage=Usage(output_tokens=1)),
+            "not known: total",
+        ),
     ],
 )
-def test_what_is_not_known_is_not_graded(grader: object, observation: Observation, reason: str) -> None:
+def test_what_is_not_known_is_not_graded(grader: object, observation: CaseObservation, reason: str) -> None:
     score = seen(grader, observation).score
     assert (score.verdict, score.score, score.reason) == ("not_graded", None, reason)
 
 
 def test_what_is_over_its_limit_fails_whatever_else_is_not_known() -> None:
-    score = seen(spec("token-usage", max_total=9, max_output=9), Observation(usage=Usage(output_tokens=10))).score
+    score = seen(spec("token-usage", max_total=9, max_output=9), CaseObservation(usage=Usage(output_tokens=10))).score
     assert (score.verdict, score.score) == ("fail", 0.0)
 
 

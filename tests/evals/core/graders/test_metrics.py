@@ -1,10 +1,10 @@
 import pytest
 
-from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.model.usage import Usage
 from tests.grading_stage import seen, spec, told
 
-RUN = Observation(
+RUN = CaseObservation(
     tools=(ToolUse(name="read"), ToolUse(name="Edit"), ToolUse(name="Grep"), ToolUse(name="Bash")),
     usage=Usage(input_tokens=100, output_tokens=20),
     cost=0.5,
@@ -33,11 +33,13 @@ def test_the_part_of_calls_that_explore(wanted: float, tolerance: float | None, 
 
 
 def test_who_calls_no_tool_explores_nothing() -> None:
-    assert seen(spec("execution_metrics", target_exploration_ratio=0), Observation()).score.score == 0.0
+    assert seen(spec("execution_metrics", target_exploration_ratio=0), CaseObservation()).score.score == 0.0
 
 
 def test_what_is_not_known_is_not_graded() -> None:
-    score = seen(spec("execution-metrics", max_tool_calls=1, max_cost_usd=1, max_duration_ms=1), Observation()).score
+    score = seen(
+        spec("execution-metrics", max_tool_calls=1, max_cost_usd=1, max_duration_ms=1), CaseObservation()
+    ).score
     assert (score.verdict, score.reason) == ("not_graded", "not known: cost_usd, duration_ms")
 
 
@@ -47,7 +49,7 @@ def test_a_limit_has_to_be_given() -> None:
 
 def test_what_is_not_known_of_a_program_is_not_0() -> None:
     for limit in ({"max_tool_calls": 3}, {"max_llm_calls": 3}, {"target_exploration_ratio": 0}):
-        score = seen(spec("execution-metrics", **limit), Observation(is_traced=False, seconds=1.0)).score
+        score = seen(spec("execution-metrics", **limit), CaseObservation(is_traced=False, seconds=1.0)).score
         assert (score.verdict, score.reason[:10]) == ("not_graded", "not known:")
     timed = spec("execution-metrics", max_duration_ms=2000)
-    assert seen(timed, Observation(is_traced=False, seconds=1.0)).score.verdict == "pass"
+    assert seen(timed, CaseObservation(is_traced=False, seconds=1.0)).score.verdict == "pass"

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.core.graders.steps import PYTHON, Brought, Execute, Executed
+from sightline.evals.core.graders.steps import PYTHON, Execute, Executed, FileContent
 from tests.grading_stage import BROKEN, seen, spec, told
 
 NEVER_ENDS = "(a+)+$"
@@ -63,7 +63,7 @@ def test_a_command_that_breaks_down_leaves_it_not_graded(ended: Executed) -> Non
 
 def test_another_answer_is_the_drivers_mistake() -> None:
     with pytest.raises(Fault, match="Execute was answered by Brought"):
-        seen(spec("regex", value=NEVER_ENDS), "aaa", answers=[Brought(b"")])
+        seen(spec("regex", value=NEVER_ENDS), "aaa", answers=[FileContent(b"")])
 
 
 def test_what_is_no_pattern_is_told() -> None:

@@ -1,14 +1,14 @@
 from sightline.evals.core.graders.conversation import as_one
-from sightline.evals.core.graders.payload import asserted_of, payload_of
-from sightline.evals.core.graders.subject import Grading, Subject
-from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.graders.payload import payload_for_assertion, payload_of
+from sightline.evals.core.graders.subject import Grading, GradingSubject
+from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from sightline.model.json import Json
 from sightline.model.parts import FileId, Image, Inline, Link, Text, ToolCall, ToolResult
 from sightline.model.usage import Usage
 from tests.grading_stage import message
 
-OBSERVED = Observation(
+OBSERVED = CaseObservation(
     asked=(message("user", "weather?"),),
     messages=(
         message("assistant", "I look.", ToolCall(id="1", name="search", arguments='{"q": 1}')),
@@ -28,12 +28,14 @@ OBSERVED = Observation(
 )
 
 
-def payload(observation: Observation = OBSERVED, **grading: object) -> dict[str, Json]:
-    return payload_of(Subject(observation, Grading(**grading)), None)
+def payload(observation: CaseObservation = OBSERVED, **grading: object) -> dict[str, Json]:
+    return payload_of(GradingSubject(observation, Grading(**grading)), None)
 
 
 def test_a_command_is_told_what_agentvs_graders_read() -> None:
-    told = payload_of(Subject(OBSERVED, Grading(criteria="be right", metadata={"k": 1}, input_files=("a",))), {"c": 1})
+    told = payload_of(
+        GradingSubject(OBSERVED, Grading(criteria="be right", metadata={"k": 1}, input_files=("a",))), {"c": 1}
+    )
     assert set(told) >= {
         "criteria", "expected_output", "output", "messages", "input", "input_files", "metadata", "trace",
         "trace_summary", "token_usage", "cost_usd", "duration_ms", "start_time", "end_time", "file_changes",
@@ -72,16 +74,16 @@ def test_messages_carry_calls_with_what_came_of_them() -> None:
 
 
 def test_a_call_of_which_nothing_more_is_known_is_told_as_the_model_wrote_it() -> None:
-    observation = Observation(messages=(message("assistant", ToolCall(id="9", name="x", arguments="{}")),))
+    observation = CaseObservation(messages=(message("assistant", ToolCall(id="9", name="x", arguments="{}")),))
     assert payload(observation)["messages"][0]["tool_calls"] == [{"tool": "x", "input": "{}", "id": "9"}]
-    timeless = Observation(messages=observation.messages, tools=(ToolUse(name="x", id="9", is_error=True),))
+    timeless = CaseObservation(messages=observation.messages, tools=(ToolUse(name="x", id="9", is_error=True),))
     (call,) = payload(timeless)["messages"][0]["tool_calls"]
     assert call["status"] == "error"
     assert "duration_ms" not in call  # where AgentV's SDK wants a number, null is refused with everything else
 
 
 def test_what_is_not_known_is_null() -> None:
-    told = payload(Observation())
+    told = payload(CaseObservation())
     assert [told[name] for name in ("token_usage", "cost_usd", "duration_ms", "metadata", "config")] == [None] * 5
 
 
@@ -93,7 +95,7 @@ def test_pictures_are_blocks_with_their_source() -> None:
         Image(source=Link(url="http://x/y.png")),
         Image(source=FileId(id="f")),
     )
-    (told,) = payload(Observation(), messages=(asked,))["input"]
+    (told,) = payload(CaseObservation(), messages=(asked,))["input"]
     assert told["content"] == [
         {"type": "text", "text": "see"},
         {"type": "image", "media_type": "image/png", "source": "data:image/png;base64,QQ=="},
@@ -104,7 +106,7 @@ def test_pictures_are_blocks_with_their_source() -> None:
 
 def test_a_structured_result_is_told_as_json() -> None:
     asked = message("tool", ToolResult(id="1", structured={"n": 1}))
-    assert payload(Observation(), messages=(asked,))["input"][0]["content"] == '{"n":1}'
+    assert payload(CaseObservation(), messages=(asked,))["input"][0]["content"] == '{"n":1}'
 
 
 def test_what_is_expected_is_a_list_of_messages() -> None:
@@ -126,7 +128,7 @@ def test_what_is_expected_is_a_list_of_messages() -> None:
 
 
 def test_an_assertion_is_told_little() -> None:
-    assert asserted_of(Subject(OBSERVED, Grading(criteria="be right")), "Rain.") == {
+    assert payload_for_assertion(GradingSubject(OBSERVED, Grading(criteria="be right")), "Rain.") == {
         "input": "@[User]: weather?",
         "output": "Sunny.",
         "expected_output": "Rain.",
@@ -155,7 +157,7 @@ def test_what_is_expected_of_a_call_stands_in_the_call_as_the_suite_wrote_it() -
 
 
 def test_nothing_stands_in_it_that_agentvs_sdk_would_refuse() -> None:
-    observation = Observation(
+    observation = CaseObservation(
         asked=(message("developer", "Be brief."),),
         tools=(ToolUse(name="search", arguments={"q": 1}, result="x", id="1"),),
         usage=Usage(input_tokens=1, output_tokens=2),
@@ -163,7 +165,7 @@ def test_nothing_stands_in_it_that_agentvs_sdk_would_refuse() -> None:
     told = payload(observation, expected_value=[1, 2])
     assert [each["role"] for each in told["input"]] == ["system"]
     assert told["token_usage"] == {"input": 1, "output": 2}
-    assert payload(Observation(usage=Usage(input_tokens=1)))["token_usage"] is None
+    assert payload(CaseObservation(usage=Usage(input_tokens=1)))["token_usage"] is None
     assert told["expected_output"] == [{"role": "assistant", "content": "[1,2]"}]
     assert told["trace"]["events"] == [
         {
@@ -197,5 +199,5 @@ def test_the_trace_holds_the_input_and_everything_after_it_in_order() -> None:
 
 
 def test_a_whole_conversation_holds_its_input_once() -> None:
-    turn = Observation(asked=(message("user", "hi"),), messages=(message("assistant", "Hello."),))
+    turn = CaseObservation(asked=(message("user", "hi"),), messages=(message("assistant", "Hello."),))
     assert [each["role"] for each in payload(as_one([turn]))["messages"]] == ["user", "assistant"]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.evals.core.graders.steps import Brought, Execute, Executed, NeedFile
+from sightline.evals.core.graders.steps import Execute, Executed, FileContent, NeedFile
 from sightline.evals.core.graders.subject import Grading
 from tests.grading_stage import BROKEN, problems, says, seen, spec, told, words
 
@@ -13,10 +13,10 @@ GRADING = Grading(criteria="Name the capital.")
 @pytest.mark.parametrize("prompt", ["file://prompts/judge.md", "prompts/judge.md"])
 def test_a_prompt_may_stand_in_a_file(prompt: str) -> None:
     grader = spec("llm-grader", prompt=prompt)
-    result = seen(grader, "Paris", GRADING, [Brought(b"Judge {{ output }}"), HALF])
+    result = seen(grader, "Paris", GRADING, [FileContent(b"Judge {{ output }}"), HALF])
     assert result.steps[0] == NeedFile("prompts/judge.md")
     assert words(result.steps[1]).startswith("Judge <block-1 output>")
-    assert seen(grader, "Paris", GRADING, [Brought(None)]).score.reason == "there is no file prompts/judge.md"
+    assert seen(grader, "Paris", GRADING, [FileContent(None)]).score.reason == "there is no file prompts/judge.md"
 
 
 def test_a_prompt_may_be_written_by_a_command() -> None:

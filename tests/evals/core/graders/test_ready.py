@@ -1,9 +1,9 @@
 import pytest
 
-from sightline.evals.core.graders.ready import graded, ready
+from sightline.evals.core.graders.ready import prepare_grader, run_grader
 from sightline.evals.core.graders.registry import GRADERS
-from sightline.evals.core.graders.subject import Grading, Subject
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.graders.subject import Grading, GradingSubject
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.suite import GraderSpec
 from tests.grading_stage import driven, problems, spec
 
@@ -23,14 +23,19 @@ def test_a_type_that_is_not_known_is_told_with_the_nearest(kind: str, suggestion
 
 def test_a_grader_that_cannot_be_run_has_not_graded() -> None:
     for wrong in (spec("contians"), spec("contains")):
-        score, _ = driven(graded(ready(wrong, "assertions[0]", GRADERS), Subject(Observation(), Grading())), [])
+        score, _ = driven(
+            run_grader(prepare_grader(wrong, "assertions[0]", GRADERS), GradingSubject(CaseObservation(), Grading())),
+            [],
+        )
         assert score.verdict == "not_graded"
         assert score.reason.startswith("it cannot be run: assertions[0].")
 
 
 def test_a_grader_without_a_name_is_named_for_what_it_looks_for() -> None:
     assert (
-        ready(GraderSpec(type="contains", name="contains", config={"value": "x"}), "", GRADERS).spec.name
+        prepare_grader(GraderSpec(type="contains", name="contains", config={"value": "x"}), "", GRADERS).spec.name
         == "contains-x"
     )
-    assert ready(GraderSpec(type="contains", name="mine", config={"value": "x"}), "", GRADERS).spec.name == "mine"
+    assert (
+        prepare_grader(GraderSpec(type="contains", name="mine", config={"value": "x"}), "", GRADERS).spec.name == "mine"
+    )

@@ -1,7 +1,7 @@
 import pytest
 
 from sightline.evals.core.graders.limits import UNTRACED
-from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.observation import CaseObservation, ToolUse
 from tests.grading_stage import seen, spec, told
 
 
@@ -18,13 +18,13 @@ from tests.grading_stage import seen, spec, told
     ],
 )
 def test_a_skill_is_used_by_its_name_or_its_files(use: ToolUse, is_used: bool) -> None:
-    observation = Observation(tools=(ToolUse(name="other"), use))
+    observation = CaseObservation(tools=(ToolUse(name="other"), use))
     assert seen(spec("skill-trigger", skill="pdf"), observation).score.score == float(is_used)
     assert seen(spec("skill-trigger", skill="pdf", should_trigger=False), observation).score.score == float(not is_used)
 
 
 def test_what_was_looked_through_is_told() -> None:
-    (check,) = seen(spec("skill-trigger", skill="pdf"), Observation()).score.checks
+    (check,) = seen(spec("skill-trigger", skill="pdf"), CaseObservation()).score.checks
     assert (check.text, check.evidence) == ('skill "pdf" is used', "not in 0 tool calls")
 
 
@@ -34,5 +34,5 @@ def test_a_skill_has_to_be_named() -> None:
 
 def test_a_program_that_tells_only_its_last_words_may_have_used_it() -> None:
     for wanted in (True, False):
-        score = seen(spec("skill-trigger", skill="pdf", should_trigger=wanted), Observation(is_traced=False)).score
+        score = seen(spec("skill-trigger", skill="pdf", should_trigger=wanted), CaseObservation(is_traced=False)).score
         assert (score.verdict, score.reason) == ("not_graded", UNTRACED)

@@ -1,9 +1,9 @@
-from sightline.evals.core.graders.subject import DEFAULT_THRESHOLD, Grading, Subject
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.graders.subject import DEFAULT_THRESHOLD, Grading, GradingSubject
+from sightline.evals.core.observation import CaseObservation
 
 
 def test_what_is_graded_are_the_words_of_the_answer() -> None:
-    assert Subject(Observation(text="four"), Grading()).text == "four"
+    assert GradingSubject(CaseObservation(text="four"), Grading()).text == "four"
 
 
 def test_a_case_that_says_nothing_passes_from_four_fifths_on() -> None:

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.graders.trajectory import Expected, matched
-from sightline.evals.core.observation import Observation, ToolUse
+from sightline.evals.core.graders.trajectory import Expected, match_calls
+from sightline.evals.core.observation import CaseObservation, ToolUse
 from sightline.evals.core.score import Score
 from sightline.model.json import Json
 from tests.grading_stage import seen, spec, told
@@ -28,15 +28,15 @@ def wanted(*names: str) -> list[Json]:
 
 def judged(mode: str, expected: list[Json], calls: tuple[ToolUse, ...], **config: Json) -> Score:
     grader = spec("tool-trajectory", mode=mode, expected=expected, **config)
-    return seen(grader, Observation(tools=calls)).score
+    return seen(grader, CaseObservation(tools=calls)).score
 
 
 def test_any_order_counts_calls() -> None:
     grader = spec("tool_trajectory", mode="any_order", minimums={"search": 2, "read": 1})
-    assert seen(grader, Observation(tools=uses("read", "search", "search"))).score.score == 1.0
-    half = seen(grader, Observation(tools=uses("search", "read"))).score
+    assert seen(grader, CaseObservation(tools=uses("read", "search", "search"))).score.score == 1.0
+    half = seen(grader, CaseObservation(tools=uses("search", "read"))).score
     assert (half.score, half.checks[0].evidence) == (0.5, "1 times")
-    assert seen(grader, Observation()).score.score == 0.0
+    assert seen(grader, CaseObservation()).score.score == 0.0
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_time_that_is_not_known_is_not_graded_unless_it_fails_anyway() -> None
 
 def test_as_many_of_the_expected_get_a_call_as_can() -> None:
     expected = [Expected("a"), Expected("a", {"n": 1}), Expected("b")]
-    assert matched(expected, uses("a:1", "a:2", "c")) == {0: 1, 1: 0}
+    assert match_calls(expected, uses("a:1", "a:2", "c")) == {0: 1, 1: 0}
 
 
 NAMES = st.lists(st.sampled_from(["a", "b", "a:1", "a:2"]), max_size=5)
@@ -154,5 +154,5 @@ def test_what_is_wrong_is_told_with_its_path() -> None:
 
 def test_calls_that_are_not_known_are_not_none() -> None:
     expected = spec("tool-trajectory", mode="subset", expected=[{"tool": "search"}])
-    assert seen(expected, Observation()).score.verdict == "pass"
-    assert seen(expected, Observation(is_traced=False)).score.verdict == "not_graded"
+    assert seen(expected, CaseObservation()).score.verdict == "pass"
+    assert seen(expected, CaseObservation(is_traced=False)).score.verdict == "not_graded"

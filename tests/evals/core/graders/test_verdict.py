@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.evals.core.graders.criterion import Criterion, Range
-from sightline.evals.core.graders.finding import Finding
+from sightline.evals.core.graders.finding import GraderFinding
 from sightline.evals.core.graders.verdict import Misread, read_checklist, read_free, read_points
 from sightline.evals.core.score import Check
 from sightline.wire.jsontext import encode
@@ -19,7 +19,7 @@ def test_a_free_judgement_is_a_score_with_what_was_looked_at() -> None:
     found = read_free(
         '{"reasoning": "so", "assertions": [{"text": "a", "passed": true, "evidence": "e"}], "score": 0.7}'
     )
-    assert isinstance(found, Finding)
+    assert isinstance(found, GraderFinding)
     assert (found.score, found.checks, found.reason) == (0.7, (Check("a", True, "e"),), "so")
 
 
@@ -29,7 +29,7 @@ def test_a_free_judgement_is_a_score_with_what_was_looked_at() -> None:
 )
 def test_one_object_is_read_with_or_without_a_fence(text: str) -> None:
     found = read_free(text)
-    assert isinstance(found, Finding)
+    assert isinstance(found, GraderFinding)
     assert found.score == 1.0
 
 
@@ -61,11 +61,11 @@ def checks(*said: object) -> str:
 def test_criteria_that_are_met_weigh_and_one_that_must_be_met_decides() -> None:
     short, right = {"id": "b", "satisfied": True, "reasoning": "r"}, {"id": "a", "satisfied": False}
     found = read_checklist(checks(short, right), TWO)
-    assert isinstance(found, Finding)
+    assert isinstance(found, GraderFinding)
     assert (found.score, found.passed, found.reason) == (0.25, False, "all in all")
     assert found.checks == (Check("[a] is right", False), Check("[b] is short", True, "r"))
     other = read_checklist(checks({"id": "b", "satisfied": False}, {"id": "a", "satisfied": True}), TWO)
-    assert isinstance(other, Finding)
+    assert isinstance(other, GraderFinding)
     assert (other.score, other.passed) == (0.75, None)
 
 
@@ -94,7 +94,7 @@ def test_a_list_of_criteria_has_to_be_there() -> None:
 
 def test_points_are_tenths_and_weigh() -> None:
     found = read_points(checks({"id": "a", "score": 6}, {"id": "b", "score": 8.0}), POINTS)
-    assert isinstance(found, Finding)
+    assert isinstance(found, GraderFinding)
     assert found.score == pytest.approx((0.6 + 3 * 0.8) / 4)
     assert (found.passed, found.details) == (None, {"raw_scores": {"a": 6, "b": 8}})
     assert [(check.text, check.passed) for check in found.checks] == [
@@ -105,7 +105,7 @@ def test_points_are_tenths_and_weigh() -> None:
 
 def test_too_few_points_where_some_are_needed_decide() -> None:
     found = read_points(checks({"id": "a", "score": 4}, {"id": "b", "score": 10}), POINTS)
-    assert isinstance(found, Finding)
+    assert isinstance(found, GraderFinding)
     assert (found.passed, found.checks[0].passed) == (False, False)
 
 

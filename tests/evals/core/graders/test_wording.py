@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.graders.wording import calls_told, compact, has_rounds, pretty, shortened, transcript
+from sightline.evals.core.graders.wording import calls_told, compact, has_rounds, pretty, shorten, transcript
 from sightline.evals.core.observation import ToolUse
 from sightline.model.parts import (
     Audio,
@@ -27,8 +27,8 @@ def test_values_as_json() -> None:
 
 
 def test_what_is_long_is_shortened_and_says_so() -> None:
-    assert shortened("abc", 3) == "abc"
-    assert shortened("abcdefgh", 4) == "ab\n[… 4 characters left out …]\ngh"
+    assert shorten("abc", 3) == "abc"
+    assert shorten("abcdefgh", 4) == "ab\n[… 4 characters left out …]\ngh"
 
 
 def test_calls_are_told_with_what_came_of_them() -> None:

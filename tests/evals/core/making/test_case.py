@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.case import AS_RECORDED, TO_BE_WRITTEN, Made, make_case
-from sightline.evals.core.making.recorded import Recorded
-from sightline.evals.core.reading.saving import appended
+from sightline.evals.core.making.case import AS_RECORDED, TO_BE_WRITTEN, MadeCase, make_case
+from sightline.evals.core.making.recorded import RecordedExchange
+from sightline.evals.core.reading.saving import append_case
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.model.json import JsonObject
@@ -38,16 +38,16 @@ def replied(*parts: Part) -> Reply:
     return Reply(choices=(Choice(parts=parts),))
 
 
-def made(messages: tuple[Message, ...], reply: Reply | None, **options: object) -> Made:
-    return make_case([Recorded(Request("m", messages), reply)], "My case", mask, **options)
+def made(messages: tuple[Message, ...], reply: Reply | None, **options: object) -> MadeCase:
+    return make_case([RecordedExchange(Request("m", messages), reply)], "My case", mask, **options)
 
 
-def read(made: Made) -> Case:
+def read(made: MadeCase) -> Case:
     """The case as the reader of suites understands it, which must have nothing to say against it."""
     return read_text(made.text, made)
 
 
-def read_text(text: str, made: Made) -> Case:
+def read_text(text: str, made: MadeCase) -> Case:
     files = {file.path: file.data for file in made.files}
     reading = read_suite(text.encode(), "suite.yaml", {"HOME": "/somewhere/else"})
     try:
@@ -225,7 +225,7 @@ def test_how_it_was_asked_is_kept_and_tools_lie_beside_the_suite() -> None:
         options=Options(temperature=0, max_tokens=9, reasoning=Reasoning(effort="low"), format=JsonFormat()),
         dialect="openai-chat",
     )
-    case = make_case([Recorded(request)], "My case", mask)
+    case = make_case([RecordedExchange(request)], "My case", mask)
     metadata: JsonObject = read(case).metadata
     assert metadata == {
         "recorded": {
@@ -242,25 +242,29 @@ def test_how_it_was_asked_is_kept_and_tools_lie_beside_the_suite() -> None:
     assert b'"reads with ***"' in case.files[-1].data
     assert "the form of the answer" in [each.what for each in case.left]
     assert "beta of the tool read" in [each.what for each in case.left]
-    assert "metadata" not in make_case([Recorded(Request("", TALK[1:2]))], "x", mask).case
+    assert "metadata" not in make_case([RecordedExchange(Request("", TALK[1:2]))], "x", mask).case
 
 
 def test_what_the_last_request_no_longer_has_is_told() -> None:
-    first = Recorded(Request("m", TALK))
-    last = Recorded(Request("m", TALK[5:]), replied(Text("Then.")))
+    first = RecordedExchange(Request("m", TALK))
+    last = RecordedExchange(Request("m", TALK[5:]), replied(Text("Then.")))
     assert "4 earlier messages" in [each.what for each in make_case([first, last], "x", mask).left]
-    nearly = Recorded(Request("m", TALK[2:]), replied(Text("Then.")))
+    nearly = RecordedExchange(Request("m", TALK[2:]), replied(Text("Then.")))
     assert "1 earlier message" in [each.what for each in make_case([first, nearly], "x", mask).left]
 
 
 def test_a_beginning_that_the_provider_holds_is_told() -> None:
     request = Request("m", TALK[5:], options=Options(previous_response_id="resp_1"))
-    assert "the beginning of the conversation" in [each.what for each in make_case([Recorded(request)], "x", mask).left]
+    assert "the beginning of the conversation" in [
+        each.what for each in make_case([RecordedExchange(request)], "x", mask).left
+    ]
 
 
 def test_the_case_can_be_put_into_a_suite_that_is_there() -> None:
     case = made(TALK, replied(Text("Then.")))
-    data = appended(b"# mine\ntests:\n  - id: old\n    input: hi\n    expected_output: ho\n", "suite.yaml", case.case)
+    data = append_case(
+        b"# mine\ntests:\n  - id: old\n    input: hi\n    expected_output: ho\n", "suite.yaml", case.case
+    )
     assert read_text(data.decode(), case).id == "my-case"
 
 

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.evals.core.making.volatile import KINDS, Placeholders
-from sightline.evals.core.place import Place
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.interpolation import with_environment, with_variables
 from sightline.evals.core.reading.node import Node
 
@@ -14,8 +14,8 @@ MAC = "/Us" + "ers/ada"
 
 def filled(text: str, variables: dict[str, str]) -> str:
     """The text as a suite's reader fills it in."""
-    findings = Findings()
-    node = with_environment(Node(text, Place()), {}, findings)
+    findings = SuiteFindings()
+    node = with_environment(Node(text, SuitePlace()), {}, findings)
     node = with_variables(node, dict(variables), findings)
     assert findings.problems == ()
     assert isinstance(node.value, str)

@@ -3,7 +3,7 @@ from base64 import b64encode
 import pytest
 
 from sightline.evals.core.making.volatile import Placeholders
-from sightline.evals.core.making.writing import Left, MadeFile, Writer, slug
+from sightline.evals.core.making.writing import CaseWriter, LeftOut, MadeFile, slug
 from sightline.model.json import JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import (
@@ -28,11 +28,11 @@ PNG = b"\x89PNG\r\n\x1a\n"
 PICTURE = Image(Inline("image/png", b64encode(PNG).decode()))
 
 
-def writer() -> Writer:
-    return Writer("demo", lambda text: text.replace("sk-secret", "***"), Placeholders())
+def writer() -> CaseWriter:
+    return CaseWriter("demo", lambda text: text.replace("sk-secret", "***"), Placeholders())
 
 
-def written(*parts: Part, role: str = "user") -> tuple[list[JsonObject], Writer]:
+def written(*parts: Part, role: str = "user") -> tuple[list[JsonObject], CaseWriter]:
     used = writer()
     return used.messages([Message(role, parts)]), used
 
@@ -179,7 +179,7 @@ def test_what_a_suite_cannot_hold_is_told(part: Part, left: str) -> None:
 def test_what_stands_elsewhere_too_is_not_lost_and_sound_keeps_its_words() -> None:
     messages, used = written(Opaque("gemini", {}, mirrored=True), Audio(transcript="la la"))
     assert messages == [{"role": "user", "content": "la la"}]
-    assert used.left == (Left("sound", "a suite has no part for it"),)
+    assert used.left == (LeftOut("sound", "a suite has no part for it"),)
 
 
 def test_secrets_are_masked_and_half_characters_replaced_everywhere() -> None:
@@ -191,7 +191,7 @@ def test_secrets_are_masked_and_half_characters_replaced_everywhere() -> None:
     assert messages[0]["content"] == "*** \ufffd"
     assert messages[0]["tool_calls"][0]["arguments"] == {"***": {"k": "*** {{ date }}"}}
     assert [each.what for each in used.left] == ["half a character"]
-    assert used.masked({"sk-secret": ["2026-11-15", 1]}) == {"***": ["2026-11-15", 1]}
+    assert used.mask_secrets({"sk-secret": ["2026-11-15", 1]}) == {"***": ["2026-11-15", 1]}
 
 
 def test_a_slug_is_a_name_for_a_file() -> None:

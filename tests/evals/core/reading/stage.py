@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.need import Need, Reading
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.need import Need, SuiteReading
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import Case
 
@@ -24,7 +24,7 @@ def read(
     files: Mapping[str, bytes] | None = None,
     file: str = FILE,
     environment: Mapping[str, str] | None = None,
-) -> Reading:
+) -> SuiteReading:
     """The suite in a text, with these files around it."""
     data = text.encode() if isinstance(text, str) else text
     reading = read_suite(data, file, environment)
@@ -33,7 +33,7 @@ def read(
         while True:
             need = reading.send(answer(need, files or {}))
     except StopIteration as stopped:
-        result: Reading = stopped.value
+        result: SuiteReading = stopped.value
         return result
 
 
@@ -51,7 +51,7 @@ def one(body: str) -> str:
     return f"tests:\n  - id: one\n    assertions: [{{type: contains, value: x}}]\n{lines}"
 
 
-def problem(text: str | bytes, files: Mapping[str, bytes] | None = None, **more: object) -> Problem:
+def problem(text: str | bytes, files: Mapping[str, bytes] | None = None, **more: object) -> SuiteProblem:
     """The one problem of a suite."""
     reading = read(text, files, **more)  # type: ignore[arg-type]
     assert len(reading.problems) == 1, [told(each) for each in reading.problems]
@@ -60,11 +60,11 @@ def problem(text: str | bytes, files: Mapping[str, bytes] | None = None, **more:
     return reading.problems[0]
 
 
-def told(problem: Problem) -> str:
+def told(problem: SuiteProblem) -> str:
     """A problem in one line."""
     return f"{problem.severity} {problem.place} {problem.path}: {problem.message} | {problem.suggestion}"
 
 
-def messages_of(reading: Reading) -> list[str]:
+def messages_of(reading: SuiteReading) -> list[str]:
     """What was found, in words."""
     return [each.message for each in reading.problems]

@@ -4,7 +4,7 @@ import pytest
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
-from sightline.evals.core.reading.agentv_targets import AgentvTarget, read_targets, resolved
+from sightline.evals.core.reading.agentv_targets import AgentvTarget, read_targets, resolve_target
 from sightline.evals.core.target import CommandSpec
 
 CATALOG = Catalog(
@@ -30,7 +30,7 @@ def target(text: str, name: str = "mine", environment: Mapping[str, str] = ENVIR
     data = f"targets:\n  - name: {name}\n{lines}".encode()
     targets = read_targets(data, "t.yaml")
     assert not targets.problems
-    return resolved(targets, name, environment, CATALOG)
+    return resolve_target(targets, name, environment, CATALOG)
 
 
 def told(found: AgentvTarget) -> list[tuple[str, str]]:
@@ -181,23 +181,25 @@ def test_one_target_may_stand_for_another() -> None:
     text = (
         b"targets:\n  - {name: default, use_target: '${{ AGENT }}'}\n  - {name: mine, provider: mock, response: Yes.}\n"
     )
-    found = resolved(read_targets(text, "t.yaml"), "default", ENVIRONMENT, CATALOG)
+    found = resolve_target(read_targets(text, "t.yaml"), "default", ENVIRONMENT, CATALOG)
     assert found.spec is not None
     assert (found.spec.name, found.spec.mock) == ("default", "Yes.")
-    unset = resolved(read_targets(text, "t.yaml"), "default", {}, CATALOG)
+    unset = resolve_target(read_targets(text, "t.yaml"), "default", {}, CATALOG)
     assert told(unset) == [("error", "the environment has no AGENT")]
-    gone = resolved(read_targets(text, "t.yaml"), "default", {"AGENT": "mime"}, CATALOG)
+    gone = resolve_target(read_targets(text, "t.yaml"), "default", {"AGENT": "mime"}, CATALOG)
     assert (gone.problems[0].message, gone.problems[0].suggestion) == (
         'there is no target "mime"',
         'Did you mean "mine"?',
     )
-    number = resolved(read_targets(text, "t.yaml"), "default", {"AGENT": "7"}, CATALOG)
+    number = resolve_target(read_targets(text, "t.yaml"), "default", {"AGENT": "7"}, CATALOG)
     assert told(number) == [("error", 'there is no target ""')]
 
 
 def test_a_circle_of_targets_is_told() -> None:
     text = b"targets:\n  - {name: a, use_target: b}\n  - {name: b, use_target: a}\n"
-    assert told(resolved(read_targets(text, "t.yaml"), "a", {}, CATALOG)) == [("error", "use_target leads in a circle")]
+    assert told(resolve_target(read_targets(text, "t.yaml"), "a", {}, CATALOG)) == [
+        ("error", "use_target leads in a circle")
+    ]
 
 
 @pytest.mark.parametrize(

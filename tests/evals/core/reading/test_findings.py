@@ -1,8 +1,8 @@
-from sightline.evals.core.place import Place, Problem
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.place import SuitePlace, SuiteProblem
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.node import Node, node_of
 
-HERE = Place("a.yaml", 1, 1)
+HERE = SuitePlace("a.yaml", 1, 1)
 
 
 def owner(**members: object) -> Node:
@@ -10,26 +10,26 @@ def owner(**members: object) -> Node:
 
 
 def test_the_same_problem_is_kept_once_and_lines_are_in_order() -> None:
-    findings = Findings()
-    late, early = Node("x", Place("a.yaml", 9, 1)), Node("y", Place("a.yaml", 2, 1))
+    findings = SuiteFindings()
+    late, early = Node("x", SuitePlace("a.yaml", 9, 1)), Node("y", SuitePlace("a.yaml", 2, 1))
     findings.odd(late, "late")
     findings.odd(late, "late")
     findings.odd(early, "early")
     assert [each.message for each in findings.problems] == ["early", "late"]
     assert not findings.has_errors
-    findings.add([Problem(place=HERE, path="", message="wrong")])
+    findings.add([SuiteProblem(place=HERE, path="", message="wrong")])
     assert findings.has_errors
 
 
 def test_a_problem_that_does_not_know_its_way_is_told_it() -> None:
-    findings = Findings()
-    lost = Problem(place=HERE, path="", message="lost")
-    findings.add([lost, Problem(place=HERE, path="here", message="known")], ("tests", 2))
+    findings = SuiteFindings()
+    lost = SuiteProblem(place=HERE, path="", message="lost")
+    findings.add([lost, SuiteProblem(place=HERE, path="here", message="known")], ("tests", 2))
     assert [each.path for each in findings.problems] == ["tests[2]", "here"]
 
 
 def test_an_unknown_key_is_an_error_with_the_nearest_known_one() -> None:
-    findings = Findings()
+    findings = SuiteFindings()
     node = owner(inptu="x", **{"x-mine": 1, "id": "a", "other": 2})
     findings.check_keys(node, ("id", "input"), "a test", {"other": "Use id."})
     assert [(each.path, each.suggestion) for each in findings.problems] == [
@@ -39,7 +39,7 @@ def test_an_unknown_key_is_an_error_with_the_nearest_known_one() -> None:
 
 
 def test_values_of_another_type_are_told_and_not_bent() -> None:
-    findings = Findings()
+    findings = SuiteFindings()
     node = owner(text=1.10, flag="yes", list="x", map=[], texts=["a", 1], wrong_texts=3, many="one")
     assert findings.text(node, "text") == ""
     assert findings.flag(node, "flag") is None
@@ -52,7 +52,7 @@ def test_values_of_another_type_are_told_and_not_bent() -> None:
 
 
 def test_what_is_not_there_is_nothing() -> None:
-    findings = Findings()
+    findings = SuiteFindings()
     node = owner()
     assert findings.text(node, "x") == ""
     assert findings.texts(node, "x") == ()
@@ -63,7 +63,7 @@ def test_what_is_not_there_is_nothing() -> None:
 
 
 def test_numbers_are_held_to_their_bounds() -> None:
-    findings = Findings()
+    findings = SuiteFindings()
     node = owner(low=-1, high=2, half=0.5, true=True, word="3", ok=1, open=7.5)
     assert findings.number(node, "low", least=0, most=1) is None
     assert findings.number(node, "high", least=0, most=1) is None
@@ -82,7 +82,7 @@ def test_numbers_are_held_to_their_bounds() -> None:
 
 
 def test_a_choice_suggests_the_nearest_word() -> None:
-    findings = Findings()
+    findings = SuiteFindings()
     node = owner(one="maen", other=3, fine="min", flag=True)
     assert findings.choice(node, "one", ("mean", "min")) == ""
     assert findings.choice(node, "other", ("mean", "min")) == ""

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from sightline.evals.core.place import Place
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.grader_specs import read_list
 from sightline.evals.core.reading.node import node_of
 from sightline.evals.core.suite import GraderSpec
@@ -24,7 +24,7 @@ def test_what_belongs_to_a_type_is_carried_as_it_stands() -> None:
         min_score=0.5,
         negate=True,
         config={"value": "x"},
-        place=Place(FILE, 4, 18),
+        place=SuitePlace(FILE, 4, 18),
     )
 
 
@@ -60,7 +60,7 @@ def test_what_is_required_reads_the_same_at_every_level(written: str, floors: tu
     assert (spec.required, spec.min_score) == floors
     assert type(spec.required) is type(floors[0])  # 0 is not false
     (holder,) = graders(f"[{{type: composite, assertions: [{{type: is-json, {written}}}]}}]")
-    (inside,) = read_list(node_of(holder.config["assertions"], holder.place, ()), "assertions", Findings())
+    (inside,) = read_list(node_of(holder.config["assertions"], holder.place, ()), "assertions", SuiteFindings())
     assert (inside.required, inside.min_score, type(inside.required)) == (*floors, type(floors[0]))
 
 

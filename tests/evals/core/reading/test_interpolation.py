@@ -1,20 +1,20 @@
-from sightline.evals.core.place import Place
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.interpolation import with_environment, with_variables
 from sightline.evals.core.reading.node import node_of
 from sightline.model.json import Json
 
-HERE = Place("a.yaml", 1, 1)
+HERE = SuitePlace("a.yaml", 1, 1)
 
 
 def filled(value: Json, variables: dict[str, Json], *path: str) -> tuple[Json, list[str]]:
-    findings = Findings()
+    findings = SuiteFindings()
     node = with_variables(node_of(value, HERE, path), variables, findings)
     return node.json, [f"{each.severity}: {each.message}" for each in findings.problems]
 
 
 def from_environment(value: Json, **environment: str) -> tuple[Json, list[str]]:
-    findings = Findings()
+    findings = SuiteFindings()
     node = with_environment(node_of(value, HERE, ()), environment, findings)
     return node.json, [each.message for each in findings.problems]
 

@@ -1,4 +1,4 @@
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.reading.json_lines import read_json_lines
 
 
@@ -8,8 +8,8 @@ def test_every_line_is_a_value_that_knows_its_place() -> None:
     )
     assert not problems
     assert [node.json for node in nodes] == [{"id": "a"}, {"id": "ü", "input": [{"role": "user"}]}]
-    assert nodes[1].key_place("input") == Place("a.jsonl", 3, 15)
-    assert nodes[1].members["input"].items[0].members["role"].place == Place("a.jsonl", 3, 34)
+    assert nodes[1].key_place("input") == SuitePlace("a.jsonl", 3, 15)
+    assert nodes[1].members["input"].items[0].members["role"].place == SuitePlace("a.jsonl", 3, 34)
     assert nodes[1].members["input"].items[0].shown_path == "[1].input[0]"
 
 
@@ -33,4 +33,4 @@ def test_half_a_character_is_refused() -> None:
 
 def test_a_line_that_is_nested_without_end_is_a_problem() -> None:
     _, (problem,) = read_json_lines(b"[" * 3000 + b"]" * 3000, "a.jsonl")
-    assert problem.place == Place("a.jsonl", 1, 1)
+    assert problem.place == SuitePlace("a.jsonl", 1, 1)

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.suite import CallSegment, FileSegment, ImageSegment, TextSegment
 from tests.evals.core.reading.stage import FILE, case, one, problem, read, told
 
@@ -18,7 +18,7 @@ def words(body: str) -> list[tuple[str, list[str]]]:
 def test_a_text_is_what_the_user_says() -> None:
     (message,) = case("input: hello").messages
     assert message.role == "user"
-    assert message.segments == (TextSegment("hello", Place(FILE, 4, 12)),)
+    assert message.segments == (TextSegment("hello", SuitePlace(FILE, 4, 12)),)
 
 
 def test_an_object_is_told_as_json() -> None:

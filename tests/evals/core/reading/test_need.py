@@ -1,6 +1,6 @@
 import msgspec
 
-from sightline.evals.core.reading.need import Need, Reading
+from sightline.evals.core.reading.need import Need, SuiteReading
 
 
 def test_a_need_names_a_file_and_what_is_wanted_of_it() -> None:
@@ -9,4 +9,4 @@ def test_a_need_names_a_file_and_what_is_wanted_of_it() -> None:
 
 
 def test_a_reading_may_have_no_suite() -> None:
-    assert Reading().suite is None
+    assert SuiteReading().suite is None

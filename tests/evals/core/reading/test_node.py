@@ -1,7 +1,7 @@
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.reading.node import Node, node_of
 
-HERE = Place("a.yaml", 3, 5)
+HERE = SuitePlace("a.yaml", 3, 5)
 
 
 def test_a_value_from_elsewhere_stands_where_it_is_put() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 from tests.evals.core.reading.stage import messages_of, problem, read
 
 CASE = "id: {}, input: x, criteria: y"
@@ -46,7 +46,7 @@ def test_a_folder_has_a_folder_for_each_case() -> None:
 
 def test_problems_in_another_file_are_told_with_its_name() -> None:
     found = problem("tests: c.yaml\n", {"suites/c.yaml": b"- {id: a, inptu: x, input: x, criteria: y}\n"})
-    assert found.place == Place("suites/c.yaml", 1, 11)
+    assert found.place == SuitePlace("suites/c.yaml", 1, 11)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.reading.pairing import answered_call
+from sightline.evals.core.reading.pairing import find_call
 from sightline.evals.core.suite import CallSegment, CaseMessage
 from tests.evals.core.reading.stage import one, read, told
 
@@ -55,8 +55,8 @@ def test_results_in_a_turn_answer_calls_before_the_turns() -> None:
 
 def test_a_result_answers_by_id_then_by_name_then_in_order() -> None:
     first, second = CallSegment("a", id="1"), CallSegment("b", id="2")
-    assert answered_call(CaseMessage(role="tool", call_id="2"), [first, second]) is second
-    assert answered_call(CaseMessage(role="tool", call_id="3"), [first, second]) is None
-    assert answered_call(CaseMessage(role="tool", name="b"), [first, second]) is second
-    assert answered_call(CaseMessage(role="tool", name="z"), [first, second]) is first
-    assert answered_call(CaseMessage(role="tool"), []) is None
+    assert find_call(CaseMessage(role="tool", call_id="2"), [first, second]) is second
+    assert find_call(CaseMessage(role="tool", call_id="3"), [first, second]) is None
+    assert find_call(CaseMessage(role="tool", name="b"), [first, second]) is second
+    assert find_call(CaseMessage(role="tool", name="z"), [first, second]) is first
+    assert find_call(CaseMessage(role="tool"), []) is None

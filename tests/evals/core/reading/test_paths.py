@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.reading.paths import candidates, folder_of, is_link, joined, refusal_of, shown_path
+from sightline.evals.core.reading.paths import candidates, display_path, folder_of, is_link, join_path, refusal_of
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_a_slash_in_front_is_the_top_of_the_repository_where_that_is_meant() -> 
 
 def test_relative_paths_are_taken_and_shown_as_they_are_named() -> None:
     assert refusal_of("../shared/a b.md") is None
-    assert shown_path("./a//b.md") == "a/b.md"
-    assert shown_path("../b.md") == "../b.md"
+    assert display_path("./a//b.md") == "a/b.md"
+    assert display_path("../b.md") == "../b.md"
 
 
 def test_files_are_searched_beside_the_suite_and_in_each_folder_above() -> None:
@@ -40,8 +40,8 @@ def test_files_are_searched_beside_the_suite_and_in_each_folder_above() -> None:
 
 
 def test_no_path_leads_out_of_the_folder() -> None:
-    assert joined("a/b", "../../c") == "c"
-    assert joined("a/b", "../../../c") is None
+    assert join_path("a/b", "../../c") == "c"
+    assert join_path("a/b", "../../../c") is None
     assert folder_of("c.md") == ""
 
 

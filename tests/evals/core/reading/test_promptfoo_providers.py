@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.node import node_of
 from sightline.evals.core.reading.promptfoo_providers import PromptfooProviders
 from sightline.evals.core.target import SuiteTarget
@@ -9,7 +9,7 @@ from tests.grading_stage import HERE
 
 
 def named(*written: Json) -> tuple[list[str], PromptfooProviders]:
-    providers = PromptfooProviders(Findings())
+    providers = PromptfooProviders(SuiteFindings())
     return [providers.name_of(node_of(each, HERE, ())) for each in written], providers
 
 

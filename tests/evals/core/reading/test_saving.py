@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Fault
-from sightline.evals.core.reading.saving import appended, case_path, cases_in, saved
+from sightline.evals.core.reading.saving import append_case, case_path, cases_in, write_value
 from sightline.model.json import Json
 from tests.evals.core.reading.test_yaml_written import VALUES, meant
 
@@ -37,7 +37,7 @@ tests:
 
 
 def changed(path: tuple[str | int, ...], value: Json, text: str = SUITE) -> str:
-    return saved(text.encode(), "a.yaml", path, value).decode()
+    return write_value(text.encode(), "a.yaml", path, value).decode()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_only_the_one_value_changes(path: tuple[str | int, ...], value: Json, be
 def test_line_ends_and_the_byte_order_mark_stay(ending: str, mark: str) -> None:
     text = (mark + SUITE.replace("\n", ending)).encode()
     path = ("tests", 0, "criteria")
-    assert saved(text, "a.yaml", path, "a\nb").decode() == (
+    assert write_value(text, "a.yaml", path, "a\nb").decode() == (
         mark + SUITE.replace(">-\n      folded\n      text\n", "|-\n      a\n      b\n")
     ).replace("\n", ending)
 
@@ -105,7 +105,7 @@ def test_whatever_is_saved_says_what_was_meant_and_keeps_the_lines_around_it(
 
 def test_a_case_is_put_behind_the_last_one() -> None:
     case: Json = {"id": "third", "input": "one\ntwo"}
-    assert appended(SUITE.encode(), "a.yaml", case).decode() == SUITE.replace(
+    assert append_case(SUITE.encode(), "a.yaml", case).decode() == SUITE.replace(
         "    empty:\n", "    empty:\n  - id: third\n    input: |-\n      one\n      two\n"
     )
 
@@ -123,19 +123,19 @@ def test_a_case_is_put_behind_the_last_one() -> None:
     ],
 )
 def test_a_case_finds_its_place_in_every_kind_of_list(text: str, after: str) -> None:
-    assert appended(text.encode(), "a.yaml", {"id": "a"}).decode() == after
+    assert append_case(text.encode(), "a.yaml", {"id": "a"}).decode() == after
 
 
 def test_lines_of_json_are_changed_one_by_one() -> None:
     text = b'{"id":"a",  "input":"x"}\n\n{"id": "b"}'
-    assert saved(text, "a.jsonl", (0, "input"), "y") == b'{"id":"a",  "input":"y"}\n\n{"id": "b"}'
-    assert appended(text, "a.jsonl", {"id": "c"}) == text + b'\n{"id":"c"}\n'
-    assert appended(b"", "a.jsonl", {"id": "c"}) == b'{"id":"c"}\n'
+    assert write_value(text, "a.jsonl", (0, "input"), "y") == b'{"id":"a",  "input":"y"}\n\n{"id": "b"}'
+    assert append_case(text, "a.jsonl", {"id": "c"}) == text + b'\n{"id":"c"}\n'
+    assert append_case(b"", "a.jsonl", {"id": "c"}) == b'{"id":"c"}\n'
     assert case_path(text, "a.jsonl", "b") == (2,)
     assert case_path(text, "a.jsonl", "z") is None
     for path in ((), (1, "id"), (9, "id"), ("x",)):
         with pytest.raises(Fault, match="no such line"):
-            saved(text, "a.jsonl", path, 1)
+            write_value(text, "a.jsonl", path, 1)
 
 
 def test_a_case_is_found_by_its_id() -> None:
@@ -159,7 +159,7 @@ def test_a_case_is_found_by_its_id() -> None:
 )
 def test_what_cannot_be_changed_alone_is_refused(text: str, path: tuple[str | int, ...], words: str) -> None:
     with pytest.raises(Fault, match=words) as caught:
-        saved(text.encode(), "a.yaml", path, 2)
+        write_value(text.encode(), "a.yaml", path, 2)
     assert caught.value.hint
 
 
@@ -169,9 +169,9 @@ def test_a_key_that_was_merged_is_written_out() -> None:
 
 def test_a_suite_whose_tests_are_elsewhere_takes_no_case() -> None:
     with pytest.raises(Fault, match="another file"):
-        appended(b"tests: c.yaml\n", "a.yaml", {"id": "a"})
+        append_case(b"tests: c.yaml\n", "a.yaml", {"id": "a"})
     with pytest.raises(Fault, match="has no tests"):
-        appended(b"name: x\n", "a.yaml", {"id": "a"})
+        append_case(b"name: x\n", "a.yaml", {"id": "a"})
 
 
 def test_cases_are_found_by_their_ids_as_they_are_written() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 from tests.evals.core.reading.stage import messages_of, problem, read
 
 WHOLE = """$schema: https://x/y.json
@@ -43,7 +43,7 @@ def test_what_a_suite_says_once_is_in_all_of_its_cases() -> None:
     assert [spec.type for spec in first.graders] == ["is-json"]
     assert first.tags == ("nightly",)
     assert second.guideline_patterns == ("**/*.instructions.md", "notes/*.md")
-    assert first.place == Place("suites/a.eval.yaml", 17, 5)
+    assert first.place == SuitePlace("suites/a.eval.yaml", 17, 5)
 
 
 @pytest.mark.parametrize(

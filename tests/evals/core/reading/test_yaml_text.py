@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.place import Place, Problem
+from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.reading import yaml_text
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.reading.yaml_text import read_yaml
@@ -14,9 +14,9 @@ def value(text: str) -> object:
     return node.json
 
 
-def refused(text: str | bytes) -> Problem:
+def refused(text: str | bytes) -> SuiteProblem:
     problem = read_yaml(text if isinstance(text, bytes) else text.encode(), "a.yaml")
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, SuiteProblem)
     assert problem.place.file == "a.yaml"
     assert problem.place.line >= 1
     assert problem.place.column >= 1
@@ -48,8 +48,8 @@ def test_every_value_and_key_knows_its_line_and_column() -> None:
     node = read_yaml(b"a:\n  - b: x\n    c: [1, 2]\n", "a.yaml")
     assert isinstance(node, Node)
     inner = node.members["a"].items[0]
-    assert inner.key_place("c") == Place("a.yaml", 3, 5)
-    assert inner.members["c"].items[1].place == Place("a.yaml", 3, 12)
+    assert inner.key_place("c") == SuitePlace("a.yaml", 3, 5)
+    assert inner.members["c"].items[1].place == SuitePlace("a.yaml", 3, 12)
     assert inner.members["c"].items[1].shown_path == "a[0].c[1]"
 
 
@@ -144,9 +144,9 @@ def test_billions_of_values_in_twelve_lines_are_refused_before_they_are_walked_t
     | st.text(alphabet="ab:-[]{}&*!|>'\"%#?\\x \n\t,<", max_size=30)
 )
 def test_no_text_is_more_than_a_problem(text: str) -> None:
-    assert isinstance(read_yaml(text.encode(), "a.yaml"), Node | Problem)
+    assert isinstance(read_yaml(text.encode(), "a.yaml"), Node | SuiteProblem)
 
 
 @given(st.binary(max_size=30))
 def test_no_bytes_are_more_than_a_problem(data: bytes) -> None:
-    assert isinstance(read_yaml(data, "a.yaml"), Node | Problem)
+    assert isinstance(read_yaml(data, "a.yaml"), Node | SuiteProblem)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.reading.yaml_text import read_yaml
-from sightline.evals.core.reading.yaml_written import in_flow, inline, is_block, item_lines, written
+from sightline.evals.core.reading.yaml_written import in_flow, inline, is_block, item_lines, write_yaml
 from sightline.model.json import Json
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
@@ -22,7 +22,7 @@ def meant(text: str) -> Json:
 
 @given(VALUES)
 def test_what_is_written_is_read_as_it_was(value: Json) -> None:
-    header, body = written(value)
+    header, body = write_yaml(value)
     assert meant("\n".join([f"key: {header}", *body, "next: 1"])) == {"key": value, "next": 1}
     assert meant(f"key: {inline(value)}") == {"key": value}
     assert meant(f"[{in_flow(value)}, 1]") == [value, 1]
@@ -38,7 +38,7 @@ def test_people_would_write_it_so() -> None:
         "empty": [],
         "on": "yes",
     }
-    assert "\n".join(written(value).body) == (
+    assert "\n".join(write_yaml(value).body) == (
         "  id: a case\n"
         "  input:\n"
         "    - role: user\n"
@@ -54,4 +54,4 @@ def test_people_would_write_it_so() -> None:
 @pytest.mark.parametrize("text", ["one line", " a\nb", "a\n\n", "\n\n", "a\r\nb", "a\u2028\nb"])
 def test_what_a_literal_block_would_bend_is_quoted(text: str) -> None:
     assert not is_block(text)
-    assert meant(f"key: {written(text).header}") == {"key": text}
+    assert meant(f"key: {write_yaml(text).header}") == {"key": text}

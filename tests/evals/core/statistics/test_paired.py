@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from sightline.evals.core.statistics.mean import mean_of
-from sightline.evals.core.statistics.paired import paired
+from sightline.evals.core.statistics.paired import compare_pairs
 from tests.evals.core.chance import drawing
 
 BEFORE = [0.2, 0.9, 0.4, 1.0, 0.65, 0.7, 0.1, 0.8]
@@ -12,7 +12,7 @@ AFTER = [0.5, 0.95, 0.4, 0.9, 0.85, 0.9, 0.6, 0.7]
 
 
 def test_the_difference_is_that_of_pairs() -> None:
-    found = paired(BEFORE, AFTER, drawing())
+    found = compare_pairs(BEFORE, AFTER, drawing())
     assert found is not None
     assert found.difference == mean_of([b - a for a, b in zip(BEFORE, AFTER, strict=True)])
     assert (found.wins, found.losses, found.ties, found.differing) == (5, 2, 1, 7)
@@ -23,7 +23,7 @@ def test_the_difference_is_that_of_pairs() -> None:
 
 
 def test_a_tolerance_makes_ties_and_moves_nothing_else() -> None:
-    strict, lenient = paired(BEFORE, AFTER, drawing()), paired(BEFORE, AFTER, drawing(), tolerance=0.15)
+    strict, lenient = compare_pairs(BEFORE, AFTER, drawing()), compare_pairs(BEFORE, AFTER, drawing(), tolerance=0.15)
     assert strict is not None
     assert lenient is not None
     assert (lenient.wins, lenient.losses, lenient.ties) == (4, 0, 4)
@@ -32,7 +32,7 @@ def test_a_tolerance_makes_ties_and_moves_nothing_else() -> None:
 
 
 def test_the_last_digits_of_a_computation_are_no_difference() -> None:
-    found = paired([0.3, 0.5], [0.1 + 0.2, 0.5], drawing())
+    found = compare_pairs([0.3, 0.5], [0.1 + 0.2, 0.5], drawing())
     assert found is not None
     assert (found.wins, found.losses, found.ties, found.differing) == (0, 0, 2, 0)
     assert found.difference.value == 0
@@ -40,7 +40,10 @@ def test_the_last_digits_of_a_computation_are_no_difference() -> None:
 
 def test_groups_make_the_error_larger() -> None:
     before, after = [0.0] * 8, [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
-    alone, grouped = paired(before, after, drawing()), paired(before, after, drawing(), groups=["x"] * 4 + ["y"] * 4)
+    alone, grouped = (
+        compare_pairs(before, after, drawing()),
+        compare_pairs(before, after, drawing(), groups=["x"] * 4 + ["y"] * 4),
+    )
     assert alone is not None
     assert grouped is not None
     assert alone.difference.error is not None
@@ -50,7 +53,7 @@ def test_groups_make_the_error_larger() -> None:
 
 
 def test_it_tells_how_many_cases_the_seen_difference_needs() -> None:
-    found = paired(BEFORE, AFTER, drawing())
+    found = compare_pairs(BEFORE, AFTER, drawing())
     assert found is not None
     assert found.smallest is not None
     assert found.needed is not None
@@ -59,17 +62,17 @@ def test_it_tells_how_many_cases_the_seen_difference_needs() -> None:
 
 
 def test_a_difference_of_nought_on_average_needs_no_number_of_cases() -> None:
-    found = paired([0.0, 1.0], [1.0, 0.0], drawing())
+    found = compare_pairs([0.0, 1.0], [1.0, 0.0], drawing())
     assert found is not None
     assert found.smallest is not None
     assert found.needed is None
 
 
 def test_one_pair_has_no_error_and_no_pair_has_nothing() -> None:
-    found = paired([0.0], [1.0], drawing())
+    found = compare_pairs([0.0], [1.0], drawing())
     assert found is not None
     assert (found.difference.error, found.smallest, found.needed, found.bootstrap) == (None, None, None, None)
-    assert paired([], [], drawing()) is None
+    assert compare_pairs([], [], drawing()) is None
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 150])
@@ -78,7 +81,7 @@ def test_scipy_agrees_on_the_paired_interval(count: int) -> None:
     before = [source.random() for _ in range(count)]
     after = [source.random() for _ in range(count)]
     for level in (0.8, 0.95, 0.99):
-        found = paired(before, after, drawing(), level=level, resamples=0)
+        found = compare_pairs(before, after, drawing(), level=level, resamples=0)
         assert found is not None
         interval = found.difference.interval
         assert interval is not None
@@ -87,7 +90,7 @@ def test_scipy_agrees_on_the_paired_interval(count: int) -> None:
 
 
 def test_groups_that_all_differ_alike_have_no_interval_and_need_no_more_cases() -> None:
-    found = paired([0.0] * 4, [0.1, 0.3, 0.1, 0.3], drawing(), groups=["x", "x", "y", "y"])
+    found = compare_pairs([0.0] * 4, [0.1, 0.3, 0.1, 0.3], drawing(), groups=["x", "x", "y", "y"])
     assert found is not None
     assert found.difference.value == pytest.approx(0.2)
     assert (found.difference.error, found.difference.interval) == (0.0, None)

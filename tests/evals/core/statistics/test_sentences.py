@@ -3,53 +3,53 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.evals.core.statistics.mean import mean_of
-from sightline.evals.core.statistics.paired import Paired, paired
+from sightline.evals.core.statistics.paired import Paired, compare_pairs
 from sightline.evals.core.statistics.sentences import (
-    counted,
+    describe_difference,
+    describe_excluded,
+    describe_mean,
     finding_of,
     number,
-    said_of_difference,
-    said_of_excluded,
-    said_of_mean,
+    pluralize,
 )
 from tests.evals.core.chance import drawing
 
 
 def said(before: list[float], after: list[float], groups: tuple[str, ...] = ()) -> tuple[str, str]:
-    found = paired(before, after, drawing(), groups=groups)
+    found = compare_pairs(before, after, drawing(), groups=groups)
     ends = (min(before + after), max(before + after))
-    return finding_of(found, 0.95), said_of_difference(found, "A", "B", 0.95, ends)
+    return finding_of(found, 0.95), describe_difference(found, "A", "B", 0.95, ends)
 
 
 def test_numbers_are_short_and_never_minus_nought() -> None:
     assert [number(value) for value in (0.5, 1.0, -0.0001, 0.12345)] == ["0.5", "1", "0", "0.123"]
-    assert (counted(1, "case"), counted(2, "case")) == ("1 case", "2 cases")
+    assert (pluralize(1, "case"), pluralize(2, "case")) == ("1 case", "2 cases")
 
 
 def test_a_mean_is_said_with_its_error_and_interval() -> None:
-    assert said_of_mean(mean_of([0.2, 0.9, 0.4, 1.0])) == (
+    assert describe_mean(mean_of([0.2, 0.9, 0.4, 1.0])) == (
         "Mean score 0.625 ± 0.193 (95 % interval 0.01 to 1), 4 cases."
     )
-    assert "4 cases in 2 groups" in said_of_mean(mean_of([0.2, 0.9, 0.4, 1.0], ["a", "a", "b", "b"]))
+    assert "4 cases in 2 groups" in describe_mean(mean_of([0.2, 0.9, 0.4, 1.0], ["a", "a", "b", "b"]))
 
 
 def test_a_mean_that_cannot_be_relied_on_says_so() -> None:
-    assert said_of_mean(None) == "No case has a score."
-    assert said_of_mean(mean_of([0.5])) == "Mean score 0.5, 1 case: too few to say how far off it may be."
-    assert "say nothing about other cases" in said_of_mean(mean_of([1.0, 1.0]))
-    assert said_of_mean(mean_of([0.0, 1.0, 0.0, 1.0], ["a", "a", "b", "b"])) == (
+    assert describe_mean(None) == "No case has a score."
+    assert describe_mean(mean_of([0.5])) == "Mean score 0.5, 1 case: too few to say how far off it may be."
+    assert "say nothing about other cases" in describe_mean(mean_of([1.0, 1.0]))
+    assert describe_mean(mean_of([0.0, 1.0, 0.0, 1.0], ["a", "a", "b", "b"])) == (
         "Every group scores 0.5 on average, 4 cases in 2 groups: that says nothing about other groups."
     )
 
 
 def test_what_is_left_out_is_listed_with_how_far_it_could_move_the_mean() -> None:
-    text = said_of_excluded(["error", "not_graded", "not_graded"], (0.6, 0.9), "the mean score")
+    text = describe_excluded(["error", "not_graded", "not_graded"], (0.6, 0.9), "the mean score")
     assert text == (
         "3 results left out, and not counted as 0: 1 ended in an error, 2 could not be graded."
         " Had all of them failed, the mean score would be 0.6; had all passed, 0.9."
     )
-    assert said_of_excluded(["skipped"], None, "") == "1 result left out, and not counted as 0: 1 skipped."
-    assert said_of_excluded([], None, "") == ""
+    assert describe_excluded(["skipped"], None, "") == "1 result left out, and not counted as 0: 1 skipped."
+    assert describe_excluded([], None, "") == ""
 
 
 def test_a_clear_difference_is_said_with_its_direction() -> None:
@@ -106,7 +106,7 @@ def test_the_same_everywhere_says_whether_the_cases_are_to_blame(score: float, r
 
 def test_no_common_case_is_no_comparison() -> None:
     assert finding_of(None, 0.95) == "nothing"
-    assert said_of_difference(None, "A", "B", 0.95, (0, 0)) == (
+    assert describe_difference(None, "A", "B", 0.95, (0, 0)) == (
         "A and B have no graded case in common: nothing can be compared."
     )
 
@@ -115,9 +115,9 @@ def test_a_test_and_an_interval_that_disagree_decide_nothing() -> None:
     one_large = said([0.0] * 8, [0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 1.0])
     assert one_large[0] == "cannot_tell"
     assert "The exact test finds a difference, but the interval holds 0." in one_large[1]
-    found = paired([0.0] * 6, [0.5, 0.6, 0.55, 0.5, 0.6, 0.5], drawing(), level=0.98)
+    found = compare_pairs([0.0] * 6, [0.5, 0.6, 0.55, 0.5, 0.6, 0.5], drawing(), level=0.98)
     assert isinstance(found, Paired)
-    assert "too few" in said_of_difference(found, "A", "B", 0.98, (0, 1))
+    assert "too few" in describe_difference(found, "A", "B", 0.98, (0, 1))
     narrow = said([0.0] * 7, [0.5, 0.5, 0.5, 0.5, 0.5, -0.05, -0.05])
     assert narrow[0] == "cannot_tell"
     assert "The interval leaves 0 out, but the exact test does not agree." in narrow[1]
@@ -134,15 +134,15 @@ def test_a_side_is_called_better_only_where_test_and_interval_say_so(
 ) -> None:
     before, after = [each[0] for each in drawn], [each[1] for each in drawn]
     groups = [each[2] for each in drawn]
-    found = paired(before, after, drawing(), groups=groups, level=level, resamples=0)
+    found = compare_pairs(before, after, drawing(), groups=groups, level=level, resamples=0)
     assert found is not None
     finding = finding_of(found, level)
     interval = found.difference.interval
     is_clear = found.permutation.p <= 1 - level and not (interval is not None and interval.holds(0.0))
     assert (finding != "cannot_tell") == is_clear
-    text = said_of_difference(found, "A", "B", level, (min(before + after), max(before + after)))
+    text = describe_difference(found, "A", "B", level, (min(before + after), max(before + after)))
     words = {"better": ": B is better.", "worse": ": B is worse.", "cannot_tell": "tell them apart"}
     assert [kind for kind, said in words.items() if said in text] == [finding]
     # Turned round, the same is said of the other.
-    turned = finding_of(paired(after, before, drawing(), groups=groups, level=level, resamples=0), level)
+    turned = finding_of(compare_pairs(after, before, drawing(), groups=groups, level=level, resamples=0), level)
     assert turned == {"better": "worse", "worse": "better"}.get(finding, finding)

@@ -5,23 +5,23 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster.accounts import FarLedger, FarMemory, FarPurse, FarRates
+from sightline.evals.service.cluster.accounts import FarLedger, FarMemory, FarRates, FarSpending
 from sightline.evals.service.cluster.line import HostLine
 from sightline.evals.service.cluster.messages import (
     Admit,
-    Answer,
-    Ask,
-    Counted,
+    CostSpent,
+    HomeAnswer,
+    HostFault,
+    HostQuestion,
     HowLong,
     Learned,
     Observed,
-    Released,
+    RequestCounted,
+    RequestReleased,
     Settled,
-    Spent,
-    Told,
     Uncounted,
     Waiting,
-    packed,
+    pack,
 )
 from sightline.model.usage import Usage
 from sightline.tokens.calibration import Calibration
@@ -35,13 +35,13 @@ def test_requests_are_counted_here_and_told_by_their_number() -> None:
     async def story() -> None:
         line = HostLine()
         ledger = FarLedger(line)
-        first, second = ledger.sent("acme", "m", 10, 1.0), ledger.sent("acme", "m", 20, 1.0)
-        ledger.settled(ledger.settled(first, 7, 2.0), 8, 2.0)
+        first, second = ledger.add_request("acme", "m", 10, 1.0), ledger.add_request("acme", "m", 20, 1.0)
+        ledger.settle(ledger.settle(first, 7, 2.0), 8, 2.0)
         ledger.unsent(second, 2.0)
-        assert ledger.used("acme", "m", 2.0)[:2] == (1, 8)
+        assert ledger.usage("acme", "m", 2.0)[:2] == (1, 8)
         assert await heard(line) == [
-            Counted(1, "acme", "m", 10),
-            Counted(2, "acme", "m", 20),
+            RequestCounted(1, "acme", "m", 10),
+            RequestCounted(2, "acme", "m", 20),
             Settled(1, 7),
             Settled(1, 8),
             Uncounted(2),
@@ -54,9 +54,11 @@ def test_home_hears_of_headers_about_limits_and_of_no_others() -> None:
     async def story() -> None:
         line = HostLine()
         ledger = FarLedger(line)
-        ledger.observed("acme", "m", {"content-type": "text/plain", "date": "now", "set-cookie": "secret"}, 1.0)
-        ledger.observed("acme", "m", {"retry-after": "7", "set-cookie": "secret"}, 1.0)
-        ledger.observed("acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}, 1.0)
+        ledger.observe_headers("acme", "m", {"content-type": "text/plain", "date": "now", "set-cookie": "secret"}, 1.0)
+        ledger.observe_headers("acme", "m", {"retry-after": "7", "set-cookie": "secret"}, 1.0)
+        ledger.observe_headers(
+            "acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}, 1.0
+        )
         assert await heard(line) == [
             Observed("acme", "m", {"retry-after": "7"}),
             Observed("acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}),
@@ -70,14 +72,14 @@ def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> None:
         line = HostLine()
         rates = FarRates(line)
         assert rates.counts_tokens(choice())
-        asking = asyncio.get_running_loop().create_task(rates.admitted(choice(rpm=3), 5))
+        asking = asyncio.get_running_loop().create_task(rates.admit(choice(rpm=3), 5))
         await asyncio.sleep(0)
-        assert await heard(line) == [Ask(1, Admit("acme", "m", 5, choice(rpm=3).facts))]
-        line.answered(Answer(1, msgspec.Raw(b"true")))
+        assert await heard(line) == [HostQuestion(1, Admit("acme", "m", 5, choice(rpm=3).facts))]
+        line.resolve(HomeAnswer(1, msgspec.Raw(b"true")))
         admitted = await asking
         admitted.release()
         admitted.release()
-        assert await heard(line) == [Released(1)]
+        assert await heard(line) == [RequestReleased(1)]
 
     asyncio.run(story())
 
@@ -85,9 +87,9 @@ def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> None:
 def test_what_home_refuses_is_a_fault_here() -> None:
     async def story() -> None:
         line = HostLine()
-        asking = asyncio.get_running_loop().create_task(FarRates(line).admitted(choice(), 5))
+        asking = asyncio.get_running_loop().create_task(FarRates(line).admit(choice(), 5))
         await asyncio.sleep(0)
-        line.answered(Answer(1, fault=Told(Code.RATE_LIMITED, "used up for 3 h")))
+        line.resolve(HomeAnswer(1, fault=HostFault(Code.RATE_LIMITED, "used up for 3 h")))
         with pytest.raises(Fault, match="used up for 3 h"):
             await asking
 
@@ -99,8 +101,8 @@ def test_how_long_is_asked_at_home() -> None:
         line = HostLine()
         asking = asyncio.get_running_loop().create_task(FarRates(line).wait(choice(), 5))
         await asyncio.sleep(0)
-        assert await heard(line) == [Ask(1, HowLong("acme", "m", 5, choice().facts))]
-        line.answered(Answer(1, msgspec.Raw(packed(Waiting(3.0, "used_up", "rpm", 2.0)))))
+        assert await heard(line) == [HostQuestion(1, HowLong("acme", "m", 5, choice().facts))]
+        line.resolve(HomeAnswer(1, msgspec.Raw(pack(Waiting(3.0, "used_up", "rpm", 2.0)))))
         assert await asking == Wait(3.0, "used_up", "rpm", 2.0)
 
     asyncio.run(story())
@@ -109,9 +111,9 @@ def test_how_long_is_asked_at_home() -> None:
 def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path) -> None:
     async def story() -> None:
         line = HostLine()
-        FarPurse(line).spend(0.25)
-        FarPurse(line).spend(0.0)
-        FarPurse(line).spend(None)
+        FarSpending(line).spend(0.25)
+        FarSpending(line).spend(0.0)
+        FarSpending(line).spend(None)
         known = Calibration()
         for _ in range(8):
             known.observe(Calibration.key("acme", "m", tools=False), Estimate(100, 90, 110), 150)
@@ -120,8 +122,8 @@ def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path)
         memory.learn("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), tools=False)
         memory.save()
         assert await heard(line) == [
-            Spent(0.25),
-            Spent(None),
+            CostSpent(0.25),
+            CostSpent(None),
             Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False),
         ]
 

@@ -5,12 +5,12 @@ import pytest
 
 from sightline.evals.core.facts import Key
 from sightline.evals.service.cluster import attendant as attendant_module
-from sightline.evals.service.cluster.attendant import Attendant
+from sightline.evals.service.cluster.attendant import HostHandle
 from sightline.evals.service.cluster.fleet import LostError
-from sightline.evals.service.cluster.messages import Spent
+from sightline.evals.service.cluster.messages import CostSpent
 from tests.cluster_stage import FakeWorker, NearFleet, NearPost, opens, passed
 from tests.eval_stage import EvalStage, play
-from tests.evals.service.cluster.test_home import Kin
+from tests.evals.service.cluster.test_home import ProcessTree
 from tests.evals.service.cluster.test_host import BEGIN, KEY
 from tests.upstream import Upstream
 
@@ -19,18 +19,18 @@ class Attended:
     """A host with a worker, attended from home. `lost` counts how often it was."""
 
     def __init__(self, stage: EvalStage, worker: FakeWorker) -> None:
-        self.kin = Kin(stage)
+        self.kin = ProcessTree(stage)
         self.worker = worker
         self.lost = self.freed = 0
         self.fleet = NearFleet(lambda _root: opens(worker), stage.root / "hosts")
 
-    async def begun(self) -> tuple[Attendant, NearPost]:
+    async def begun(self) -> tuple[HostHandle, NearPost]:
         post = await self.fleet.hire()
-        attendant = Attendant(post, self.kin.home, self._lose, self._free)
+        attendant = HostHandle(post, self.kin.home, self._lose, self._free)
         await attendant.begin(BEGIN)
         return attendant, post
 
-    def _lose(self, _attendant: Attendant) -> None:
+    def _lose(self, _attendant: HostHandle) -> None:
         self.lost += 1
 
     def _free(self) -> None:
@@ -42,7 +42,7 @@ def test_a_case_goes_there_and_its_result_comes_back(tmp_path: Path) -> None:
         attended = Attended(stage, FakeWorker())
         attendant, post = await attended.begun()
         assert await attendant.run(KEY) == passed(KEY)
-        post.host.line.tell(Spent(0.5))
+        post.host.line.tell(CostSpent(0.5))
         await attendant.close()
         assert (attended.kin.purse.spent, attended.lost, attended.freed) == (0.5, 0, 1)
         assert attended.worker.is_closed

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.evals.service.cluster.fleet import Elsewhere, Fleet, LostError, Post
+from sightline.evals.service.cluster.fleet import Elsewhere, Fleet, LostError, RemoteHost
 from tests.cluster_stage import OURS, FakeWorker, NearFleet, elsewhere, opens, said
 
 
@@ -14,7 +14,7 @@ def test_a_fleet_is_whatever_has_hosts_and_a_host_can_be_lost(tmp_path: Path) ->
         there: Elsewhere = elsewhere(near, lambda _entries: None)
         assert there.fleet.address == fleet.address
         assert (there.ours, there.toolsets) == (OURS, {})
-        post: Post = await fleet.hire()
+        post: RemoteHost = await fleet.hire()
         await post.tell(said())
         near.posts[0].lose()
         for call in (post.introduced(), post.unpack(), post.tell(said()), post.listen()):

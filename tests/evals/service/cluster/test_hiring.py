@@ -5,12 +5,12 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.evals.core.facts import EvalBegan, read
-from sightline.evals.core.options import Options
+from sightline.evals.core.options import RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster.fleet import Elsewhere, Needs
 from sightline.evals.service.cluster.hiring import crew
 from sightline.evals.service.cluster.messages import Begin, Keys, for_host
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from sightline.settings import Settings
 from tests.cluster_stage import OURS, FakeWorker, NearFleet, NearPost, opens
 from tests.eval_stage import ACME, EvalStage, play
@@ -34,13 +34,13 @@ class Hired:
     def _overhear(self, post: NearPost) -> None:
         if len(self.fleet.posts) > 1:
             return
-        told = post.host.told
+        told = post.host.receive
 
         def hear(data: bytes) -> None:
             self.began.append(data)
             told(data)
 
-        post.host.told = hear  # type: ignore[method-assign]
+        post.host.receive = hear  # type: ignore[method-assign]
 
     def begin(self) -> Begin:
         """What it was told, and before that by itself, the keys."""
@@ -54,9 +54,9 @@ class Hired:
         self, *targets: TargetSpec, text: str | None = None, budget: float | None = None
     ) -> dict[str, int]:
         suite = self.stage.suite(text) if text else self.stage.suite()
-        began, run = EvalBegan(suite=suite, targets=targets, options=Options(budget_usd=budget)), self.stage.stage
+        began, run = EvalBegan(suite=suite, targets=targets, options=RunOptions(budget_usd=budget)), self.stage.stage
         around = self.stage.evaluation.surroundings
-        async with crew("e_1", began, run.engine, run.store.logbook, around, Purse()) as who:
+        async with crew("e_1", began, run.engine, run.store.logbook, around, Spending()) as who:
             return who.widths
 
 

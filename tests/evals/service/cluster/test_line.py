@@ -6,7 +6,15 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.evals.service.cluster import line as line_module
 from sightline.evals.service.cluster.line import HostLine
-from sightline.evals.service.cluster.messages import Answer, Ask, Left, ListLogs, Spent, Told, for_home
+from sightline.evals.service.cluster.messages import (
+    CostSpent,
+    HomeAnswer,
+    HostFault,
+    HostLeft,
+    HostQuestion,
+    ListLogs,
+    for_home,
+)
 from tests.cluster_stage import heard
 
 
@@ -14,8 +22,8 @@ def test_everything_arrives_in_its_order_and_once() -> None:
     async def story() -> None:
         line = HostLine()
         for cost in (1.0, 2.0, 3.0):
-            line.tell(Spent(cost))
-        assert await heard(line) == [Spent(1.0), Spent(2.0), Spent(3.0)]
+            line.tell(CostSpent(cost))
+        assert await heard(line) == [CostSpent(1.0), CostSpent(2.0), CostSpent(3.0)]
         assert await heard(line) == []
 
     asyncio.run(story())
@@ -26,8 +34,8 @@ def test_whoever_listens_hears_of_it_at_once() -> None:
         line = HostLine()
         listening = asyncio.get_running_loop().create_task(line.next(60))
         await asyncio.sleep(0)
-        line.tell(Left())
-        assert list(for_home(await listening)) == [Left()]
+        line.tell(HostLeft())
+        assert list(for_home(await listening)) == [HostLeft()]
 
     asyncio.run(story())
 
@@ -37,10 +45,10 @@ def test_what_is_large_is_told_in_portions(monkeypatch: pytest.MonkeyPatch) -> N
 
     async def story() -> None:
         line = HostLine()
-        line.tell(Spent(1.0))
-        line.tell(Spent(2.0))
-        assert await heard(line) == [Spent(1.0)]
-        assert await heard(line) == [Spent(2.0)]
+        line.tell(CostSpent(1.0))
+        line.tell(CostSpent(2.0))
+        assert await heard(line) == [CostSpent(1.0)]
+        assert await heard(line) == [CostSpent(2.0)]
 
     asyncio.run(story())
 
@@ -51,9 +59,9 @@ def test_a_question_gets_its_own_answer_or_fault() -> None:
         one = loop.create_task(line.ask(ListLogs("a"), int))
         two = loop.create_task(line.ask(ListLogs("b"), int))
         await asyncio.sleep(0)
-        assert await heard(line) == [Ask(1, ListLogs("a")), Ask(2, ListLogs("b"))]
-        assert line.answered(Answer(2, msgspec.Raw(b"7")))
-        assert line.answered(Answer(1, fault=Told(Code.USAGE, "no")))
+        assert await heard(line) == [HostQuestion(1, ListLogs("a")), HostQuestion(2, ListLogs("b"))]
+        assert line.resolve(HomeAnswer(2, msgspec.Raw(b"7")))
+        assert line.resolve(HomeAnswer(1, fault=HostFault(Code.USAGE, "no")))
         assert await two == (2, 7)
         with pytest.raises(Fault, match="no"):
             await one
@@ -68,6 +76,6 @@ def test_an_answer_that_nobody_waits_for_is_known_as_such() -> None:
         await asyncio.sleep(0)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
-        assert not line.answered(Answer(1, msgspec.Raw(b"7")))
+        assert not line.resolve(HomeAnswer(1, msgspec.Raw(b"7")))
 
     asyncio.run(story())

@@ -6,25 +6,25 @@ from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
 from sightline.evals.service.cluster.messages import (
     Admit,
-    Answer,
-    Ask,
     Begin,
     CaseEnded,
-    Findings,
+    FindAnswer,
+    HomeAnswer,
+    HostFault,
+    HostLeft,
+    HostQuestion,
     Keys,
-    Left,
-    Recorded,
+    RecordEntries,
     RunCase,
-    Told,
     batch,
     for_home,
     for_host,
-    packed,
+    pack,
     value_of,
 )
 from sightline.model.exchange import FrameArrived, Received
 from sightline.settings import Settings
-from sightline.store.entries import Kept, Noted
+from sightline.store.entries import BodyEntry, FactEntry
 
 
 def test_what_a_host_is_told_arrives_as_it_was_said() -> None:
@@ -36,8 +36,8 @@ def test_what_a_host_is_told_arrives_as_it_was_said() -> None:
         targets=("acme",),
         variables={"KEY": "sk-1"},
     )
-    messages = (begin, RunCase(1, ("a", "acme", 0)), Answer(2, msgspec.Raw(b"true")))
-    assert [packed(each) for each in for_host(batch(map(packed, messages)))] == [packed(each) for each in messages]
+    messages = (begin, RunCase(1, ("a", "acme", 0)), HomeAnswer(2, msgspec.Raw(b"true")))
+    assert [pack(each) for each in for_host(batch(map(pack, messages)))] == [pack(each) for each in messages]
 
 
 def test_keys_do_not_stand_in_what_is_shown_of_a_message() -> None:
@@ -50,19 +50,24 @@ def test_keys_do_not_stand_in_what_is_shown_of_a_message() -> None:
 
 def test_entries_of_the_record_arrive_as_they_are() -> None:
     entries = (
-        Kept("ab", b"\x00\xff body"),
-        Noted("x_1", 0, 1.5, Received("openai-chat", "m", "ab")),
-        Noted("x_1", 1, 2.5, FrameArrived(b"\xfe\x00", 0.5)),
+        BodyEntry("ab", b"\x00\xff body"),
+        FactEntry("x_1", 0, 1.5, Received("openai-chat", "m", "ab")),
+        FactEntry("x_1", 1, 2.5, FrameArrived(b"\xfe\x00", 0.5)),
     )
-    messages = (Recorded(entries), Ask(1, Admit("acme", "m", 5, Facts(rpm=3))), CaseEnded(1, b"{}"), Left())
-    assert tuple(for_home(batch(map(packed, messages)))) == messages
+    messages = (
+        RecordEntries(entries),
+        HostQuestion(1, Admit("acme", "m", 5, Facts(rpm=3))),
+        CaseEnded(1, b"{}"),
+        HostLeft(),
+    )
+    assert tuple(for_home(batch(map(pack, messages)))) == messages
 
 
 def test_half_a_character_of_a_model_arrives_too() -> None:
-    told = Recorded((Noted("x_\ud800", 0, 1.0, FrameArrived(b"\xff", 0.0)),))
-    assert tuple(for_home(batch([packed(told)]))) == (told,)
-    findings = Findings("x_\udfff")
-    assert value_of(packed(findings), Findings) == findings
+    told = RecordEntries((FactEntry("x_\ud800", 0, 1.0, FrameArrived(b"\xff", 0.0)),))
+    assert tuple(for_home(batch([pack(told)]))) == (told,)
+    findings = FindAnswer("x_\udfff")
+    assert value_of(pack(findings), FindAnswer) == findings
 
 
 def test_what_another_version_says_is_not_taken_for_something_else() -> None:
@@ -72,4 +77,4 @@ def test_what_another_version_says_is_not_taken_for_something_else() -> None:
 
 def test_a_fault_is_the_same_on_the_other_side() -> None:
     fault = Fault(Code.RATE_LIMITED, "used up", hint="Wait.", status=429)
-    assert Told.of(fault).again() == fault
+    assert HostFault.of(fault).again() == fault

@@ -7,7 +7,7 @@ from sightline.errors import Fault
 from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.cluster import parcel as parcel_module
-from sightline.evals.service.cluster.parcel import PackedFile, packed_files, unpack
+from sightline.evals.service.cluster.parcel import PackedFile, pack_files, unpack
 from sightline.evals.service.suite_files import SuiteFiles
 from tests.eval_stage import suite_of
 
@@ -38,7 +38,7 @@ def arrived(root: Path, there: Path, *targets: TargetSpec, others: tuple[str, ..
     (root / "evals/s.yaml").write_text(SUITE)
     suite = suite_of(SUITE, root, "evals/s.yaml")
     there.mkdir()
-    unpack(packed_files(SuiteFiles(root), EvalBegan(suite=suite, targets=targets), others), there)
+    unpack(pack_files(SuiteFiles(root), EvalBegan(suite=suite, targets=targets), others), there)
     return sorted(path.relative_to(there).as_posix() for path in there.rglob("*") if path.is_file())
 
 

@@ -13,10 +13,10 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.cluster import pool as pool_module
 from sightline.evals.service.cluster.host import Opening
 from sightline.evals.service.cluster.messages import Introduction
-from sightline.evals.service.cluster.pool import MOST_HOSTS, Orders, Pool
+from sightline.evals.service.cluster.pool import MOST_HOSTS, ClusterOrders, ClusterWorker
 from tests.cluster_stage import OURS, FakeWorker, NearFleet, NearPost, opens
 from tests.eval_stage import ACME, EvalStage, play
-from tests.evals.service.cluster.test_home import Kin
+from tests.evals.service.cluster.test_home import ProcessTree
 from tests.evals.service.cluster.test_host import BEGIN
 from tests.upstream import Upstream
 
@@ -33,8 +33,10 @@ class Cluster:
         self.fleet = NearFleet(self._opening, stage.root / "hosts", **more)
         began = EvalBegan(suite=stage.suite(), targets=(ACME, TargetSpec(name="parrot", mock="x")))
         self.own = FakeWorker()
-        self.kin = Kin(stage)
-        self.pool = Pool(began, Orders(BEGIN, OURS, frozenset({"parrot"})), self.fleet, self.kin.home, self.own)
+        self.kin = ProcessTree(stage)
+        self.pool = ClusterWorker(
+            began, ClusterOrders(BEGIN, OURS, frozenset({"parrot"})), self.fleet, self.kin.home, self.own
+        )
 
     def _opening(self, _root: Path) -> Opening:
         number = len(self.workers)
@@ -48,7 +50,7 @@ class Cluster:
 
     async def open(self, width: int = 4) -> int:
         size = await self.pool.open(zlib.compress(msgspec.msgpack.encode([])))
-        self.pool.spread({"acme": width}, size)
+        self.pool.set_capacity({"acme": width}, size)
         return size
 
 
@@ -162,9 +164,9 @@ def test_a_cluster_without_room_is_not_waited_for_without_end(tmp_path: Path, mo
     async def story(stage: EvalStage) -> None:
         cluster = Cluster(stage)
         full = Full(cluster.fleet.opening, stage.root)
-        orders = Orders(BEGIN, OURS, frozenset())
+        orders = ClusterOrders(BEGIN, OURS, frozenset())
         began = EvalBegan(suite=stage.suite(), targets=(ACME,))
-        pool = Pool(began, orders, full, cluster.kin.home, cluster.own)
+        pool = ClusterWorker(began, orders, full, cluster.kin.home, cluster.own)
         with pytest.raises(Fault, match="near://here has not started a host"):
             await pool.open(b"")
         await pool.close()

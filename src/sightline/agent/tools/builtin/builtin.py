@@ -7,18 +7,18 @@ from pathlib import Path
 
 import msgspec
 
-from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.core.signature import definition_of
-from sightline.agent.core.steps import Call
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition
 from sightline.agent.tools.builtin.folder import Folder
-from sightline.agent.tools.builtin.listing import Listing
-from sightline.agent.tools.builtin.reading import Reading
+from sightline.agent.tools.builtin.listing import ListFilesTool
+from sightline.agent.tools.builtin.reading import ReadFileTool
 from sightline.agent.tools.builtin.searching import Searching
 from sightline.agent.tools.builtin.shell import Shell
 from sightline.agent.tools.builtin.writing import Writing
-from sightline.agent.tools.callables import called
-from sightline.agent.tools.calling import typed
+from sightline.agent.tools.callables import call_function
+from sightline.agent.tools.calling import convert_arguments
 from sightline.agent.tools.commands import Commands
 from sightline.agent.tools.environment import minimal
 from sightline.agent.tools.outcomes import outcome_of
@@ -66,7 +66,7 @@ class Builtin:
         """The tools, in the order in which they were named."""
         return self._definitions
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Use one. What goes wrong is told to the model in words that help it on."""
         function = self._functions(progress).get(call.name) if call.name in self._names else None
         if function is None or isinstance(call.arguments, str):
@@ -74,13 +74,13 @@ class Builtin:
         arguments = _action(call.arguments) if call.name == "local_shell" else call.arguments
         try:
             async with asyncio.timeout(self._timeout + _GRACE):
-                return outcome_of(await called(partial(function, **typed(function, arguments))))
+                return outcome_of(await call_function(partial(function, **convert_arguments(function, arguments))))
         except Fault as fault:
-            return said(". ".join(filter(None, (fault.message, fault.hint))), is_error=True)
+            return text_outcome(". ".join(filter(None, (fault.message, fault.hint))), is_error=True)
         except TimeoutError:
-            return said(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
+            return text_outcome(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
         except OSError as error:
-            return said(f"{call.name} failed: {error.strerror}", is_error=True)
+            return text_outcome(f"{call.name} failed: {error.strerror}", is_error=True)
 
     async def close(self) -> None:
         """End what runs, and let go of the folder."""
@@ -90,8 +90,8 @@ class Builtin:
     def _functions(self, progress: Progress) -> dict[str, Callable[..., object]]:
         writing, shell = Writing(self._folder), Shell(self._folder, self._commands, self._timeout, progress)
         return {
-            "read_file": Reading(self._folder).read_file,
-            "list_files": Listing(self._folder).list_files,
+            "read_file": ReadFileTool(self._folder).read_file,
+            "list_files": ListFilesTool(self._folder).list_files,
             "search_files": Searching(self._folder, self._commands, self._timeout).search_files,
             "write_file": writing.write_file,
             "edit_file": writing.edit_file,

@@ -63,7 +63,7 @@ class Folder:
             walk.close()
 
     @contextmanager
-    def opened(self, path: str) -> Iterator[int]:
+    def open_file(self, path: str) -> Iterator[int]:
         """A regular file, open for reading."""
         with self.spot(path) as spot:
             # Without O_NONBLOCK a named pipe would keep us until somebody writes into it.
@@ -75,7 +75,7 @@ class Folder:
                 os.close(file)
 
     @contextmanager
-    def opened_folder(self, path: str) -> Iterator[tuple[int, str]]:
+    def open_folder(self, path: str) -> Iterator[tuple[int, str]]:
         """A folder, open, and where it is."""
         with self.spot(path) as spot:
             folder = os.open(spot.name, _FOLDER, dir_fd=spot.parent)

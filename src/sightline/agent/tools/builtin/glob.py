@@ -16,7 +16,7 @@ class Glob:
     """A pattern. One without a slash is about the name alone, wherever it is; an empty one fits everything."""
 
     def __init__(self, pattern: str) -> None:
-        self._ways = [_steps(each) for each in _expanded(pattern.removeprefix("./"))] if pattern else []
+        self._ways = [_steps(each) for each in _expand_braces(pattern.removeprefix("./"))] if pattern else []
 
     def fits(self, path: str) -> bool:
         """Whether a path, relative and with slashes, is meant."""
@@ -28,7 +28,7 @@ def _steps(pattern: str) -> list[str]:
     return pattern.split("/") if "/" in pattern else ["**", pattern]
 
 
-def _expanded(pattern: str) -> list[str]:
+def _expand_braces(pattern: str) -> list[str]:
     done: list[str] = []
     waiting = [pattern]
     while waiting:

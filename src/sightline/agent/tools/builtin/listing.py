@@ -14,7 +14,7 @@ _MOST_SHOWN = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListFilesTool:
     """The tool `list_files`."""
 
     folder: Folder
@@ -38,11 +38,11 @@ class Listing:
         return "\n".join(lines) or ("(the folder is empty)" if not pattern else "(no file fits)")
 
     def _direct(self, path: str) -> Iterator[str]:
-        with self.folder.opened_folder(path) as (folder, _), os.scandir(folder) as entries:
+        with self.folder.open_folder(path) as (folder, _), os.scandir(folder) as entries:
             yield from sorted(f"{each.name}/" if each.is_dir(follow_symlinks=False) else each.name for each in entries)
 
     def _below(self, path: str, glob: Glob) -> Iterator[str]:
-        with self.folder.opened_folder(path) as (folder, shown):
+        with self.folder.open_folder(path) as (folder, shown):
             for names, file, _ in files_below(folder):
                 relative = "/".join((*names, file))
                 if glob.fits(relative):

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.tools.builtin.folder import Folder
 from sightline.agent.tools.outcomes import part_of
 from sightline.errors import Code, Fault
@@ -18,12 +18,12 @@ _HEAD = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadFileTool:
     """The tool `read_file`."""
 
     folder: Folder
 
-    def read_file(self, path: str, first_line: int = 1, last_line: int | None = None) -> Outcome:
+    def read_file(self, path: str, first_line: int = 1, last_line: int | None = None) -> ToolOutcome:
         """Read a text file, or look at a picture or a PDF.
 
         A long text comes in pieces; the last line says where to go on.
@@ -35,15 +35,15 @@ class Reading:
         """
         if first_line < 1 or (last_line is not None and last_line < first_line):
             raise Fault(Code.USAGE, f"there are no lines {first_line} to {last_line}")
-        with self.folder.opened(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+        with self.folder.open_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
             head = file.read(_HEAD)
             kind = _kind(head)
             size = os.fstat(descriptor).st_size
             file.seek(0)
             if kind:
-                return _shown(file, kind, size, path)
+                return _media_outcome(file, kind, size, path)
             with io.TextIOWrapper(file, encoding_of(head), errors="replace") as text:
-                return said(_lines(text, first_line, last_line, path))
+                return text_outcome(_lines(text, first_line, last_line, path))
 
 
 def _kind(head: bytes) -> str:
@@ -54,9 +54,9 @@ def _kind(head: bytes) -> str:
     return "" if is_text(kind) else kind
 
 
-def _shown(file: BinaryIO, kind: str, size: int, path: str) -> Outcome:
+def _media_outcome(file: BinaryIO, kind: str, size: int, path: str) -> ToolOutcome:
     if kind != BINARY and size <= MOST_MEDIA and (part := part_of(file.read(MOST_MEDIA), path)) is not None:
-        return Outcome((part,))
+        return ToolOutcome((part,))
     much = "which is too large to look at" if size > MOST_MEDIA and kind != BINARY else "which is no text"
     raise Fault(Code.USAGE, f"{path!r} is {size} bytes of {kind}, {much}")
 

@@ -25,7 +25,7 @@ _HEAD = 8192
 _REFUSED = 3
 
 
-class Wanted(TypedDict):
+class SearchRequest(TypedDict):
     """What the process is told."""
 
     folder: str
@@ -58,7 +58,7 @@ class Searching:
         """
         if not text:
             raise Fault(Code.USAGE, "text is empty", hint="Say what to look for; list_files lists files.")
-        wanted = Wanted(
+        wanted = SearchRequest(
             folder=str(self.folder.path),
             text=text,
             path=path,
@@ -82,10 +82,10 @@ class Searching:
 
 def main() -> int:
     """Search, and print what was found, or why it cannot be searched for."""
-    wanted: Wanted = json.load(sys.stdin)
+    wanted: SearchRequest = json.load(sys.stdin)
     try:
         folder = Folder(Path(wanted["folder"]))
-        text = found(folder, wanted)
+        text = search_folder(folder, wanted)
         folder.close()
     except Fault as fault:
         text = " ".join(filter(None, (fault.message, fault.hint)))
@@ -95,7 +95,7 @@ def main() -> int:
     return 0
 
 
-def found(folder: Folder, wanted: Wanted) -> str:
+def search_folder(folder: Folder, wanted: SearchRequest) -> str:
     """The lines that have it, and what else there is to say."""
     flags = re.IGNORECASE if wanted["ignore_case"] else 0
     try:
@@ -122,10 +122,10 @@ def found(folder: Folder, wanted: Wanted) -> str:
 def _texts(folder: Folder, path: str, glob: Glob) -> Iterator[tuple[str, str | None]]:
     """Each file that is meant, with its text, if it is one."""
     if _is_file(folder, path):
-        with folder.opened(path) as file:
+        with folder.open_file(path) as file:
             yield path, _text(file)
         return
-    with folder.opened_folder(path) as (opened, shown):
+    with folder.open_folder(path) as (opened, shown):
         for names, name, parent in files_below(opened):
             relative = "/".join((*names, name))
             if glob.fits(relative):
@@ -135,7 +135,7 @@ def _texts(folder: Folder, path: str, glob: Glob) -> Iterator[tuple[str, str | N
 
 def _is_file(folder: Folder, path: str) -> bool:
     try:
-        with folder.opened(path):
+        with folder.open_file(path):
             return True
     except Fault:
         return False

@@ -30,7 +30,7 @@ class Writing:
             path: the file, relative to the project
             content: all of the new text
         """
-        data = _encoded(content, "utf-8")
+        data = _encode(content, "utf-8")
         was_there = self.folder.write(path, data)
         return f"{'Replaced' if was_there else 'Made'} {path}: {_lines(content)}, {len(data)} bytes."
 
@@ -50,13 +50,13 @@ class Writing:
         places = _places(text, old_text)
         _check(path, text, old_text, new_text, places, every=every)
         changed = text.replace(old_text, new_text)
-        self.folder.write(path, mark + _encoded(changed, codec))
+        self.folder.write(path, mark + _encode(changed, codec))
         many = "place" if len(places) == 1 else "places"
-        return f"Changed {path} in {len(places)} {many}: line {_listed(places)}."
+        return f"Changed {path} in {len(places)} {many}: line {_line_numbers(places)}."
 
     def _read(self, path: str) -> tuple[bytes, str, str]:
         """The file's byte order mark, its encoding and its text."""
-        with self.folder.opened(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+        with self.folder.open_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise Fault(Code.USAGE, f"{path!r} has more than {MOST_BYTES} bytes, which is too large to edit")
@@ -76,7 +76,7 @@ def _check(path: str, text: str, old: str, new: str, places: list[int], *, every
         raise Fault(Code.USAGE, f"old_text is not in {path!r}", hint=_nearly(text, old))
     if len(places) > 1 and not every:
         hint = "Give more of what is around the place that you mean, or set every to true."
-        raise Fault(Code.USAGE, f"old_text is in {path!r} {len(places)} times: line {_listed(places)}", hint=hint)
+        raise Fault(Code.USAGE, f"old_text is in {path!r} {len(places)} times: line {_line_numbers(places)}", hint=hint)
 
 
 def _nearly(text: str, old: str) -> str:
@@ -103,7 +103,7 @@ def _places(text: str, old: str) -> list[int]:
     return places
 
 
-def _listed(places: list[int]) -> str:
+def _line_numbers(places: list[int]) -> str:
     shown = ", ".join(map(str, places[:_MOST_LINES]))
     return f"{shown} and more" if len(places) > _MOST_LINES else shown
 
@@ -112,7 +112,7 @@ def _with_returns(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
-def _encoded(text: str, codec: str) -> bytes:
+def _encode(text: str, codec: str) -> bytes:
     try:
         return text.encode(codec)
     except UnicodeEncodeError as error:

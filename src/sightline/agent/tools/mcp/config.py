@@ -29,7 +29,7 @@ EXAMPLE = 'Write it as {"mcpServers": {"NAME": {"command": "…", "args": ["…"
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandServer:
     """A server that is started here and spoken to over its pipes."""
 
     words: tuple[str, ...]
@@ -41,7 +41,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class HttpServer:
     """A server that is spoken to over HTTP."""
 
     url: str
@@ -56,7 +56,7 @@ class Spec:
     """One server. `hidden` must not be told to a person, `secret` not even in what its tools answer."""
 
     name: str
-    reached: Command | Address
+    reached: CommandServer | HttpServer
     hidden: frozenset[str] = frozenset()
     secret: frozenset[str] = frozenset()
 
@@ -72,7 +72,7 @@ class Configured:
     notes: tuple[str, ...] = ()
 
 
-def configured(text: bytes, *, where: str, folder: Path, environment: Mapping[str, str]) -> Configured:
+def parse_config(text: bytes, *, where: str, folder: Path, environment: Mapping[str, str]) -> Configured:
     """The servers that a file names. `where` is the file as a person knows it; commands run in `folder`."""
     document = _document(text, where)
     key = next((each for each in _LISTS if each in document), None)
@@ -132,7 +132,7 @@ class _Entry:
         reached = self._command() if "command" in self._entry else self._address()
         return Spec(self._name, reached, self._expansion.values | self._secret, frozenset(self._secret))
 
-    def _command(self) -> Command:
+    def _command(self) -> CommandServer:
         command = self._text(self._entry["command"], "command")
         args = self._entry.get("args", [])
         if not isinstance(args, list):
@@ -140,9 +140,9 @@ class _Entry:
         words = (command, *(self._text(each, f"args[{index}]") for index, each in enumerate(args)))
         own = self._texts("env")
         folder = self._folder / self._text(self._entry.get("cwd", "."), "cwd")
-        return Command(words, own, folder)
+        return CommandServer(words, own, folder)
 
-    def _address(self) -> Address:
+    def _address(self) -> HttpServer:
         written = self._entry["url"]
         url = self._text(written, "url")
         try:
@@ -160,7 +160,7 @@ class _Entry:
         for name, value in headers.items():
             if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
                 raise self._wrong(f"has a header {name!r} that HTTP cannot carry", "Correct its name or its value.")
-        return Address(url, headers)
+        return HttpServer(url, headers)
 
     def _texts(self, key: str) -> dict[str, str]:
         """A table of texts. What a name or a header makes a secret is kept out of results, too."""
@@ -183,7 +183,7 @@ class _Entry:
         if not isinstance(value, str):
             raise self._wrong(f"has a {place} that is no text", EXAMPLE)
         try:
-            text = self._expansion.filled(value)
+            text = self._expansion.expand(value)
         except UnfilledError as error:
             hint = "Set the variable, or give it a default: ${NAME:-default}. Only the environment is filled in."
             raise self._wrong(f"cannot be set up: {error} ({place})", hint) from error

@@ -23,17 +23,17 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.tools.mcp.bounds import Bounds
-from sightline.agent.tools.mcp.config import Command, Spec
+from sightline.agent.tools.mcp.config import CommandServer, Spec
 from sightline.agent.tools.mcp.content import outcome
-from sightline.agent.tools.mcp.expansion import masked
-from sightline.agent.tools.mcp.link import Link
-from sightline.agent.tools.mcp.listing import Listing
-from sightline.agent.tools.mcp.network import Network
-from sightline.agent.tools.mcp.pipes import piped
+from sightline.agent.tools.mcp.expansion import mask_values
+from sightline.agent.tools.mcp.link import McpLink
+from sightline.agent.tools.mcp.listing import ToolListing
+from sightline.agent.tools.mcp.network import McpNetwork
+from sightline.agent.tools.mcp.pipes import open_pipes
 from sightline.agent.tools.mcp.reporting import Reporting
-from sightline.agent.tools.mcp.service import served
+from sightline.agent.tools.mcp.service import open_http_link
 from sightline.agent.tools.mcp.sieve import Sieve, SievedRead, SievedWrite
 from sightline.agent.tools.mcp.sifting import Sifting
 from sightline.agent.tools.tools import Progress
@@ -51,7 +51,7 @@ for _name in ("mcp", "client"):
     logging.getLogger(_name).propagate = False
 
 
-class Connection:
+class McpConnection:
     """A server that is being spoken to. `run` is its task; `ready` is set when its tools are known."""
 
     def __init__(
@@ -59,16 +59,16 @@ class Connection:
         spec: Spec,
         bounds: Bounds,
         environment: Mapping[str, str],
-        network: Network,
-        changed: Callable[[Listing], None],
+        network: McpNetwork,
+        changed: Callable[[ToolListing], None],
     ) -> None:
         self.ready = asyncio.Event()
         self._spec, self._bounds, self._environment, self._changed = spec, bounds, environment, changed
         self._network = network
-        self._listing = Listing(bounds)
+        self._listing = ToolListing(bounds)
         self._stale = asyncio.Event()
         self._closing = asyncio.Event()
-        self._link: Link | None = None
+        self._link: McpLink | None = None
         self._session: ClientSession | None = None
         self.why: Fault | None = None
         self.words = ""
@@ -84,7 +84,7 @@ class Connection:
 
     async def run(self) -> None:
         """Greet the server, learn its tools, and be there until one side has had enough."""
-        async with self._reached() as link:
+        async with self._open_link() as link:
             self._link = link
             try:
                 await self._speak(link)
@@ -92,36 +92,38 @@ class Connection:
                 # Before the way to it is closed: how a process ends afterwards is our doing.
                 self.why, self.words = link.why(), link.words()
 
-    async def ask(self, tool: str, arguments: JsonObject, progress: Progress) -> Outcome:
+    async def ask(self, tool: str, arguments: JsonObject, progress: Progress) -> ToolOutcome:
         """Call a tool. To be cancelled is told to the server, which is not waited for."""
         assert self._session is not None
         report = Reporting(progress)
         try:
             result = await self._session.call_tool(
-                tool, arguments, progress_callback=report.heard, allow_input_required=True
+                tool, arguments, progress_callback=report.report, allow_input_required=True
             )
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                return self._broken_off(error)
+                return self._interruption(error)
             # The SDK tells at length what it could not read; the first line says it.
             words = error.message.partition("\n")[0] if error.code == PARSE_ERROR else error.message
-            return self._failed(f"answered with an error: {words}")
+            return self._failure(f"answered with an error: {words}")
         except TROUBLE as error:
-            return self._failed(f"gave an answer that is not as MCP wants it: {str(error).partition(chr(10))[0]}")
+            return self._failure(f"gave an answer that is not as MCP wants it: {str(error).partition(chr(10))[0]}")
         finally:
             report.end()
         if isinstance(result, InputRequiredResult):
             wanted = ", ".join(sorted({each.method for each in (result.input_requests or {}).values()}))
-            return self._failed(
+            return self._failure(
                 f"asks for more before it answers, which is refused here: {wanted or 'to be asked again'}"
             )
         return outcome(result, self._spec.secret)
 
-    async def _speak(self, link: Link) -> None:
+    async def _speak(self, link: McpLink) -> None:
         sieve = Sieve(self._bounds.questions)
         dispatcher = Sifting(SievedRead(link.read, sieve), SievedWrite(link.write, sieve), self._sift)
         us = Implementation(name="sightline", version=version("sightline"))
-        async with ClientSession(dispatcher=dispatcher, message_handler=self._heard, client_info=us) as session:
+        async with ClientSession(
+            dispatcher=dispatcher, message_handler=self._handle_message, client_info=us
+        ) as session:
             with anyio.fail_after(self._bounds.start_s):
                 await _greet(session)
                 await self._list(session)
@@ -132,11 +134,11 @@ class Connection:
     # --- the list -------------------------------------------------------------------------------------
 
     def _sift(self, answer: JsonObject) -> JsonObject:
-        return self._listing.sifted(answer)
+        return self._listing.filter_page(answer)
 
     async def _list(self, session: ClientSession) -> None:
         self._stale.clear()
-        listing = self._listing = Listing(self._bounds)
+        listing = self._listing = ToolListing(self._bounds)
         cursor: str | None = None
         seen: set[str] = set()
         for _ in range(self._bounds.pages):
@@ -151,11 +153,11 @@ class Connection:
             listing.note("its list of tools has no end, and the rest of it is left out")
         self._changed(listing)
 
-    async def _heard(self, message: IncomingMessage) -> None:
+    async def _handle_message(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._stale.set()
 
-    async def _tend(self, session: ClientSession, link: Link) -> None:
+    async def _tend(self, session: ClientSession, link: McpLink) -> None:
         """Read the list again whenever it has changed, not too often, until one side ends the connection."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._refresh, session)
@@ -171,7 +173,7 @@ class Connection:
                 with anyio.fail_after(self._bounds.list_s):
                     await self._list(session)
             except TROUBLE as error:
-                self._listing.note(f"its list of tools has changed and cannot be read: {self._hidden(str(error))}")
+                self._listing.note(f"its list of tools has changed and cannot be read: {self._redact(str(error))}")
             await anyio.sleep(self._bounds.spacing_s)
 
     async def _listen(self, session: ClientSession) -> None:
@@ -181,28 +183,28 @@ class Connection:
                 async for _ in events:
                     self._stale.set()
         except TROUBLE as error:
-            self._listing.note(f"it does not tell when its tools change: {self._hidden(str(error))}")
+            self._listing.note(f"it does not tell when its tools change: {self._redact(str(error))}")
 
     # --- failures -------------------------------------------------------------------------------------
 
-    def _reached(self) -> AbstractAsyncContextManager[Link]:
+    def _open_link(self) -> AbstractAsyncContextManager[McpLink]:
         reached = self._spec.reached
-        if isinstance(reached, Command):
-            return piped(reached, self._bounds, self._environment)
-        return served(reached, self._bounds, self._network)
+        if isinstance(reached, CommandServer):
+            return open_pipes(reached, self._bounds, self._environment)
+        return open_http_link(reached, self._bounds, self._network)
 
-    def _failed(self, what: str) -> Outcome:
-        return said(f"The MCP server {self._spec.name!r} {self._hidden(what)}", is_error=True)
+    def _failure(self, what: str) -> ToolOutcome:
+        return text_outcome(f"The MCP server {self._spec.name!r} {self._redact(what)}", is_error=True)
 
-    def _broken_off(self, error: MCPError) -> Outcome:
+    def _interruption(self, error: MCPError) -> ToolOutcome:
         fault = self._link.why() if self._link is not None else None
         words = f"it {fault.message}" if fault else error.message
         what = f"broke off while it worked: {words}"
         again = ". The next call starts it anew; what it had in memory is gone." if self.has_ended else ""
-        return self._failed(f"{what}{again}")
+        return self._failure(f"{what}{again}")
 
-    def _hidden(self, text: str) -> str:
-        return masked(text[:_LONGEST_WORDS], self._spec.hidden)
+    def _redact(self, text: str) -> str:
+        return mask_values(text[:_LONGEST_WORDS], self._spec.hidden)
 
 
 async def _greet(session: ClientSession) -> None:
@@ -235,7 +237,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [leaf for each in error.exceptions for leaf in _leaves(each)]
 
 
-def told(error: BaseException) -> Fault:
+def fault_of(error: BaseException) -> Fault:
     """A connection's failure as a fault."""
     leaves = sorted(_leaves(error), key=lambda leaf: not isinstance(leaf, Fault | MCPError | TimeoutError))
     match error := leaves[0]:

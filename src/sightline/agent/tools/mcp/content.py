@@ -19,8 +19,8 @@ from mcp_types import (
     TextContent,
 )
 
-from sightline.agent.core.output import Outcome, ResultPart
-from sightline.agent.tools.mcp.expansion import masked
+from sightline.agent.core.output import ResultPart, ToolOutcome
+from sightline.agent.tools.mcp.expansion import mask_values
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.parts import Audio, Document, Image, Inline, Text
@@ -32,23 +32,23 @@ _PDF = b"%PDF-"
 _WORD = 80
 
 
-def outcome(result: CallToolResult, secret: frozenset[str]) -> Outcome:
+def outcome(result: CallToolResult, secret: frozenset[str]) -> ToolOutcome:
     """The answer of a call. What is `secret` is not in it."""
-    parts = tuple(_hidden(_part(block), secret) for block in result.content)
+    parts = tuple(_redact_part(_part(block), secret) for block in result.content)
     structured = cast(Json, result.structured_content)
     if structured is None:
-        return Outcome(parts, is_error=result.is_error)
+        return ToolOutcome(parts, is_error=result.is_error)
     texts = [part.text for part in parts if isinstance(part, Text)]
     if secret:
-        structured = _hidden_in(structured, secret)
+        structured = _redact_json(structured, secret)
     if not isinstance(structured, dict):
         told = () if _repeats(texts, structured) else (Text(encode(structured).decode()),)
-        return Outcome((*parts, *told), is_error=result.is_error)
+        return ToolOutcome((*parts, *told), is_error=result.is_error)
     if len(texts) == 1 and set(structured) == {"result"} and _repeats(texts, structured):
-        return Outcome(parts, is_error=result.is_error)  # a server's wrapping around words is of no use to anybody
+        return ToolOutcome(parts, is_error=result.is_error)  # a server's wrapping around words is of no use to anybody
     if _repeats(texts, structured):
         parts = tuple(part for part in parts if not isinstance(part, Text))
-    return Outcome(parts, is_error=result.is_error, structured=structured)
+    return ToolOutcome(parts, is_error=result.is_error, structured=structured)
 
 
 def _repeats(texts: list[str], structured: Json) -> bool:
@@ -66,18 +66,18 @@ def _value(text: str) -> Json:
         return text
 
 
-def _hidden(part: ResultPart, secret: frozenset[str]) -> ResultPart:
-    return Text(masked(part.text, secret)) if isinstance(part, Text) and secret else part
+def _redact_part(part: ResultPart, secret: frozenset[str]) -> ResultPart:
+    return Text(mask_values(part.text, secret)) if isinstance(part, Text) and secret else part
 
 
-def _hidden_in(value: Json, secret: frozenset[str]) -> Json:
+def _redact_json(value: Json, secret: frozenset[str]) -> Json:
     match value:
         case str():
-            return masked(value, secret)
+            return mask_values(value, secret)
         case list():
-            return [_hidden_in(each, secret) for each in value]
+            return [_redact_json(each, secret) for each in value]
         case dict():
-            return {masked(key, secret): _hidden_in(each, secret) for key, each in value.items()}
+            return {mask_values(key, secret): _redact_json(each, secret) for key, each in value.items()}
         case _:
             return value
 

@@ -24,7 +24,7 @@ class Expansion:
         self._environment = environment
         self._values: set[str] = set()
 
-    def filled(self, text: str) -> str:
+    def expand(self, text: str) -> str:
         """The text with every variable filled in."""
         return _VARIABLE.sub(self._value, text)
 
@@ -45,7 +45,7 @@ class Expansion:
         return value
 
 
-def masked(text: str, values: frozenset[str]) -> str:
+def mask_values(text: str, values: frozenset[str]) -> str:
     """The text without these values, the longest first: one may be a part of another."""
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, MASK)

@@ -24,7 +24,7 @@ _LONGEST_PLACE = 200
 _INTERNAL_ERROR = -32603
 
 
-class Guard(httpx2.AsyncBaseTransport):
+class McpHttpGuard(httpx2.AsyncBaseTransport):
     """Passes requests on to `inner`. `fault` is what went wrong last; `lost` is set when our session was forgotten."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, bounds: Bounds) -> None:
@@ -55,8 +55,8 @@ class Guard(httpx2.AsyncBaseTransport):
             if "id" not in message:
                 return httpx2.Response(202, request=request)  # a notice that is lost is no reason to end everything
             self.fault = _unreachable(error)
-            return _failed(request, message, self.fault.message)
-        return await self._judged(request, message, response)
+            return _error_response(request, message, self.fault.message)
+        return await self._check_response(request, message, response)
 
     async def aclose(self) -> None:
         if self._telling:
@@ -70,7 +70,9 @@ class Guard(httpx2.AsyncBaseTransport):
                 response = await self._inner.handle_async_request(request)
                 await response.aclose()
 
-    async def _judged(self, request: httpx2.Request, message: JsonObject, response: httpx2.Response) -> httpx2.Response:
+    async def _check_response(
+        self, request: httpx2.Request, message: JsonObject, response: httpx2.Response
+    ) -> httpx2.Response:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if request.method == "POST":
             self.fault = _fault_of(response, kind)
@@ -78,7 +80,7 @@ class Guard(httpx2.AsyncBaseTransport):
                 self.lost.set()
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
-            return _failed(request, message, "it answers compressed, which it was asked not to")
+            return _error_response(request, message, "it answers compressed, which it was asked not to")
         if kind != _STREAM:
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _Bounded(response.stream, self._bounds.message)
@@ -120,7 +122,7 @@ def _message(request: httpx2.Request) -> JsonObject:
     return message if isinstance(message, dict) else {}
 
 
-def _failed(request: httpx2.Request, message: JsonObject, text: str) -> httpx2.Response:
+def _error_response(request: httpx2.Request, message: JsonObject, text: str) -> httpx2.Response:
     """An answer that the SDK reads as this call's error."""
     body = encode({"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": _INTERNAL_ERROR, "message": text}})
     return httpx2.Response(503, headers={"content-type": _JSON}, content=body, request=request)

@@ -14,7 +14,7 @@ class Overlong:
     size: int
 
 
-class Lines:
+class LineSplitter:
     """Takes bytes as they come; gives lines that are whole, without their ends. Blank lines are skipped."""
 
     def __init__(self, most: int) -> None:

@@ -11,7 +11,7 @@ from sightline.errors import Fault
 
 
 @dataclass(slots=True)
-class Link:
+class McpLink:
     """What the SDK speaks over. `ended` is set when the other side is gone.
 
     `why` is what is known of a failure by whoever sees the process or the HTTP, `words` what the server said beside it.

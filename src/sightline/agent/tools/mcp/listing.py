@@ -8,10 +8,10 @@ from typing import cast
 
 from mcp_types import Tool
 
-from sightline.agent.core.output import cut
+from sightline.agent.core.output import truncate
 from sightline.agent.core.tool import Definition, definition_problems
 from sightline.agent.tools.mcp.bounds import Bounds
-from sightline.agent.tools.mcp.patterns import checked, has_unusable_names
+from sightline.agent.tools.mcp.patterns import drop_unsafe_patterns, has_unusable_names
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import encode
 
@@ -21,7 +21,7 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedTool:
     """One tool as its server has it."""
 
     name: str
@@ -29,16 +29,16 @@ class Listed:
     schema: JsonObject
     is_parallel: bool
 
-    def called(self, name: str) -> Definition:
+    def definition_as(self, name: str) -> Definition:
         """The tool under the name that it has in a request."""
         return Definition(name=name, description=self.description, schema=self.schema, is_parallel=self.is_parallel)
 
 
-class Listing:
+class ToolListing:
     """What one reading of the list came to."""
 
     def __init__(self, bounds: Bounds) -> None:
-        self.tools: dict[str, Listed] = {}
+        self.tools: dict[str, ListedTool] = {}
         self.is_full = False
         self._bounds = bounds
         self._notes: list[str] = []
@@ -50,7 +50,7 @@ class Listing:
         more = self._left_out - len(self._notes)
         return (*self._notes, f"{more} more such notes") if more else tuple(self._notes)
 
-    def sifted(self, answer: JsonObject) -> JsonObject:
+    def filter_page(self, answer: JsonObject) -> JsonObject:
         """A page of the list with nothing in it that cannot be used."""
         entries = answer.get("tools")
         if not isinstance(entries, list):
@@ -65,7 +65,7 @@ class Listing:
         for entry in entries[:room]:
             problem = self._problem(entry)
             if problem:
-                self.note(f"its tool {_shown(entry)} is left out: {problem}")
+                self.note(f"its tool {_describe_entry(entry)} is left out: {problem}")
             else:
                 kept.append(self._clean(cast(JsonObject, entry)))
         others = {key: value for key, value in answer.items() if key not in ("tools", "nextCursor")}
@@ -78,8 +78,8 @@ class Listing:
                 self.note(f"its tool {tool.name[:_SHOWN]!r} is listed twice; the first one counts")
             else:
                 hint = tool.annotations is not None and tool.annotations.read_only_hint is True
-                description = cut((tool.description or tool.title or "").strip(), self._bounds.description)
-                self.tools[tool.name] = Listed(tool.name, description, dict(tool.input_schema), hint)
+                description = truncate((tool.description or tool.title or "").strip(), self._bounds.description)
+                self.tools[tool.name] = ListedTool(tool.name, description, dict(tool.input_schema), hint)
 
     def note(self, text: str) -> None:
         """Remember that something is missing."""
@@ -105,14 +105,19 @@ class Listing:
             return f"its schema is {size} bytes long, and {self._bounds.schema} are the most"
         if has_unusable_names(schema):
             return "a pattern in its schema cannot be read or could take for ever"
-        problems = definition_problems(Definition(name="its schema", schema=cast(JsonObject, checked(schema)[0])))
+        problems = definition_problems(
+            Definition(name="its schema", schema=cast(JsonObject, drop_unsafe_patterns(schema)[0]))
+        )
         return problems[0][:_LONGEST_NAME] if problems else ""
 
     def _clean(self, entry: JsonObject) -> JsonObject:
         """What is used of a tool. The schema of its answers is not: an answer is shown to the model as it is."""
-        schema, aside = checked(entry["inputSchema"])
+        schema, aside = drop_unsafe_patterns(entry["inputSchema"])
         if aside:
-            self.note(f"a pattern of its tool {_shown(entry)} cannot be read or could take for ever: it is not checked")
+            self.note(
+                f"a pattern of its tool {_describe_entry(entry)} cannot be read or could take for ever: "
+                "it is not checked"
+            )
         tool: JsonObject = {"name": entry["name"], "inputSchema": {"type": "object", **cast(JsonObject, schema)}}
         for key in ("title", "description"):
             if isinstance(entry.get(key), str):
@@ -132,6 +137,6 @@ def _is_deeper(value: Json, levels: int) -> bool:
     return any(isinstance(each, dict | list) for each in inner)
 
 
-def _shown(entry: Json) -> str:
+def _describe_entry(entry: Json) -> str:
     name = entry.get("name") if isinstance(entry, dict) else None
     return repr(name[:_SHOWN]) if isinstance(name, str) else "without a name"

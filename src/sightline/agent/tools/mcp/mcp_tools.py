@@ -7,15 +7,15 @@ and one that takes other arguments than it did is held to what it takes now.
 import asyncio
 from collections.abc import Mapping
 
-from sightline.agent.core.arguments import Refused, edited
-from sightline.agent.core.output import Outcome, said
-from sightline.agent.core.steps import Call
+from sightline.agent.core.arguments import RefusedArguments, check_edited
+from sightline.agent.core.output import ToolOutcome, text_outcome
+from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox
 from sightline.agent.tools.mcp.bounds import Bounds
 from sightline.agent.tools.mcp.config import Configured
-from sightline.agent.tools.mcp.naming import Names, is_exact
-from sightline.agent.tools.mcp.network import Network
-from sightline.agent.tools.mcp.server import Server
+from sightline.agent.tools.mcp.naming import ToolNames, is_exact
+from sightline.agent.tools.mcp.network import McpNetwork
+from sightline.agent.tools.mcp.server import McpServer
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Fault
 from sightline.model.json import JsonObject
@@ -30,12 +30,12 @@ class McpTools:
     """
 
     def __init__(
-        self, configured: Configured, bounds: Bounds, environment: Mapping[str, str], network: Network
+        self, configured: Configured, bounds: Bounds, environment: Mapping[str, str], network: McpNetwork
     ) -> None:
         self.changed = asyncio.Event()
         self._notes = configured.notes
-        self._servers = [Server(spec, bounds, environment, network, self._look) for spec in configured.servers]
-        self._names = Names()
+        self._servers = [McpServer(spec, bounds, environment, network, self._look) for spec in configured.servers]
+        self._names = ToolNames()
         self._definitions: tuple[Definition, ...] = ()
         self._first: dict[str, JsonObject | None] = {}
         self._has_started = False
@@ -66,17 +66,17 @@ class McpTools:
             more = "".join(f"; {fault.message}" for fault in faults[1:])
             raise Fault(faults[0].code, f"{faults[0].message}{more}", hint=faults[0].hint, status=faults[0].status)
 
-    async def use(self, call: Call, progress: Progress) -> Outcome:
+    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Call a tool by the name that it was given."""
         server, tool = self._meant(call.name)
         definition = Toolbox(self._definitions).find(call.name)
         if server is None or definition is None or not isinstance(call.arguments, dict):
             return self._missing(call.name)
         if definition.schema != self._first.get(call.name):
-            accepted = edited(call.arguments, definition)
-            if isinstance(accepted, Refused):
+            accepted = check_edited(call.arguments, definition)
+            if isinstance(accepted, RefusedArguments):
                 now = encode(definition.schema).decode()
-                return said(f"{accepted.text}\nThe tool has changed. What it takes now: {now}", is_error=True)
+                return text_outcome(f"{accepted.text}\nThe tool has changed. What it takes now: {now}", is_error=True)
         return await server.use(tool, call.arguments, progress)
 
     async def close(self) -> None:
@@ -91,20 +91,20 @@ class McpTools:
             return  # the servers answer in any order, and names must not depend on it
         pairs = [(server, tool) for server in self._servers for tool in server.tools.values()]
         for server, tool in sorted(pairs, key=lambda pair: not is_exact(pair[0].spec.name, pair[1].name)):
-            self._names.given(server.spec.name, tool.name)
-        now = tuple(tool.called(self._names.given(server.spec.name, tool.name)) for server, tool in pairs)
+            self._names.name_for(server.spec.name, tool.name)
+        now = tuple(tool.definition_as(self._names.name_for(server.spec.name, tool.name)) for server, tool in pairs)
         for definition in now:
             self._first.setdefault(definition.name, definition.schema)
         if now != self._definitions:
             self._definitions = now
             self.changed.set()
 
-    def _meant(self, name: str) -> tuple[Server | None, str]:
+    def _meant(self, name: str) -> tuple[McpServer | None, str]:
         owner, tool = self._names.meant(name) or ("", "")
         return next((server for server in self._servers if server.spec.name == owner), None), tool
 
-    def _missing(self, name: str) -> Outcome:
+    def _missing(self, name: str) -> ToolOutcome:
         owner, tool = self._names.meant(name) or ("", "")
         what = f"The MCP server {owner!r} has no tool {tool!r} any more." if owner else f"There is no tool {name!r}."
         nearest = Toolbox(self._definitions).nearest(name)
-        return said(f"{what} Tools that can be called: {', '.join(nearest) or 'none'}.", is_error=True)
+        return text_outcome(f"{what} Tools that can be called: {', '.join(nearest) or 'none'}.", is_error=True)

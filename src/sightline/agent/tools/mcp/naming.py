@@ -12,20 +12,20 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _HASH = 8
 
 
-class Names:
+class ToolNames:
     """The names that have been given, and to what."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
         self._taken: dict[str, tuple[str, str]] = {}
 
-    def given(self, server: str, tool: str) -> str:
+    def name_for(self, server: str, tool: str) -> str:
         """The name of this server's tool. The first that fits to it keeps it; another one is told apart by a hash."""
         pair = (server, tool)
         if pair not in self._given:
-            name = fitted(server, tool)
+            name = fit_name(server, tool)
             if name in self._taken:
-                name = _hashed(name, pair)
+                name = _append_hash(name, pair)
             self._given[pair] = name
             self._taken[name] = pair
         return self._given[pair]
@@ -35,19 +35,19 @@ class Names:
         return self._taken.get(name)
 
 
-def fitted(server: str, tool: str) -> str:
+def fit_name(server: str, tool: str) -> str:
     """The name as providers take it: letters, digits, `_` and `-`, a letter or `_` first, at most 64."""
     name = _FOREIGN.sub("_", f"{server}__{tool}")
     if not (name[0].isalpha() or name[0] == "_"):
         name = f"_{name}"
-    return name if len(name) <= LONGEST else _hashed(name, (server, tool))
+    return name if len(name) <= LONGEST else _append_hash(name, (server, tool))
 
 
 def is_exact(server: str, tool: str) -> bool:
     """Whether nothing had to be changed to make the name fit."""
-    return fitted(server, tool) == f"{server}__{tool}"
+    return fit_name(server, tool) == f"{server}__{tool}"
 
 
-def _hashed(name: str, pair: tuple[str, str]) -> str:
+def _append_hash(name: str, pair: tuple[str, str]) -> str:
     mark = hashlib.sha256("\0".join(pair).encode(errors="surrogatepass")).hexdigest()[:_HASH]
     return f"{name[: LONGEST - _HASH - 1]}_{mark}"

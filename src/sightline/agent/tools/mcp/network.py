@@ -19,7 +19,7 @@ def _directly(_url: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class McpNetwork:
     """`context` is asked for when a connection needs it. `proxy` tells for an address the URL of its proxy and the
     header that lets us through, which may be empty; None where there is no proxy on the way."""
 

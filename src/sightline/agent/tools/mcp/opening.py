@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sightline.agent.tools.mcp.bounds import USUAL, Bounds
-from sightline.agent.tools.mcp.config import configured
-from sightline.agent.tools.mcp.network import Network
+from sightline.agent.tools.mcp.config import parse_config
+from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.errors import Code, Fault
 
 if TYPE_CHECKING:
     from sightline.agent.tools.mcp.mcp_tools import McpTools
 
 
-async def opened(
-    file: Path, *, environment: Mapping[str, str], call_timeout: float = USUAL.call_s, network: Network | None = None
+async def open_mcp_file(
+    file: Path, *, environment: Mapping[str, str], call_timeout: float = USUAL.call_s, network: McpNetwork | None = None
 ) -> "McpTools":
     """The tools of the servers that a file names; commands run in the file's folder."""
     text, folder = _read(file)
-    return await opened_text(
+    return await open_mcp_text(
         text, where=str(file), folder=folder, environment=environment, call_timeout=call_timeout, network=network
     )
 
 
-async def opened_text(
+async def open_mcp_text(
     text: bytes,
     *,
     where: str,
@@ -33,14 +33,14 @@ async def opened_text(
     environment: Mapping[str, str],
     call_timeout: float = USUAL.call_s,
     bounds: Bounds = USUAL,
-    network: Network | None = None,
+    network: McpNetwork | None = None,
 ) -> "McpTools":
     """The tools of the servers that a text names. `where` is what a person knows the text by."""
-    found = configured(text, where=where, folder=folder, environment=environment)
+    found = parse_config(text, where=where, folder=folder, environment=environment)
     # Loading the SDK takes the better part of a second.
     from sightline.agent.tools.mcp.mcp_tools import McpTools
 
-    tools = McpTools(found, msgspec.structs.replace(bounds, call_s=call_timeout), environment, network or Network())
+    tools = McpTools(found, msgspec.structs.replace(bounds, call_s=call_timeout), environment, network or McpNetwork())
     has_started = False
     try:
         await tools.start()

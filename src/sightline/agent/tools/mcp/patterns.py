@@ -57,10 +57,10 @@ def is_risky(pattern: str) -> bool:
     return repeats > _MOST_REPEATS
 
 
-def checked(schema: Json) -> tuple[Json, int]:
+def drop_unsafe_patterns(schema: Json) -> tuple[Json, int]:
     """The schema without patterns that cannot be used, and how many there were."""
     if isinstance(schema, list):
-        pairs = [checked(each) for each in schema]
+        pairs = [drop_unsafe_patterns(each) for each in schema]
         return [each for each, _ in pairs], sum(count for _, count in pairs)
     if not isinstance(schema, dict):
         return schema, 0
@@ -70,7 +70,7 @@ def checked(schema: Json) -> tuple[Json, int]:
         if key == "pattern" and isinstance(value, str) and not is_usable(value):
             total += 1
             continue
-        kept[key], count = (value, 0) if key in _DATA else checked(value)
+        kept[key], count = (value, 0) if key in _DATA else drop_unsafe_patterns(value)
         total += count
     return kept, total
 

@@ -16,12 +16,12 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from sightline.agent.tools.capture import Capture
-from sightline.agent.tools.child import Child, started
+from sightline.agent.tools.child import Child, start_child
 from sightline.agent.tools.environment import minimal
 from sightline.agent.tools.mcp.bounds import MEGABYTE, Bounds
-from sightline.agent.tools.mcp.config import Command
-from sightline.agent.tools.mcp.lines import Lines, Overlong
-from sightline.agent.tools.mcp.link import Link
+from sightline.agent.tools.mcp.config import CommandServer
+from sightline.agent.tools.mcp.lines import LineSplitter, Overlong
+from sightline.agent.tools.mcp.link import McpLink
 from sightline.errors import Code, Fault
 from sightline.wire.jsontext import decode
 
@@ -35,21 +35,21 @@ _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb
 _ID_LAST = re.compile(rb"," + rb"\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
 
 
-class Pipes:
+class McpPipes:
     """The server's process as this side hears it."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.child: Child | None = None
         self.is_over = False
         self._bounds = bounds
-        self._lines = Lines(bounds.message)
+        self._lines = LineSplitter(bounds.message)
         self._waiting: deque[bytes | Overlong] = deque()
         self._more = asyncio.Event()
         self._complaints = Capture(0, _COMPLAINTS)
         self._stray = ""
         self._trouble = ""
 
-    def heard(self, fd: int, data: bytes) -> None:
+    def receive(self, fd: int, data: bytes) -> None:
         """What the process wrote."""
         if fd == 2:
             self._complaints.add(data)
@@ -116,7 +116,7 @@ class Pipes:
         if isinstance(line, Overlong):
             return self._too_long(line)
         try:
-            return SessionMessage(_parsed(line))
+            return SessionMessage(_parse_message(line))
         except (ValueError, Fault):
             self._stray = self._stray or line[:_LONGEST_WORDS].decode(errors="replace").strip()
             found = _ID_FIRST.match(line) if b'"result"' in line else None
@@ -135,7 +135,7 @@ class Pipes:
         return _error(found, text)
 
 
-def _parsed(line: bytes) -> JSONRPCMessage:
+def _parse_message(line: bytes) -> JSONRPCMessage:
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
@@ -149,16 +149,16 @@ def _error(found: re.Match[bytes], text: str) -> SessionMessage:
 
 
 @asynccontextmanager
-async def piped(command: Command, bounds: Bounds, environment: Mapping[str, str]) -> AsyncIterator[Link]:
+async def open_pipes(command: CommandServer, bounds: Bounds, environment: Mapping[str, str]) -> AsyncIterator[McpLink]:
     """The server, running; it and all that it started are gone when this is left."""
-    pipes = Pipes(bounds)
-    child = pipes.child = await _started(command, pipes, environment)
+    pipes = McpPipes(bounds)
+    child = pipes.child = await _start_server(command, pipes, environment)
     into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, out = anyio.create_memory_object_stream[SessionMessage](0)
-    link = Link(read, write, pipes.fault, pipes.words)
+    link = McpLink(read, write, pipes.fault, pipes.words)
 
     async def watch() -> None:
-        await child.finished()
+        await child.wait_until_finished()
         pipes.over()
         link.ended.set()
 
@@ -171,7 +171,7 @@ async def piped(command: Command, bounds: Bounds, environment: Mapping[str, str]
                 yield link
             finally:
                 with anyio.CancelScope(shield=True):
-                    await _left(child, bounds.close_s)
+                    await _shut_down(child, bounds.close_s)
                 group.cancel_scope.cancel()
     finally:
         child.kill()
@@ -179,10 +179,10 @@ async def piped(command: Command, bounds: Bounds, environment: Mapping[str, str]
             stream.close()
 
 
-async def _started(command: Command, pipes: Pipes, environment: Mapping[str, str]) -> Child:
+async def _start_server(command: CommandServer, pipes: McpPipes, environment: Mapping[str, str]) -> Child:
     own = {**minimal(environment), **command.environment}
     try:
-        return await started(command.words, pipes.heard, folder=command.folder, environment=own)
+        return await start_child(command.words, pipes.receive, folder=command.folder, environment=own)
     except FileNotFoundError as error:
         if not command.folder.is_dir():
             hint = "Correct `cwd` in its configuration."
@@ -194,7 +194,7 @@ async def _started(command: Command, pipes: Pipes, environment: Mapping[str, str
         raise Fault(Code.CONFIG, f"cannot be started: {error.strerror}", hint=hint) from error
 
 
-async def _left(child: Child, seconds: float) -> None:
+async def _shut_down(child: Child, seconds: float) -> None:
     """Let it leave on its own when it reads the end of its input, then end what is left of it."""
     child.close_input()
     try:

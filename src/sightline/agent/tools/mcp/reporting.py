@@ -17,7 +17,7 @@ class Reporting:
         self._next = 0.0
         self._has_ended = False
 
-    async def heard(self, progress: float, total: float | None, message: str | None) -> None:
+    async def report(self, progress: float, total: float | None, message: str | None) -> None:
         """What the server told."""
         now = asyncio.get_running_loop().time()
         if self._has_ended or now < self._next:

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sightline.agent.core.output import Outcome, said
+from sightline.agent.core.output import ToolOutcome, text_outcome
 from sightline.agent.tools.mcp.bounds import Bounds
 from sightline.agent.tools.mcp.config import Spec
-from sightline.agent.tools.mcp.connection import Connection, told
-from sightline.agent.tools.mcp.expansion import masked
-from sightline.agent.tools.mcp.listing import Listed, Listing
-from sightline.agent.tools.mcp.network import Network
+from sightline.agent.tools.mcp.connection import McpConnection, fault_of
+from sightline.agent.tools.mcp.expansion import mask_values
+from sightline.agent.tools.mcp.listing import ListedTool, ToolListing
+from sightline.agent.tools.mcp.network import McpNetwork
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 
 
-class Server:
+class McpServer:
     """A server by its name. `tools` are those that it has now; `fault` is why it has none, if it failed."""
 
     def __init__(
@@ -24,22 +24,22 @@ class Server:
         spec: Spec,
         bounds: Bounds,
         environment: Mapping[str, str],
-        network: Network,
+        network: McpNetwork,
         changed: Callable[[], None],
     ) -> None:
         self.spec = spec
         self.fault: Fault | None = None
         self._bounds, self._environment, self._network, self._changed = bounds, environment, network, changed
-        self._listing = Listing(bounds)
-        self._connection: Connection | None = None
+        self._listing = ToolListing(bounds)
+        self._connection: McpConnection | None = None
         self._task: asyncio.Task[None] | None = None
-        self._calls: set[asyncio.Task[Outcome]] = set()
+        self._calls: set[asyncio.Task[ToolOutcome]] = set()
         self._starting = asyncio.Lock()
         self._restarts = 0
         self._is_closed = False
 
     @property
-    def tools(self) -> dict[str, Listed]:
+    def tools(self) -> dict[str, ListedTool]:
         """What it offers, by its own names."""
         return self._listing.tools
 
@@ -53,10 +53,12 @@ class Server:
 
     async def start(self) -> None:
         """Start it and learn its tools. A failure is kept in `fault`."""
-        self._connection = Connection(self.spec, self._bounds, self._environment, self._network, self._learned)
+        self._connection = McpConnection(
+            self.spec, self._bounds, self._environment, self._network, self._replace_listing
+        )
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._connection.run())
-        self._task.add_done_callback(_heard_of)
+        self._task.add_done_callback(_consume_exception)
         ready = loop.create_task(self._connection.ready.wait())
         try:
             await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
@@ -64,11 +66,11 @@ class Server:
             ready.cancel()
         self.fault = None if self._connection.ready.is_set() else self._why()
 
-    async def use(self, tool: str, arguments: JsonObject, progress: Progress) -> Outcome:
+    async def use(self, tool: str, arguments: JsonObject, progress: Progress) -> ToolOutcome:
         """Call a tool of it, within its time."""
-        connection = await self._connected()
+        connection = await self._ensure_connection()
         if isinstance(connection, Fault):
-            return said(f"{connection.message}. {connection.hint}", is_error=True)
+            return text_outcome(f"{connection.message}. {connection.hint}", is_error=True)
         task = asyncio.get_running_loop().create_task(connection.ask(tool, arguments, progress))
         self._calls.add(task)
         task.add_done_callback(self._over)
@@ -79,7 +81,7 @@ class Server:
             task.cancel()
         if not done:
             text = f"The MCP server {self.spec.name!r} did not answer within {self._bounds.call_s:g} seconds."
-            return said(f"{text} The call was cancelled; whether it had an effect is not known.", is_error=True)
+            return text_outcome(f"{text} The call was cancelled; whether it had an effect is not known.", is_error=True)
         self._restarts = 0 if not connection.has_ended else self._restarts
         return task.result()
 
@@ -100,15 +102,15 @@ class Server:
             self._task.cancel()
         await asyncio.wait({self._task, *self._calls}, timeout=self._bounds.close_s)
 
-    def _learned(self, listing: Listing) -> None:
+    def _replace_listing(self, listing: ToolListing) -> None:
         self._listing = listing
         self._changed()
 
-    def _over(self, task: asyncio.Task[Outcome]) -> None:
+    def _over(self, task: asyncio.Task[ToolOutcome]) -> None:
         self._calls.discard(task)
-        _heard_of(task)
+        _consume_exception(task)
 
-    async def _connected(self) -> Connection | Fault:
+    async def _ensure_connection(self) -> McpConnection | Fault:
         """The connection; a server that has gone is started again, but not for ever."""
         async with self._starting:
             assert self._connection is not None
@@ -130,17 +132,17 @@ class Server:
         assert self._task is not None
         error = None if self._task.cancelled() else self._task.exception()
         fault = None if isinstance(error, Fault) else self._connection.why
-        fault = fault or (told(error) if error is not None else _gone())
+        fault = fault or (fault_of(error) if error is not None else _closed_fault())
         words = f"; it said: {self._connection.words}" if self._connection.words else ""
-        message = masked(f"the MCP server {self.spec.name!r} {fault.message}{words}", self.spec.hidden)
+        message = mask_values(f"the MCP server {self.spec.name!r} {fault.message}{words}", self.spec.hidden)
         return Fault(fault.code, message, hint=fault.hint, status=fault.status)
 
 
-def _heard_of(task: asyncio.Task[Any]) -> None:
+def _consume_exception(task: asyncio.Task[Any]) -> None:
     """Its failure is told where it is asked for, which may be never."""
     if not task.cancelled():
         task.exception()
 
 
-def _gone() -> Fault:
+def _closed_fault() -> Fault:
     return Fault(Code.CANCELLED, "has been ended", hint="Open the tools anew.")

@@ -8,14 +8,14 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from sightline.agent.tools.mcp.bounds import Bounds
-from sightline.agent.tools.mcp.config import Address
-from sightline.agent.tools.mcp.guard import Guard
-from sightline.agent.tools.mcp.link import Link
-from sightline.agent.tools.mcp.network import Network
+from sightline.agent.tools.mcp.config import HttpServer
+from sightline.agent.tools.mcp.guard import McpHttpGuard
+from sightline.agent.tools.mcp.link import McpLink
+from sightline.agent.tools.mcp.network import McpNetwork
 
 
 @asynccontextmanager
-async def served(address: Address, bounds: Bounds, network: Network) -> AsyncIterator[Link]:
+async def open_http_link(address: HttpServer, bounds: Bounds, network: McpNetwork) -> AsyncIterator[McpLink]:
     """The way to a service. It ends with our saying so, as far as the service takes its time to hear it."""
     context = network.context()
     inner = httpx2.AsyncHTTPTransport(
@@ -24,7 +24,7 @@ async def served(address: Address, bounds: Bounds, network: Network) -> AsyncIte
         trust_env=False,
         limits=httpx2.Limits(max_connections=None),
     )
-    guard = Guard(inner, bounds)
+    guard = McpHttpGuard(inner, bounds)
     headers = {**address.headers, "accept-encoding": "identity"}
     # A call has a limit of its own, and a stream for notices may be silent for hours.
     timeout = httpx2.Timeout(bounds.start_s, read=None, pool=None)
@@ -33,7 +33,7 @@ async def served(address: Address, bounds: Bounds, network: Network) -> AsyncIte
         client,
         streamable_http_client(address.url, http_client=client, max_sse_event_size=bounds.message) as (read, write),
     ):
-        yield Link(read, write, lambda: guard.fault, ended=guard.lost)
+        yield McpLink(read, write, lambda: guard.fault, ended=guard.lost)
 
 
 def _proxy(found: tuple[str, str] | None, context: ssl.SSLContext) -> httpx2.Proxy | None:

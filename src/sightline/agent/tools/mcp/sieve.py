@@ -43,7 +43,7 @@ class Sieve:
             self._open += 1
         return True
 
-    def answered(self, item: SessionMessage) -> None:
+    def count_answer(self, item: SessionMessage) -> None:
         """One of our messages has been taken."""
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             self._open -= 1
@@ -103,7 +103,7 @@ class SievedWrite:
     async def send(self, item: SessionMessage, /) -> None:
         """Say something to the server."""
         await self._inner.send(item)
-        self._sieve.answered(item)
+        self._sieve.count_answer(item)
 
     async def aclose(self) -> None:
         """Say no more."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from sightline.chat.core.imports.gathering import Gathered, Gathering, Turn, tool_name
+from sightline.chat.core.imports.gathering import Gathered, Gathering, ImportedTurn, tool_name
 from sightline.chat.core.imports.loose import member, members, moment, text
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Text, Thinking, ToolCall, ToolResult
@@ -29,7 +29,7 @@ def read_chatgpt(document: Json) -> Gathered:
         turns = reading.turns()
         if turns:
             gathering.conversation(key, gathering.topic(key, text(conversation, "title"), home), turns)
-    return gathering.done()
+    return gathering.finish()
 
 
 def _conversations(document: Json) -> list[JsonObject]:
@@ -49,7 +49,7 @@ class _Branch:
         self._leaf = text(conversation, "current_node")
         self._called: list[str] = []
 
-    def turns(self) -> list[Turn]:
+    def turns(self) -> list[ImportedTurn]:
         path = self._path()
         others = sum(bool(member(node, "message")) for name, node in self._nodes.items() if name not in path)
         if others:
@@ -72,7 +72,7 @@ class _Branch:
         leaves = [name for name in self._nodes if name not in parents]
         return max(leaves, key=lambda name: moment(member(self._nodes[name], "message").get("create_time")), default="")
 
-    def _turn(self, name: str, message: JsonObject) -> Turn | None:
+    def _turn(self, name: str, message: JsonObject) -> ImportedTurn | None:
         role, metadata = text(member(message, "author"), "role"), member(message, "metadata")
         if role not in ("user", "assistant", "tool"):
             if role and self._content(message):
@@ -86,8 +86,12 @@ class _Branch:
         at = moment(message.get("create_time")) or self._started
         model = text(metadata, _MODEL) or self._model
         if role == "tool":
-            return Turn("tool", parts, name, at)
-        return Turn("user", parts, name, at) if role == "user" else Turn("assistant", parts, name, at, model)
+            return ImportedTurn("tool", parts, name, at)
+        return (
+            ImportedTurn("user", parts, name, at)
+            if role == "user"
+            else ImportedTurn("assistant", parts, name, at, model)
+        )
 
     def _parts(self, name: str, role: str, message: JsonObject) -> tuple[Part, ...]:
         content = self._content(message)
@@ -111,7 +115,7 @@ class _Branch:
             ({**each, **member(each, "metadata")}, each.get("start_ix"), each.get("end_ix"))
             for each in members(metadata.get("citations"))
         ]
-        cited = self._gathering.cited(sources)
+        cited = self._gathering.citations(sources)
         last = content[-1] if content else None
         if cited and not isinstance(last, Text):
             self._gathering.lose("citations of no words were left out", len(cited))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sightline.chat.core.imports.gathering import Gathered, Gathering, Turn, tool_name
+from sightline.chat.core.imports.gathering import Gathered, Gathering, ImportedTurn, tool_name
 from sightline.chat.core.imports.loose import member, members, moment, text
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation, Document, Part, PlainText, Text, Thinking, ToolCall, ToolResult
@@ -21,40 +21,40 @@ def read_claude(document: Json) -> Gathered:
     for number, conversation in enumerate(_conversations(document)):
         key = text(conversation, "uuid") or str(number)
         model = text(conversation, "model")
-        turns: list[Turn] = []
+        turns: list[ImportedTurn] = []
         for place, message in enumerate(members(conversation.get("chat_messages"))):
             turns += _turns(gathering, message, str(place), model)
         if turns:
             gathering.conversation(key, gathering.topic(key, text(conversation, "name"), home), turns)
-    return gathering.done()
+    return gathering.finish()
 
 
 def _conversations(document: Json) -> list[JsonObject]:
     return [document] if isinstance(document, dict) else members(document)
 
 
-def _turns(gathering: Gathering, message: JsonObject, place: str, model: str) -> Iterator[Turn]:
+def _turns(gathering: Gathering, message: JsonObject, place: str, model: str) -> Iterator[ImportedTurn]:
     key, at = text(message, "uuid") or place, moment(message.get("created_at"))
     if text(message, "sender") in ("human", "user"):
-        parts = (*_attached(gathering, message), *_said(gathering, message, key))
+        parts = (*_attachments(gathering, message), *_content_parts(gathering, message, key))
         if parts:
-            yield Turn("user", parts, key, at)
+            yield ImportedTurn("user", parts, key, at)
         return
     # One message holds all rounds of an answer; a result ends the turn in which its call stands.
     said: list[Part] = []
-    for part in _said(gathering, message, key):
+    for part in _content_parts(gathering, message, key):
         if isinstance(part, ToolResult):
             if said:
-                yield Turn("assistant", tuple(said), key, at, model)
-            yield Turn("tool", (part,), key, at)
+                yield ImportedTurn("assistant", tuple(said), key, at, model)
+            yield ImportedTurn("tool", (part,), key, at)
             said = []
         else:
             said.append(part)
     if said:
-        yield Turn("assistant", tuple(said), key, at, model)
+        yield ImportedTurn("assistant", tuple(said), key, at, model)
 
 
-def _attached(gathering: Gathering, message: JsonObject) -> Iterator[Part]:
+def _attachments(gathering: Gathering, message: JsonObject) -> Iterator[Part]:
     for attachment in members(message.get("attachments")):
         extracted = text(attachment, "extracted_content")
         if extracted:
@@ -66,7 +66,7 @@ def _attached(gathering: Gathering, message: JsonObject) -> Iterator[Part]:
         gathering.lose("pictures and files are not in the export", files)
 
 
-def _said(gathering: Gathering, message: JsonObject, key: str) -> Iterator[Part]:
+def _content_parts(gathering: Gathering, message: JsonObject, key: str) -> Iterator[Part]:
     blocks = members(message.get("content"))
     if not blocks:
         if text(message, "text").strip():
@@ -77,7 +77,7 @@ def _said(gathering: Gathering, message: JsonObject, key: str) -> Iterator[Part]
         match text(block, "type"):
             case "text":
                 if text(block, "text").strip():
-                    yield Text(text(block, "text"), citations=_cited(gathering, block))
+                    yield Text(text(block, "text"), citations=_citations(gathering, block))
             case "thinking":
                 yield Thinking(text(block, "thinking"))
             case "tool_use":
@@ -92,9 +92,9 @@ def _said(gathering: Gathering, message: JsonObject, key: str) -> Iterator[Part]
                 gathering.lose("blocks of an unknown kind were left out")
 
 
-def _cited(gathering: Gathering, block: JsonObject) -> tuple[Citation, ...]:
+def _citations(gathering: Gathering, block: JsonObject) -> tuple[Citation, ...]:
     """The sources of a text: an address and a place in it, the address below `details` in newer exports."""
-    return gathering.cited(
+    return gathering.citations(
         (
             {**each, **member(each, "details")},
             each.get("start_index"),

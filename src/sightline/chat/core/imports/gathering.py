@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from sightline.chat.core.facts import ChatImported
 from sightline.chat.core.imports.loose import text
-from sightline.chat.core.pair import Answer, MessagePair
+from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
@@ -21,7 +21,7 @@ _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ImportedTurn:
     """What one side said. `key` tells it apart in its conversation."""
 
     speaker: Speaker
@@ -63,7 +63,7 @@ class Gathering:
         """So many of these could not be carried."""
         self._lost[what] += count
 
-    def cited(self, sources: Iterable[tuple[JsonObject, Json, Json]]) -> tuple[Citation, ...]:
+    def citations(self, sources: Iterable[tuple[JsonObject, Json, Json]]) -> tuple[Citation, ...]:
         """Sources of a text, each with where its place begins and ends. One without an address is no use, and lost."""
         found: list[Citation] = []
         for source, start, end in sources:
@@ -94,23 +94,23 @@ class Gathering:
         """The id of a pair that the source calls so."""
         return self._id("pair", key)
 
-    def conversation(self, key: str, topic: str, turns: list[Turn]) -> None:
+    def conversation(self, key: str, topic: str, turns: list[ImportedTurn]) -> None:
         """Turns in their order: a question and all that follows it up to the next one are a pair."""
-        group: list[Turn] = []
+        group: list[ImportedTurn] = []
         for turn in turns:
             if turn.speaker == "user" and group:
-                self._pairs.append(self._paired(key, topic, group))
+                self._pairs.append(self._pair(key, topic, group))
                 group = []
             group.append(turn)
         if group:
-            self._pairs.append(self._paired(key, topic, group))
+            self._pairs.append(self._pair(key, topic, group))
 
-    def done(self) -> Gathered:
+    def finish(self) -> Gathered:
         """All of it."""
         notes = tuple(f"{what}: {count}" for what, count in self._lost.items())
         return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self._pairs)), notes)
 
-    def _paired(self, key: str, topic: str, turns: list[Turn]) -> MessagePair:
+    def _pair(self, key: str, topic: str, turns: list[ImportedTurn]) -> MessagePair:
         asked = turns[0].parts if turns[0].speaker == "user" else ()
         replies = [turn for turn in turns if turn.speaker != "user"]
         model = next((turn.model for turn in reversed(replies) if turn.model), "")
@@ -118,7 +118,7 @@ class Gathering:
         if replies:
             messages = tuple(Message(turn.speaker, turn.parts) for turn in replies)
             finish = "tool_calls" if isinstance(messages[-1].parts[-1], ToolCall) else "stop"
-            answer = Answer(messages=messages, model=model, finish=finish, at=replies[-1].at)
+            answer = ChatAnswer(messages=messages, model=model, finish=finish, at=replies[-1].at)
         return MessagePair(
             id=self._id("pair", f"{key}\n{turns[0].key}"),
             topic=topic,

@@ -4,7 +4,7 @@ import msgspec
 
 from sightline.chat.core.imports.gathering import Gathered, Gathering
 from sightline.chat.core.imports.loose import members, moment, text
-from sightline.chat.core.pair import Answer, Flag, Hand, LifecycleState, MessagePair, Trouble, text_answer
+from sightline.chat.core.pair import ChatAnswer, Flag, Hand, LifecycleState, MessagePair, Trouble, text_answer
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
@@ -16,11 +16,11 @@ _GREY = ("g", "grey", "gray")
 _DIVIDER = " > "
 
 
-class Kept(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class ExtraFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What our own export has of a pair beside MaiChat's names."""
 
-    answer: Answer | None = None
-    earlier: tuple[Answer, ...] = ()
+    answer: ChatAnswer | None = None
+    earlier: tuple[ChatAnswer, ...] = ()
     attachments: tuple[Part, ...] = ()
     trouble: Trouble | None = None
     state: LifecycleState = "idle"
@@ -46,7 +46,7 @@ def read_maichat(document: Json) -> Gathered:
     except msgspec.ValidationError as error:
         message = f"the export cannot be read: {error}"
         raise Fault(Code.INVALID_REQUEST, message, hint="Export it again, or correct the place.") from error
-    gathered = gathering.done()
+    gathered = gathering.finish()
     if not is_own:
         return gathered
     topics_below = tuple(topic for topic in whole if topic.id != ROOT)
@@ -70,11 +70,11 @@ class _Topics:
         return self._known[names]
 
 
-def _with_sources(gathering: Gathering, answer: Answer, citations: Json) -> Answer:
+def _with_sources(gathering: Gathering, answer: ChatAnswer, citations: Json) -> ChatAnswer:
     """The answer with its sources: addresses, or objects that have one."""
     given = citations if isinstance(citations, list) else []
     sources: list[JsonObject] = [each if isinstance(each, dict) else {"url": each} for each in given]
-    cited = gathering.cited((each, None, None) for each in sources)
+    cited = gathering.citations((each, None, None) for each in sources)
     if not cited:
         return answer
     parts = (Text(answer.text, citations=cited),)
@@ -85,7 +85,7 @@ def _pair(gathering: Gathering, topics: _Topics, entry: JsonObject, *, is_own: b
     at = moment(entry.get("timestamp", entry.get("createdAt")))
     model, said = text(entry, "model"), text(entry, "assistantText")
     stars = entry.get("star", entry.get("stars"))
-    kept = msgspec.convert(entry.get("kept", {}), Kept) if is_own else Kept()
+    kept = msgspec.convert(entry.get("kept", {}), ExtraFields) if is_own else ExtraFields()
     answer = kept.answer or (text_answer(said, model=model, at=at) if said else None)
     if kept.answer is None and answer is not None:
         answer = _with_sources(gathering, answer, entry.get("citations"))

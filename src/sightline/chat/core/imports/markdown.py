@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from sightline.chat.core.imports.gathering import Gathered, Gathering, Speaker, Turn
+from sightline.chat.core.imports.gathering import Gathered, Gathering, ImportedTurn, Speaker
 from sightline.chat.core.imports.loose import moment
 from sightline.model.parts import Text
 
@@ -21,14 +21,14 @@ _TICKS = re.compile("`{3,}")
 _IS_USER = re.compile(_USER, re.IGNORECASE)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """The text with a backslash before each line that would be read as more than that; where something in it is fenced
     off and never ends, or all of it is, it gets a fence around it."""
     lines = [f"\\{line}" if _is_marked(line.lstrip("\\")) else line for line in text.split("\n")]
     fence = ""
     for line in lines:
         fence = _fence_after(fence, line)
-    if not fence and _unfenced(text) == text:
+    if not fence and _unfence(text) == text:
         return "\n".join(lines)
     outer = "`" * (max(map(len, _TICKS.findall(text)), default=2) + 1)
     return "\n".join((outer, *lines, outer))
@@ -50,7 +50,7 @@ def read_markdown(text: str, name: str = "") -> Gathered:
     # Each pair's id is made from this; from the text itself it would take a pass over all of it for each pair.
     key = hashlib.sha256(f"{reading.title}\n{text}".encode("utf-8", "replace")).hexdigest()
     gathering.conversation(key, topic, reading.turns)
-    return gathering.done()
+    return gathering.finish()
 
 
 def _is_marked(line: str) -> bool:
@@ -83,7 +83,7 @@ class _Reading:
 
     def __init__(self, name: str) -> None:
         self.title = name
-        self.turns: list[Turn] = []
+        self.turns: list[ImportedTurn] = []
         self._speaker: Speaker | None = None
         self._lines: list[str] = []
         self._fence = ""
@@ -109,15 +109,15 @@ class _Reading:
 
     def close(self) -> None:
         """Nobody speaks on."""
-        lines = _unfenced("\n".join(self._lines).strip()).split("\n")
+        lines = _unfence("\n".join(self._lines).strip()).split("\n")
         said = "\n".join(line[1:] if line[:1] == "\\" and _is_marked(line.lstrip("\\")) else line for line in lines)
         if self._speaker is not None and said.strip():
             model = self._model if self._speaker == "assistant" else ""
-            self.turns.append(Turn(self._speaker, (Text(said),), str(len(self.turns)), self._at, model))
+            self.turns.append(ImportedTurn(self._speaker, (Text(said),), str(len(self.turns)), self._at, model))
         self._lines = []
 
 
-def _unfenced(said: str) -> str:
+def _unfence(said: str) -> str:
     """What is said, where all of it is fenced off by fences of their own, as MaiChat writes it."""
     first, _, rest = said.partition("\n")
     inner, _, last = rest.rpartition("\n")

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 from sightline.dialects.media import from_url
 from sightline.errors import Code, Fault
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 from sightline.evals.core.suite import FileSegment, ImageSegment
 from sightline.evals.core.target import FileForm
 from sightline.model.parts import Audio, Document, Image, Inline, Part
@@ -75,6 +75,6 @@ def picture(data: bytes, segment: ImageSegment) -> Image:
     return Image(Inline(kind, base64.b64encode(data).decode()))
 
 
-def refusal(place: Place, message: str, hint: str) -> Fault:
+def refusal(place: SuitePlace, message: str, hint: str) -> Fault:
     """The fault of a case that cannot be delivered, with the place in the suite."""
     return Fault(Code.USAGE, f"{place}: {message}" if place.file else message, hint=hint)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import count
 
-from sightline.evals.core.reading.pairing import answered_call
+from sightline.evals.core.reading.pairing import find_call
 from sightline.evals.core.suite import CallSegment, CaseMessage
 from sightline.model.json import Json
 from sightline.model.message import Message
@@ -13,7 +13,7 @@ from sightline.wire import jsontext
 UNNAMED = "tool"
 
 
-class Calls:
+class CallLedger:
     """The calls of one conversation. Ids that the suite gives are kept; those that are made differ from all of them."""
 
     def __init__(self, messages: Iterable[CaseMessage | Message]) -> None:
@@ -29,14 +29,14 @@ class Calls:
         self._waiting: list[CallSegment] = []
         self._ids: dict[int, str] = {}
 
-    def made(self, segment: CallSegment) -> ToolCall:
+    def add_call(self, segment: CallSegment) -> ToolCall:
         """The call as a part; it waits for its result from now on."""
         call_id = segment.id or self.fresh()
         self._waiting.append(segment)
         self._ids[id(segment)] = call_id
         return ToolCall(call_id, segment.name, argument_text(segment.arguments))
 
-    def heard(self, message: Message) -> None:
+    def add_reply(self, message: Message) -> None:
         """A reply has been given: its calls wait as well."""
         for part in message.parts:
             if isinstance(part, ToolCall):
@@ -44,9 +44,9 @@ class Calls:
                 self._waiting.append(segment)
                 self._ids[id(segment)] = part.id
 
-    def answered(self, message: CaseMessage) -> tuple[str, str] | None:
+    def take_answered(self, message: CaseMessage) -> tuple[str, str] | None:
         """Id and name of the call that a tool message answers; None where there is none that waits."""
-        call = answered_call(message, self._waiting)
+        call = find_call(message, self._waiting)
         if call is None:
             return None
         self._waiting = [each for each in self._waiting if each is not call]

@@ -16,7 +16,7 @@ from sightline.evals.core.delivery.attachment import (
     picture_link,
     refusal,
 )
-from sightline.evals.core.delivery.calls import UNNAMED, Calls
+from sightline.evals.core.delivery.calls import UNNAMED, CallLedger
 from sightline.evals.core.delivery.guidelines import Guidelines
 from sightline.evals.core.delivery.note import Note
 from sightline.evals.core.delivery.question import flat_question
@@ -82,13 +82,13 @@ class _Writer:
         self._files = files
         self._guidelines = guidelines
         self._form = form
-        self._calls = Calls(messages)
+        self._calls = CallLedger(messages)
         self.messages: list[Message] = []
         self.notes: list[Note] = []
 
     def write(self, message: CaseMessage | Message) -> None:
         if isinstance(message, Message):
-            self._calls.heard(message)
+            self._calls.add_reply(message)
             self.messages.append(message)
             return
         parts = self._parts(message)
@@ -102,18 +102,18 @@ class _Writer:
 
     def _write_result(self, message: CaseMessage, parts: tuple[Part, ...]) -> None:
         """A tool's message. An empty one is sent if a call waits for it, for a tool may well answer nothing."""
-        answered = self._calls.answered(message)
+        answered = self._calls.take_answered(message)
         if answered is None and not parts:
             self.notes.append(Note("skipped", "a tool message", "there is nothing in it", message.place))
             return
         if answered is None:
-            answered = self._asked_for(message)
+            answered = self._insert_call(message)
         call_id, name = answered
         is_bare = len(parts) == 1 and isinstance(parts[0], Text)
         result = ToolResult(call_id, parts, message.name or name, bare=is_bare)
         self.messages.append(Message("tool", (result,)))
 
-    def _asked_for(self, message: CaseMessage) -> tuple[str, str]:
+    def _insert_call(self, message: CaseMessage) -> tuple[str, str]:
         """Id and name of a call that is put in front of a result that nobody asked for."""
         if message.call_id:
             hint = "Write the call into tool_calls of the message before."
@@ -132,7 +132,7 @@ class _Writer:
         """The segments as parts; words that follow each other are one text, a line end between them."""
         parts: list[Part] = []
         for segment in message.segments:
-            written = self._written(segment)
+            written = self._part_of(segment)
             last = parts[-1] if parts else None
             if not isinstance(written, str):
                 parts.append(written)
@@ -144,12 +144,12 @@ class _Writer:
                 parts.append(Text(written))
         return tuple(parts)
 
-    def _written(self, segment: Segment) -> str | Part:
+    def _part_of(self, segment: Segment) -> str | Part:
         match segment:
             case TextSegment():
                 return segment.text
             case CallSegment():
-                return self._calls.made(segment)
+                return self._calls.add_call(segment)
             case FileSegment():
                 return self._file(segment)
             case ImageSegment():

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from sightline.evals.core.delivery.attachment import block, file_text
-from sightline.evals.core.glob import compiled
+from sightline.evals.core.glob import compile_glob
 from sightline.evals.core.suite import CaseMessage, FileSegment
 from sightline.evals.core.target import FileForm
 from sightline.model.message import Message
@@ -25,7 +25,7 @@ class Guidelines:
         patterns: Iterable[str],
         form: FileForm,
     ) -> None:
-        expressions = [compiled(pattern) for pattern in patterns]
+        expressions = [compile_glob(pattern) for pattern in patterns]
         self._found: dict[str, FileSegment] = {}
         self._texts: list[str] = []
         for message in messages if expressions else ():

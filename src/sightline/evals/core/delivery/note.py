@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.evals.core.place import Place
+from sightline.evals.core.place import SuitePlace
 
 NoteKind: TypeAlias = Literal["extracted", "inlined", "attached", "moved", "merged", "skipped", "added", "unclear"]
 """`extracted`: a guideline went to the front. `inlined`: a file stands as text. `attached`: it stands as a part.
@@ -17,4 +17,4 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: NoteKind
     what: str
     why: str
-    place: Place = Place()
+    place: SuitePlace = SuitePlace()

@@ -39,15 +39,15 @@ def flat_question(
     ]
     if len(said) == 1 and said[0][0] == "user" and not _LIKE_A_MARKER.search(said[0][1]):
         return said[0][1]
-    return "\n\n".join(f"@[{role.title()}]:\n{escaped(text)}" for role, text in said)
+    return "\n\n".join(f"@[{role.title()}]:\n{escape_markers(text)}" for role, text in said)
 
 
-def escaped(text: str) -> str:
+def escape_markers(text: str) -> str:
     """The words with every line that looks like a marker told apart from one."""
     return _LIKE_A_MARKER.sub(r"\1\\\2", text)
 
 
-def unescaped(text: str) -> str:
+def unescape_markers(text: str) -> str:
     """The words as they were."""
     return _ESCAPED.sub(r"\1\2", text)
 

@@ -17,7 +17,7 @@ def turn_messages(case: Case, turn: int, replies: Sequence[Sequence[Message]]) -
     return (*said, *case.turns[turn].messages)
 
 
-def windowed(messages: Sequence[Message], size: int | None) -> tuple[Message, ...]:
+def last_exchanges(messages: Sequence[Message], size: int | None) -> tuple[Message, ...]:
     """All system messages, and of the others the last `size` exchanges: twice that many messages, and never one more.
 
     The last of them is what is said now, so that the window usually opens on an answer of the model, as in AgentV. A

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from sightline.evals.core.graders.finding import is_missing
-from sightline.evals.core.result import Result
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import CaseScore, Score, Verdict
-from sightline.evals.core.tally import measured
+from sightline.evals.core.tally import score_or_reason
 from sightline.model.json import Json, JsonObject
 from sightline.model.usage import Usage
 from sightline.wire import jsontext
@@ -20,15 +20,15 @@ from sightline.wire import jsontext
 _MILLISECONDS = 1000
 
 
-def to_index(results: Iterable[Result], *, experiment: str = "", category: str = "") -> bytes:
+def to_index(results: Iterable[CaseResult], *, experiment: str = "", category: str = "") -> bytes:
     """One row for each result."""
     return b"".join(jsontext.encode(row_of(each, experiment, category)) + b"\n" for each in results)
 
 
-def row_of(result: Result, experiment: str = "", category: str = "") -> JsonObject:
+def row_of(result: CaseResult, experiment: str = "", category: str = "") -> JsonObject:
     """One row."""
     seen = result.observation
-    score = measured(result)
+    score = score_or_reason(result)
     row: JsonObject = {
         "timestamp": _time(result.at),
         "test_id": result.case,
@@ -48,8 +48,8 @@ def row_of(result: Result, experiment: str = "", category: str = "") -> JsonObje
     return {key: value for key, value in row.items() if value not in (None, "", [])}
 
 
-def _outcome(result: Result) -> JsonObject:
-    counted = measured(result)
+def _outcome(result: CaseResult) -> JsonObject:
+    counted = score_or_reason(result)
     if isinstance(counted, float):
         return {"execution_status": "ok" if result.score.verdict == "pass" else "quality_failure"}
     stage, code = _FAILURES[counted]

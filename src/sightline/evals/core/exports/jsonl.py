@@ -10,21 +10,21 @@ from collections.abc import Iterable
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.result import Result
+from sightline.evals.core.result import CaseResult
 from sightline.model.json import JsonObject
 from sightline.wire import jsontext
 
 VERSION = 1
 
 
-class Lines(msgspec.Struct, frozen=True):
+class ResultLines(msgspec.Struct, frozen=True):
     """`is_cut`: the last line was not whole, as after a crash, and is left out."""
 
-    results: tuple[Result, ...]
+    results: tuple[CaseResult, ...]
     is_cut: bool = False
 
 
-def to_line(result: Result) -> bytes:
+def to_line(result: CaseResult) -> bytes:
     """One result in one line, with its end."""
     seen = result.observation
     fields: JsonObject = {
@@ -50,24 +50,24 @@ def to_line(result: Result) -> bytes:
     return jsontext.encode(fields) + b"\n"
 
 
-def to_jsonl(results: Iterable[Result]) -> bytes:
+def to_jsonl(results: Iterable[CaseResult]) -> bytes:
     """All of them."""
     return b"".join(map(to_line, results))
 
 
-def read_jsonl(data: bytes) -> Lines:
+def read_jsonl(data: bytes) -> ResultLines:
     """The results of such lines. Only the last line may be cut; anything else that cannot be read is a fault."""
     *lines, rest = data.split(b"\n")
     results = [_read(line, number) for number, line in enumerate(lines, 1) if line.strip()]
     if not rest.strip():
-        return Lines(tuple(results))
+        return ResultLines(tuple(results))
     try:
-        return Lines((*results, _read(rest, len(lines) + 1)))
+        return ResultLines((*results, _read(rest, len(lines) + 1)))
     except Fault:
-        return Lines(tuple(results), is_cut=True)
+        return ResultLines(tuple(results), is_cut=True)
 
 
-def _read(line: bytes, number: int) -> Result:
+def _read(line: bytes, number: int) -> CaseResult:
     try:
         fields = jsontext.decode(line)
     except Fault as fault:
@@ -77,7 +77,7 @@ def _read(line: bytes, number: int) -> Result:
     if fields.get("v") != VERSION:
         raise _unreadable(number, f"it is of version {fields.get('v')}, and this program reads {VERSION}")
     try:
-        return msgspec.convert(fields["result"], Result)
+        return msgspec.convert(fields["result"], CaseResult)
     except jsontext.MISFIT as misfit:
         raise _unreadable(number, str(misfit)) from None
 

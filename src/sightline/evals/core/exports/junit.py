@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from math import fsum
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from sightline.evals.core.result import Result
+from sightline.evals.core.result import CaseResult
 from sightline.evals.core.score import Score
 from sightline.evals.core.summary import Amount, amount_of
-from sightline.evals.core.tally import measured, targets_of
+from sightline.evals.core.tally import score_or_reason, targets_of
 from sightline.model.usage import Usage
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -21,7 +21,7 @@ _SPACES = re.compile(r"\s+")
 _OUTCOMES = ("failures", "errors", "skipped")
 
 
-def to_junit(results: Sequence[Result], *, name: str = "", hostname: str = "localhost") -> bytes:
+def to_junit(results: Sequence[CaseResult], *, name: str = "", hostname: str = "localhost") -> bytes:
     """The whole document."""
     root = Element("testsuites")
     latest = list({result.key: result for result in results}.values())
@@ -33,7 +33,7 @@ def to_junit(results: Sequence[Result], *, name: str = "", hostname: str = "loca
     return document + b"\n"
 
 
-def _suite(number: int, name: str, target: str, results: Sequence[Result], hostname: str) -> Element:
+def _suite(number: int, name: str, target: str, results: Sequence[CaseResult], hostname: str) -> Element:
     outcomes = [_outcome(result) for result in results]
     began = min(result.at for result in results)
     suite = Element(
@@ -59,15 +59,15 @@ def _suite(number: int, name: str, target: str, results: Sequence[Result], hostn
     return suite
 
 
-def _outcome(result: Result) -> str:
-    counted = measured(result)
+def _outcome(result: CaseResult) -> str:
+    counted = score_or_reason(result)
     if isinstance(counted, float):
         return "" if result.score.verdict == "pass" else "failures"
     return "skipped" if counted == "skipped" else "errors"
 
 
-def _properties(target: str, results: Sequence[Result]) -> list[tuple[str, str]]:
-    scores = [score for score in map(measured, results) if isinstance(score, float)]
+def _properties(target: str, results: Sequence[CaseResult]) -> list[tuple[str, str]]:
+    scores = [score for score in map(score_or_reason, results) if isinstance(score, float)]
     found = [("target", _clean(target))]
     if scores:
         found.append(("mean_score", _decimal(fsum(scores) / len(scores))))
@@ -88,7 +88,7 @@ def _amount(name: str, unit: str, amount: Amount, form: str) -> list[tuple[str, 
     return [*known, (f"{name}_unknown", str(amount.unknown))]
 
 
-def _case(suite: str, result: Result, outcome: str) -> Element:
+def _case(suite: str, result: CaseResult, outcome: str) -> Element:
     name = f"{result.case} [{result.trial + 1}]" if result.trial else result.case
     case = Element(
         "testcase",
@@ -112,17 +112,17 @@ def _case(suite: str, result: Result, outcome: str) -> Element:
     return case
 
 
-def _story(result: Result) -> str:
+def _story(result: CaseResult) -> str:
     """What did not hold, and the answer."""
-    lines = [line for score in result.score.scores for line in _told(score, "")]
+    lines = [line for score in result.score.scores for line in _failure_lines(score, "")]
     for number, turn in enumerate(result.score.turns, 1):
-        lines += [line for score in turn.scores for line in _told(score, f"turn {number}: ")]
+        lines += [line for score in turn.scores for line in _failure_lines(score, f"turn {number}: ")]
     exchanges = [f"exchanges: {', '.join(result.observation.exchanges)}"] if result.observation.exchanges else []
     answer = ["", "answer:", result.observation.text] if result.observation.text else []
     return "\n".join([*lines, *exchanges, *answer])
 
 
-def _told(score: Score, before: str) -> list[str]:
+def _failure_lines(score: Score, before: str) -> list[str]:
     if score.verdict == "pass":
         return []
     lines = [f"{before}{score.name} ({score.type}): {score.verdict}{f' - {score.reason}' if score.reason else ''}"]
@@ -131,7 +131,7 @@ def _told(score: Score, before: str) -> list[str]:
         for check in score.checks
         if not check.passed
     ]
-    return lines + [line for inner in score.scores for line in _told(inner, f"{before}  ")]
+    return lines + [line for inner in score.scores for line in _failure_lines(inner, f"{before}  ")]
 
 
 def _clean(text: str) -> str:

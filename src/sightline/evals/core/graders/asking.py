@@ -6,35 +6,37 @@ from typing import TypeVar
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.steps import (
     Answer,
-    Brought,
     Executed,
-    Failed,
+    FileContent,
     Judged,
     NeedFile,
     Returned,
     Step,
+    StepFailed,
     unfit,
 )
 
-Fit = TypeVar("Fit", Judged, Executed, Returned, Brought)
+Fit = TypeVar("Fit", Judged, Executed, Returned, FileContent)
 
 
-def asked(step: Step, wanted: type[Fit]) -> Generator[Step, Answer, Fit | Failed]:
+def ask(step: Step, wanted: type[Fit]) -> Generator[Step, Answer, Fit | StepFailed]:
     """What came of a step."""
     answer = yield step
-    if isinstance(answer, wanted | Failed):
+    if isinstance(answer, wanted | StepFailed):
         return answer
     raise unfit(step, answer)
 
 
-def file_text(path: str) -> Generator[Step, Answer, str | Failed]:
+def file_text(path: str) -> Generator[Step, Answer, str | StepFailed]:
     """The text of a file, with plain line ends."""
-    answer = yield from asked(NeedFile(path), Brought)
-    if isinstance(answer, Failed):
+    answer = yield from ask(NeedFile(path), FileContent)
+    if isinstance(answer, StepFailed):
         return answer
     if answer.data is None:
-        return Failed(Fault(Code.CONFIG, f"there is no file {path}", hint="Paths are relative to the suite's folder."))
+        return StepFailed(
+            Fault(Code.CONFIG, f"there is no file {path}", hint="Paths are relative to the suite's folder.")
+        )
     try:
         return answer.data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        return Failed(Fault(Code.CONFIG, f"{path} is no text in UTF-8", hint="Save it as UTF-8."))
+        return StepFailed(Fault(Code.CONFIG, f"{path} is no text in UTF-8", hint="Save it as UTF-8."))

@@ -6,7 +6,7 @@ from sightline.evals.core.graders.finding import is_missing, is_sunk, reaches, r
 from sightline.evals.core.score import CaseScore, Score
 
 
-def combined(scores: Sequence[Score], threshold: float) -> CaseScore:
+def combine_scores(scores: Sequence[Score], threshold: float) -> CaseScore:
     """The weighted mean of the scores, held to the threshold.
 
     A grader that could not run leaves the case not graded, whatever the others found: nothing is known of what it would

@@ -3,12 +3,12 @@
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
-from sightline.evals.core.graders.asking import asked
-from sightline.evals.core.graders.expectation import expected_text
-from sightline.evals.core.graders.fields import Fields, shown
-from sightline.evals.core.graders.finding import Asking, Finding, Run, Spent, ungraded
-from sightline.evals.core.graders.judging import spent_on
-from sightline.evals.core.graders.payload import asserted_of, payload_of
+from sightline.evals.core.graders.asking import ask
+from sightline.evals.core.graders.expectation import reference_text
+from sightline.evals.core.graders.fields import Fields, describe_value
+from sightline.evals.core.graders.finding import Asking, GraderFinding, GradingCost, Run, finding_without_score
+from sightline.evals.core.graders.judging import total_spent
+from sightline.evals.core.graders.payload import payload_for_assertion, payload_of
 from sightline.evals.core.graders.protocol import from_command, from_value
 from sightline.evals.core.graders.steps import (
     COMMAND_SECONDS,
@@ -16,11 +16,11 @@ from sightline.evals.core.graders.steps import (
     CallPython,
     Execute,
     Executed,
-    Failed,
     Returned,
     Step,
+    StepFailed,
 )
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.score import Check
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import encode
@@ -31,7 +31,7 @@ _COMMAND = f"Give command: [python, grade.py]. {_FUNCTION}"
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class GraderCode:
     """What is run: a command, or a function of a file."""
 
     argv: tuple[str, ...] = ()
@@ -41,15 +41,15 @@ class Code:
     timeout: float = COMMAND_SECONDS
     proxy_calls: int | None = None
 
-    def run(self, payload: JsonObject) -> Generator[Step, Answer, Finding]:
+    def run(self, payload: JsonObject) -> Generator[Step, Answer, GraderFinding]:
         """What it says of this."""
         if self.path:
             step = CallPython(path=self.path, function=self.function, payload=payload, timeout=self.timeout)
-            returned = yield from asked(step, Returned)
-            if isinstance(returned, Failed):
-                return ungraded(f"{self.path}:{self.function} failed: {returned.fault.message}")
-            return from_value(returned.value, Spent(seconds=returned.seconds))
-        ended = yield from asked(
+            returned = yield from ask(step, Returned)
+            if isinstance(returned, StepFailed):
+                return finding_without_score(f"{self.path}:{self.function} failed: {returned.fault.message}")
+            return from_value(returned.value, GradingCost(seconds=returned.seconds))
+        ended = yield from ask(
             Execute(
                 argv=self.argv,
                 stdin=encode(payload),
@@ -59,12 +59,12 @@ class Code:
             ),
             Executed,
         )
-        if isinstance(ended, Failed):
-            return ungraded(f"the command failed: {ended.fault.message}")
+        if isinstance(ended, StepFailed):
+            return finding_without_score(f"the command failed: {ended.fault.message}")
         found = from_command(ended)
         if not ended.judged:
             return found
-        return replace(found, spent=replace(spent_on(*ended.judged), seconds=ended.seconds))
+        return replace(found, spent=replace(total_spent(*ended.judged), seconds=ended.seconds))
 
 
 def code_grader(fields: Fields) -> Run:
@@ -79,7 +79,7 @@ def code_grader(fields: Fields) -> Run:
     config = fields.mapping("config")
     config = {**fields.rest(), **config}
 
-    def run(subject: Subject) -> Asking:
+    def run(subject: GradingSubject) -> Asking:
         return (yield from code.run(payload_of(subject, config or None)))
 
     return run
@@ -90,20 +90,20 @@ def inline_assert(fields: Fields) -> Run:
     code = read_code(fields)
     fields.close()
 
-    def run(subject: Subject) -> Asking:
-        reference = yield from expected_text(subject.grading)
-        if isinstance(reference, Failed):
-            return ungraded(reference.fault.message)
-        found = yield from code.run(asserted_of(subject, reference))
+    def run(subject: GradingSubject) -> Asking:
+        reference = yield from reference_text(subject.grading)
+        if isinstance(reference, StepFailed):
+            return finding_without_score(reference.fault.message)
+        found = yield from code.run(payload_for_assertion(subject, reference))
         if found.score is None or found.checks:
             return found
         check = Check(f"{code.function} is content", found.score >= 0.5, found.reason)
-        return Finding(score=found.score, checks=(check,), details=found.details, spent=found.spent)
+        return GraderFinding(score=found.score, checks=(check,), details=found.details, spent=found.spent)
 
     return run
 
 
-def read_code(fields: Fields, *commands: str) -> Code:
+def read_code(fields: Fields, *commands: str) -> GraderCode:
     """What is to be run, by one of these names or `python`."""
     path, colon, function = fields.text("python").partition(":")
     if fields.has("python") and not (path and colon and function.isidentifier()):
@@ -112,7 +112,7 @@ def read_code(fields: Fields, *commands: str) -> Code:
     given = [name for name in ("python", *commands) if fields.has(name)]
     if len(given) != 1:
         fields.tell(given[-1] if given else "", "one thing to run is expected", _COMMAND if commands else _FUNCTION)
-    return Code(
+    return GraderCode(
         argv=argv,
         path=path,
         function=function,
@@ -137,5 +137,7 @@ def _proxy_calls(fields: Fields) -> int | None:
         inner.close()
         return PROXY_CALLS if calls is None else calls
     if value is not None and not isinstance(value, bool):
-        fields.tell("target", f"true or an object is expected, not {shown(value)}", "Write target: {max_calls: 10}.")
+        fields.tell(
+            "target", f"true or an object is expected, not {describe_value(value)}", "Write target: {max_calls: 10}."
+        )
     return PROXY_CALLS if value is True else None

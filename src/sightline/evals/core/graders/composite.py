@@ -8,20 +8,29 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.evals.core.graders.command import Code, read_code
+from sightline.evals.core.graders.command import GraderCode, read_code
 from sightline.evals.core.graders.fence import Fence
 from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.finding import Asking, Finding, Run, is_missing, is_sunk, reaches, reasons, ungraded
-from sightline.evals.core.graders.judging import Question, judged
-from sightline.evals.core.graders.prompt import Prompt, read_words
-from sightline.evals.core.graders.ready import Ready, graded, ready
-from sightline.evals.core.graders.steps import Failed
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.finding import (
+    Asking,
+    GraderFinding,
+    Run,
+    finding_without_score,
+    is_missing,
+    is_sunk,
+    reaches,
+    reasons,
+)
+from sightline.evals.core.graders.judging import Question, ask_judge
+from sightline.evals.core.graders.prompt import PromptSource, read_words
+from sightline.evals.core.graders.ready import Grader, prepare_grader, run_grader
+from sightline.evals.core.graders.steps import StepFailed
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.graders.verdict import read_free
 from sightline.evals.core.graders.verdict_schema import FREE
 from sightline.evals.core.graders.wording import pretty
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.grader_specs import read_list
 from sightline.evals.core.reading.node import node_of
 from sightline.evals.core.score import Check, Score
@@ -39,14 +48,16 @@ _PROMPT = (
 _ROLE = "You weigh what graders say of an answer."
 _NO_WEIGHT = "none of the graders within has any weight"
 
-Verdict: TypeAlias = Callable[[tuple[Score, ...], Subject], Asking]
+Verdict: TypeAlias = Callable[[tuple[Score, ...], GradingSubject], Asking]
 
 
 def composite(fields: Fields) -> Run:
     """Graders within, and how they become one."""
     name = next((each for each in _MEMBERS if fields.has(each)), _MEMBERS[0])
     specs = _specs(fields, name)
-    members = [ready(spec, f"{fields.path}.{name}[{index}]", fields.readers) for index, spec in enumerate(specs)]
+    members = [
+        prepare_grader(spec, f"{fields.path}.{name}[{index}]", fields.readers) for index, spec in enumerate(specs)
+    ]
     for member in members:
         fields.problems += member.problems
     if fields.raw(name) == []:
@@ -59,26 +70,26 @@ def composite(fields: Fields) -> Run:
 
 def _specs(fields: Fields, name: str) -> list[GraderSpec]:
     """The graders within, by the same reader as those of a case. They are where the composite is."""
-    findings = Findings()
+    findings = SuiteFindings()
     written = node_of(fields.items(name, needed=True), fields.place, (name,))
     specs = read_list(written, name, findings)
-    fields.problems += [_placed(problem, fields.path) for problem in findings.problems]
+    fields.problems += [_problem_under(problem, fields.path) for problem in findings.problems]
     return specs
 
 
-def _placed(problem: Problem, path: str) -> Problem:
+def _problem_under(problem: SuiteProblem, path: str) -> SuiteProblem:
     return msgspec.structs.replace(problem, path=f"{path}.{problem.path}")
 
 
-def _run(members: Sequence[Ready], weights: JsonObject, together: Verdict, subject: Subject) -> Asking:
+def _run(members: Sequence[Grader], weights: JsonObject, together: Verdict, subject: GradingSubject) -> Asking:
     """A member that could not run leaves the composite not graded, however it is aggregated; nobody is asked then."""
     scores: list[Score] = []
     for member in members:
-        scores += [(yield from graded(member, subject))]
+        scores += [(yield from run_grader(member, subject))]
     said = tuple(scores)
     missing = [score for score in said if is_missing(score, _weight(weights, score))]
     if missing:
-        return replace(ungraded(reasons(missing)), scores=said)
+        return replace(finding_without_score(reasons(missing)), scores=said)
     finding = yield from together(said, subject)
     return replace(finding, scores=said)
 
@@ -86,39 +97,46 @@ def _run(members: Sequence[Ready], weights: JsonObject, together: Verdict, subje
 # --- together -------------------------------------------------------------------------------------
 
 
-def _average(weights: JsonObject, scores: tuple[Score, ...], _subject: Subject) -> Asking:
+def _average(weights: JsonObject, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     yield from ()
-    heard = _heard(scores)
+    heard = _graded_only(scores)
     weighed = [(score.score or 0.0, _weight(weights, score)) for score in heard]
     total = sum(weight for _, weight in weighed)
     if not total:
-        return ungraded(_NO_WEIGHT)
+        return finding_without_score(_NO_WEIGHT)
     score = sum(value * weight for value, weight in weighed) / total
-    return _gated(Finding(score=min(max(score, 0.0), 1.0), checks=_all_checks(heard), reason=_left_out(scores)), heard)
+    return _apply_required(
+        GraderFinding(score=min(max(score, 0.0), 1.0), checks=_all_checks(heard), reason=_describe_ungraded(scores)),
+        heard,
+    )
 
 
-def _counted(threshold: float, scores: tuple[Score, ...], _subject: Subject) -> Asking:
+def _share_of_passes(threshold: float, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     yield from ()
-    heard = _heard(scores)
+    heard = _graded_only(scores)
     counting = [score for score in heard if score.weight]
     if not counting:
-        return ungraded(_NO_WEIGHT)
+        return finding_without_score(_NO_WEIGHT)
     passed = sum(score.verdict == "pass" for score in counting)
     part = passed / len(counting)
     enough = reaches(part, threshold)
     first = Check(f"at least {threshold:g} of the graders pass", enough, f"{passed} of {len(counting)}")
-    finding = Finding(score=part, checks=(first, *_all_checks(heard)), reason=_left_out(scores), passed=enough)
-    return _gated(finding, heard)
+    finding = GraderFinding(
+        score=part, checks=(first, *_all_checks(heard)), reason=_describe_ungraded(scores), passed=enough
+    )
+    return _apply_required(finding, heard)
 
 
-def _by_code(code: Code, scores: tuple[Score, ...], _subject: Subject) -> Asking:
+def _by_code(code: GraderCode, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     return (yield from code.run({"results": _results(scores)}))
 
 
-def _by_judge(prompt: Prompt, target: str, model: str, scores: tuple[Score, ...], subject: Subject) -> Asking:
+def _by_judge(
+    prompt: PromptSource, target: str, model: str, scores: tuple[Score, ...], subject: GradingSubject
+) -> Asking:
     words = yield from prompt.words(subject)
-    if isinstance(words, Failed):
-        return ungraded(words.fault.message)
+    if isinstance(words, StepFailed):
+        return finding_without_score(words.fault.message)
     results = pretty(_results(scores))
     fence = Fence([results, words])
     quoted = fence.around("results", results)
@@ -130,15 +148,15 @@ def _by_judge(prompt: Prompt, target: str, model: str, scores: tuple[Score, ...]
         target=target,
         model=model,
     )
-    return (yield from judged(question, read_free))
+    return (yield from ask_judge(question, read_free))
 
 
-def _heard(scores: Sequence[Score]) -> list[Score]:
+def _graded_only(scores: Sequence[Score]) -> list[Score]:
     """The graders that gave a score."""
     return [score for score in scores if score.verdict != "not_graded"]
 
 
-def _gated(finding: Finding, heard: Sequence[Score]) -> Finding:
+def _apply_required(finding: GraderFinding, heard: Sequence[Score]) -> GraderFinding:
     """Nothing is left of a finding if a grader that is required did not reach its score."""
     sunk = [score.name for score in heard if is_sunk(score)]
     if not sunk:
@@ -157,7 +175,7 @@ def _all_checks(scores: Sequence[Score]) -> tuple[Check, ...]:
     )
 
 
-def _left_out(scores: Sequence[Score]) -> str:
+def _describe_ungraded(scores: Sequence[Score]) -> str:
     silent = [score.name for score in scores if score.verdict == "not_graded"]
     return f"not graded, and left out: {', '.join(silent)}" if silent else ""
 
@@ -211,7 +229,7 @@ def _read_average(fields: Fields, names: list[str]) -> Verdict:
 
 
 def _read_counted(fields: Fields, _names: list[str]) -> Verdict:
-    return partial(_counted, fields.number("threshold", most=1.0, needed=True) or 0.0)
+    return partial(_share_of_passes, fields.number("threshold", most=1.0, needed=True) or 0.0)
 
 
 def _read_code(fields: Fields, _names: list[str]) -> Verdict:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from sightline.evals.core.graders.finding import reaches
-from sightline.evals.core.graders.judging import summed
+from sightline.evals.core.graders.judging import sum_if_known
 from sightline.evals.core.graders.wording import transcript
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.score import CaseScore
 from sightline.evals.core.suite import Aggregation
 from sightline.model.message import Message
@@ -40,7 +40,7 @@ def together(
     values = [score.score for score in counted if score.score is not None] + [0.0] * not_held
     if not values:
         return CaseScore(verdict="skip", scores=scores, turns=said, reason="there is nothing to grade it by")
-    score = _aggregated(values, aggregation)
+    score = _aggregate(values, aggregation)
     held = f"{not_held} turns were not held" if not_held else ""
     return CaseScore(
         verdict="pass" if reaches(score, threshold) and not not_held else "fail",
@@ -51,16 +51,16 @@ def together(
     )
 
 
-def _aggregated(values: Sequence[float], aggregation: Aggregation) -> float:
+def _aggregate(values: Sequence[float], aggregation: Aggregation) -> float:
     if aggregation == "mean":
         return min(max(sum(values) / len(values), 0.0), 1.0)
     return min(values) if aggregation == "min" else max(values)
 
 
-def as_one(turns: Sequence[Observation]) -> Observation:
+def as_one(turns: Sequence[CaseObservation]) -> CaseObservation:
     """All turns of a conversation as one observation, whose words are the whole transcript."""
     messages = tuple(message for index, turn in enumerate(turns) for message in (*_new(turn, index), *turn.messages))
-    failed = next((turn for turn in turns if turn.error), Observation())
+    failed = next((turn for turn in turns if turn.error), CaseObservation())
     return msgspec.structs.replace(
         turns[-1],
         asked=turns[0].asked,
@@ -69,8 +69,8 @@ def as_one(turns: Sequence[Observation]) -> Observation:
         question="",
         tools=tuple(use for turn in turns for use in turn.tools),
         usage=_usage(turns),
-        cost=summed([turn.cost for turn in turns]),
-        seconds=summed([turn.seconds for turn in turns]),
+        cost=sum_if_known([turn.cost for turn in turns]),
+        seconds=sum_if_known([turn.seconds for turn in turns]),
         requests=sum(turn.requests for turn in turns),
         is_traced=all(turn.is_traced for turn in turns),
         exchanges=tuple(exchange for turn in turns for exchange in turn.exchanges),
@@ -80,7 +80,7 @@ def as_one(turns: Sequence[Observation]) -> Observation:
     )
 
 
-def _new(turn: Observation, index: int) -> tuple[Message, ...]:
+def _new(turn: CaseObservation, index: int) -> tuple[Message, ...]:
     """What was said to the target in this turn: all of it in the first, and what follows its last words later."""
     if index == 0:
         return turn.asked
@@ -88,10 +88,10 @@ def _new(turn: Observation, index: int) -> tuple[Message, ...]:
     return turn.asked[said[-1] + 1 :] if said else turn.asked
 
 
-def _usage(turns: Sequence[Observation]) -> Usage | None:
+def _usage(turns: Sequence[CaseObservation]) -> Usage | None:
     usages = [turn.usage or Usage() for turn in turns]
-    given = summed([usage.input_tokens for usage in usages])
-    got = summed([usage.output_tokens for usage in usages])
+    given = sum_if_known([usage.input_tokens for usage in usages])
+    got = sum_if_known([usage.output_tokens for usage in usages])
     if given is None and got is None:
         return None
     return Usage(input_tokens=None if given is None else int(given), output_tokens=None if got is None else int(got))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sightline.evals.core.graders.fields import Fields, shown
+from sightline.evals.core.graders.fields import Fields, describe_value
 from sightline.model.json import Json, JsonObject
 
 OPERATORS = {
@@ -35,7 +35,7 @@ class Criterion:
     ranges: tuple[Range, ...] = ()
 
     @property
-    def told(self) -> JsonObject:
+    def to_json(self) -> JsonObject:
         """It, for a prompt that wants it as JSON."""
         ranges: list[Json] = [{"score_range": [each.low, each.high], "outcome": each.outcome} for each in self.ranges]
         fields: JsonObject = {"id": self.id, "outcome": self.outcome, "weight": self.weight}
@@ -62,7 +62,7 @@ def _criterion(fields: Fields, value: Json, path: str, index: int) -> Criterion:
     if isinstance(value, str) and value.strip():
         return Criterion(number, value.strip(), floor=1.0)
     if not isinstance(value, dict):
-        fields.tell(path, f"a criterion is expected, not {shown(value)}", "Write a sentence, or {outcome: …}.")
+        fields.tell(path, f"a criterion is expected, not {describe_value(value)}", "Write a sentence, or {outcome: …}.")
         return Criterion(number)
     inner = fields.inner(value, path)
     ranges = _ranges(inner)

@@ -6,7 +6,7 @@ from typing import assert_never
 from sightline.errors import Fault
 from sightline.evals.core.graders.asking import file_text
 from sightline.evals.core.graders.likeness import ABSENT, Absent
-from sightline.evals.core.graders.steps import Answer, Failed, Step
+from sightline.evals.core.graders.steps import Answer, Step, StepFailed
 from sightline.evals.core.graders.subject import Grading
 from sightline.evals.core.graders.wording import pretty
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
@@ -14,7 +14,7 @@ from sightline.model.json import Json
 from sightline.wire.jsontext import decode
 
 
-def expected_data(grading: Grading) -> Json | Absent:
+def reference_data(grading: Grading) -> Json | Absent:
     """The value that is expected: the one of the suite, or the JSON that the last message of an assistant is."""
     if isinstance(grading.expected_value, dict | list):
         return grading.expected_value
@@ -29,7 +29,7 @@ def expected_data(grading: Grading) -> Json | Absent:
     return ABSENT
 
 
-def expected_text(grading: Grading) -> Generator[Step, Answer, str | Failed]:
+def reference_text(grading: Grading) -> Generator[Step, Answer, str | StepFailed]:
     """The reference answer: one message's words, or several messages with their roles; files are asked for."""
     if not grading.expected:
         value = grading.expected_value
@@ -39,7 +39,7 @@ def expected_text(grading: Grading) -> Generator[Step, Answer, str | Failed]:
         texts: list[str] = []
         for segment in message.segments:
             text = yield from _words(segment)
-            if isinstance(text, Failed):
+            if isinstance(text, StepFailed):
                 return text
             texts.append(text)
         blocks.append((message.role, "\n".join(texts).strip()))
@@ -53,13 +53,13 @@ def plain_text(message: CaseMessage) -> str:
     return "\n".join(segment.text for segment in message.segments if isinstance(segment, TextSegment))
 
 
-def _words(segment: Segment) -> Generator[Step, Answer, str | Failed]:
+def _words(segment: Segment) -> Generator[Step, Answer, str | StepFailed]:
     match segment:
         case TextSegment(text=text):
             return text
         case FileSegment(path=path, resolved=resolved):
             content = yield from file_text(resolved or path)
-            return content if isinstance(content, Failed) else f"{path}:\n{content}"
+            return content if isinstance(content, StepFailed) else f"{path}:\n{content}"
         case ImageSegment(path=path):
             return f"[image {path}]"
         case CallSegment(name=name, arguments=arguments):

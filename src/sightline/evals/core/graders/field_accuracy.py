@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from sightline.errors import Fault
 from sightline.evals.core.graders.dates import DEFAULT_FORMATS, day_of, is_format
-from sightline.evals.core.graders.expectation import expected_data
-from sightline.evals.core.graders.fields import Fields, shown
-from sightline.evals.core.graders.finding import Finding, Run, at_once, ungraded
+from sightline.evals.core.graders.expectation import reference_data
+from sightline.evals.core.graders.fields import Fields, describe_value
+from sightline.evals.core.graders.finding import GraderFinding, Run, at_once, finding_without_score
 from sightline.evals.core.graders.likeness import ABSENT, Absent, alike, steps_of, value_at
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.score import Check
 from sightline.model.json import Json
 from sightline.wire.jsontext import decode
@@ -22,7 +22,7 @@ _FENCE = re.compile(r"```[a-zA-Z]*\s*\n?")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldRule:
     """One field: where it stands, and when it is right."""
 
     path: str
@@ -42,20 +42,20 @@ def field_accuracy(fields: Fields) -> Run:
     if fields.has("fields") and not wanted:
         fields.tell("fields", "no field is given")
 
-    def look(subject: Subject) -> Finding:
-        expected = expected_data(subject.grading)
+    def look(subject: GradingSubject) -> GraderFinding:
+        expected = reference_data(subject.grading)
         if isinstance(expected, Absent):
-            return ungraded("the case expects no structured value to compare with")
+            return finding_without_score("the case expects no structured value to compare with")
         found = _data(subject.text)
         if isinstance(found, Absent):
             checks = tuple(Check(each.path, False, "the answer is no JSON") for each in wanted)
-            return Finding(score=0.0, checks=checks)
-        return _weighed(wanted, found, expected, aggregation)
+            return GraderFinding(score=0.0, checks=checks)
+        return _weigh_fields(wanted, found, expected, aggregation)
 
     return at_once(look)
 
 
-def _weighed(wanted: list[Field], found: Json, expected: Json, aggregation: str) -> Finding:
+def _weigh_fields(wanted: list[FieldRule], found: Json, expected: Json, aggregation: str) -> GraderFinding:
     checks, right, total = [], 0.0, 0.0
     left_out: list[Json] = []
     for each in wanted:
@@ -67,17 +67,17 @@ def _weighed(wanted: list[Field], found: Json, expected: Json, aggregation: str)
         total += each.weight
         right += each.weight * check.passed
     if not checks:
-        return ungraded("the case expects none of these fields")
+        return finding_without_score("the case expects none of these fields")
     if aggregation == "all_or_nothing":
         score = float(all(check.passed for check in checks))
     elif total:
         score = right / total
     else:
-        return ungraded("the fields that could be compared have no weight")
-    return Finding(score=score, checks=tuple(checks), details={"not_compared": left_out} if left_out else {})
+        return finding_without_score("the fields that could be compared have no weight")
+    return GraderFinding(score=score, checks=tuple(checks), details={"not_compared": left_out} if left_out else {})
 
 
-def _check(field: Field, found: Json | Absent, expected: Json | Absent) -> Check | None:
+def _check(field: FieldRule, found: Json | Absent, expected: Json | Absent) -> Check | None:
     """Whether a field is right, None where there is nothing to compare."""
     if isinstance(expected, Absent) or (isinstance(found, Absent) and not field.required):
         return None
@@ -88,23 +88,23 @@ def _check(field: Field, found: Json | Absent, expected: Json | Absent) -> Check
     if field.match == "date":
         return _date(field, found, expected)
     held = alike(found, expected)
-    return Check(field.path, held, "" if held else f"{shown(found)} instead of {shown(expected)}")
+    return Check(field.path, held, "" if held else f"{describe_value(found)} instead of {describe_value(expected)}")
 
 
-def _numeric(field: Field, found: Json, expected: Json) -> Check:
+def _numeric(field: FieldRule, found: Json, expected: Json) -> Check:
     got, wanted = number_of(found), number_of(expected)
     if got is None or wanted is None:
-        return Check(field.path, False, f"no number: {shown(found if got is None else expected)}")
+        return Check(field.path, False, f"no number: {describe_value(found if got is None else expected)}")
     apart = abs(got - wanted)
     if field.relative and wanted:
         apart /= abs(wanted)
     return Check(field.path, apart <= field.tolerance, f"off by {apart:g}, {field.tolerance:g} is allowed")
 
 
-def _date(field: Field, found: Json, expected: Json) -> Check:
+def _date(field: FieldRule, found: Json, expected: Json) -> Check:
     got, wanted = day_of(str(found), field.formats), day_of(str(expected), field.formats)
     if got is None or wanted is None:
-        return Check(field.path, False, f"no date: {shown(found if got is None else expected)}")
+        return Check(field.path, False, f"no date: {describe_value(found if got is None else expected)}")
     return Check(field.path, got == wanted, "" if got == wanted else f"{got} instead of {wanted}")
 
 
@@ -131,10 +131,12 @@ def _data(text: str) -> Json | Absent:
     return ABSENT
 
 
-def _field(fields: Fields, value: Json, index: int) -> Field:
+def _field(fields: Fields, value: Json, index: int) -> FieldRule:
     if not isinstance(value, dict):
-        fields.tell(f"fields[{index}]", f"an object is expected, not {shown(value)}", "Give a path and a match.")
-        return Field("")
+        fields.tell(
+            f"fields[{index}]", f"an object is expected, not {describe_value(value)}", "Give a path and a match."
+        )
+        return FieldRule("")
     inner = fields.inner(value, f"fields[{index}]")
     path = inner.text("path", needed=True)
     if path and not steps_of(path):
@@ -144,7 +146,7 @@ def _field(fields: Fields, value: Json, index: int) -> Field:
         if not is_format(each):
             inner.tell("formats", f"{each!r} is no format", "It needs YYYY, MM (or MMM) and DD.")
     weight = inner.number("weight")
-    field = Field(
+    field = FieldRule(
         path=path,
         match=inner.word("match", words=_MATCHES, otherwise="exact"),
         required=inner.flag("required", otherwise=True),

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from sightline.catalog.problem import likely, nearest
 from sightline.evals.core.graders.finding import Run
-from sightline.evals.core.place import Place, Problem, Severity
+from sightline.evals.core.place import Severity, SuitePlace, SuiteProblem
 from sightline.model.json import Json, JsonObject
 
 Reader: TypeAlias = "Callable[[Fields], Run]"
@@ -19,11 +19,11 @@ class Fields:
     What is asked for is thereby known; `close` tells of every other field.
     """
 
-    def __init__(self, config: Mapping[str, Json], place: Place, path: str, readers: Readers) -> None:
+    def __init__(self, config: Mapping[str, Json], place: SuitePlace, path: str, readers: Readers) -> None:
         self.place = place
         self.path = path
         self.readers = readers
-        self.problems: list[Problem] = []
+        self.problems: list[SuiteProblem] = []
         self._config = config
         self._known: list[str] = []
 
@@ -36,7 +36,7 @@ class Fields:
         """A problem at a field; an empty one is the object itself."""
         path = f"{self.path}.{field}" if field else self.path
         self.problems.append(
-            Problem(place=self.place, path=path, message=message, suggestion=suggestion, severity=severity)
+            SuiteProblem(place=self.place, path=path, message=message, suggestion=suggestion, severity=severity)
         )
 
     def has(self, *names: str) -> bool:
@@ -54,7 +54,7 @@ class Fields:
         if isinstance(value, str) and (value.strip() or (blank and value)):
             return value
         if value is not None:
-            self.tell(names[0], f"a text is expected, not {shown(value)}", why or "Write it in quotes.")
+            self.tell(names[0], f"a text is expected, not {describe_value(value)}", why or "Write it in quotes.")
         elif needed:
             self.tell(names[0], f"{names[0]} is missing", why)
         return ""
@@ -68,7 +68,7 @@ class Fields:
             return ()
         if isinstance(value, list) and value and all(isinstance(each, str) and each for each in value):
             return tuple(str(each) for each in value)
-        self.tell(names[0], f"a list of texts is expected, not {shown(value)}")
+        self.tell(names[0], f"a list of texts is expected, not {describe_value(value)}")
         return ()
 
     def number(
@@ -81,7 +81,7 @@ class Fields:
                 self.tell(names[0], f"{names[0]} is missing", "Give a number.")
             return None
         if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-            self.tell(names[0], f"a number is expected, not {shown(value)}")
+            self.tell(names[0], f"a number is expected, not {describe_value(value)}")
             return None
         if not least <= value <= most or (above and value == least):
             self.tell(names[0], f"{value} is not {_range(least, most, above=above)}")
@@ -101,7 +101,7 @@ class Fields:
         value = self.raw(name)
         if value is None or isinstance(value, bool):
             return otherwise if value is None else value
-        self.tell(name, f"true or false is expected, not {shown(value)}")
+        self.tell(name, f"true or false is expected, not {describe_value(value)}")
         return otherwise
 
     def word(self, *names: str, words: Iterable[str], otherwise: str = "") -> str:
@@ -114,7 +114,7 @@ class Fields:
             return otherwise
         if isinstance(value, str) and value in known:
             return value
-        self.tell(names[0], f"{shown(value)} is not known here", nearest(str(value), known))
+        self.tell(names[0], f"{describe_value(value)} is not known here", nearest(str(value), known))
         return otherwise
 
     def mapping(self, *names: str) -> JsonObject:
@@ -123,7 +123,7 @@ class Fields:
         if isinstance(value, dict):
             return value
         if value is not None:
-            self.tell(names[0], f"an object is expected, not {shown(value)}")
+            self.tell(names[0], f"an object is expected, not {describe_value(value)}")
         return {}
 
     def items(self, *names: str, needed: bool = False) -> list[Json]:
@@ -132,7 +132,7 @@ class Fields:
         if isinstance(value, list):
             return value
         if value is not None:
-            self.tell(names[0], f"a list is expected, not {shown(value)}")
+            self.tell(names[0], f"a list is expected, not {describe_value(value)}")
         elif needed:
             self.tell(names[0], f"{names[0]} is missing", "Give a list.")
         return []
@@ -161,7 +161,7 @@ class Fields:
         return [name for name in self._config if name not in self._known and not name.startswith("x-")]
 
 
-def shown(value: Json) -> str:
+def describe_value(value: Json) -> str:
     """A value in few words."""
     match value:
         case None:

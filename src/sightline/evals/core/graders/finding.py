@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.evals.core.graders.steps import Answer, Step
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.score import Check, Score, Verdict
 from sightline.evals.core.suite import GraderSpec
 from sightline.model.json import JsonObject
@@ -19,7 +19,7 @@ _OPPOSITE: dict[Verdict, Verdict] = {"pass": "fail", "fail": "pass", "skip": "sk
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class GradingCost:
     """What grading took: of judges, and in all. None is not known."""
 
     usage: Usage | None = None
@@ -28,11 +28,11 @@ class Spent:
     exchanges: tuple[str, ...] = ()
 
 
-UNSPENT = Spent()
+UNSPENT = GradingCost()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class GraderFinding:
     """A score from 0 to 1, or None with the `reason` why there is none.
 
     `passed` is the grader's own word where it is not the score that decides.
@@ -44,32 +44,32 @@ class Finding:
     passed: bool | None = None
     scores: tuple[Score, ...] = ()
     details: JsonObject = field(default_factory=dict)
-    spent: Spent = UNSPENT
+    spent: GradingCost = UNSPENT
 
 
-Asking: TypeAlias = Generator[Step, Answer, Finding]
-Run: TypeAlias = Callable[[Subject], Asking]
+Asking: TypeAlias = Generator[Step, Answer, GraderFinding]
+Run: TypeAlias = Callable[[GradingSubject], Asking]
 """A grader whose configuration has been read."""
 
 
-def at_once(look: Callable[[Subject], Finding]) -> Run:
+def at_once(look: Callable[[GradingSubject], GraderFinding]) -> Run:
     """A grader that asks for nothing."""
 
-    def run(subject: Subject) -> Asking:
+    def run(subject: GradingSubject) -> Asking:
         yield from ()
         return look(subject)
 
     return run
 
 
-def ungraded(reason: str, spent: Spent = UNSPENT) -> Finding:
+def finding_without_score(reason: str, spent: GradingCost = UNSPENT) -> GraderFinding:
     """That it could not be told, and why."""
-    return Finding(reason=reason, spent=spent)
+    return GraderFinding(reason=reason, spent=spent)
 
 
-def of_one(text: str, *, held: bool, evidence: str = "") -> Finding:
+def of_one(text: str, *, held: bool, evidence: str = "") -> GraderFinding:
     """All or nothing by one check."""
-    return Finding(score=float(held), checks=(Check(text, held, evidence),))
+    return GraderFinding(score=float(held), checks=(Check(text, held, evidence),))
 
 
 def share(checks: Sequence[Check]) -> float:
@@ -91,7 +91,7 @@ def floor_of(spec: GraderSpec, threshold: float) -> float | None:
     return threshold if spec.required is True else spec.required
 
 
-def scored(spec: GraderSpec, finding: Finding, threshold: float) -> Score:
+def score_of(spec: GraderSpec, finding: GraderFinding, threshold: float) -> Score:
     """The score of a finding. Negation turns what the grader found round, and then a floor is held to the result."""
     floor = floor_of(spec, threshold)
     own = spec.min_score if spec.min_score is not None else floor
@@ -113,7 +113,7 @@ def scored(spec: GraderSpec, finding: Finding, threshold: float) -> Score:
     )
     if not spec.negate:
         return score
-    score = negated(score)
+    score = negate(score)
     if own is not None and score.score is not None and not reaches(score.score, own):
         return msgspec.structs.replace(score, verdict="fail")
     return score
@@ -134,7 +134,7 @@ def reasons(scores: Sequence[Score]) -> str:
     return "; ".join(f"{score.name}: {score.reason}" for score in scores)
 
 
-def negated(score: Score) -> Score:
+def negate(score: Score) -> Score:
     """The opposite: what passed fails, and what could not be told still cannot. Twice is as it was."""
     return msgspec.structs.replace(
         score,
@@ -148,7 +148,7 @@ def _opposite(text: str) -> str:
     return text.removeprefix(_NOT) if text.startswith(_NOT) else f"{_NOT}{text}"
 
 
-def _verdict(finding: Finding, floor: float) -> Verdict:
+def _verdict(finding: GraderFinding, floor: float) -> Verdict:
     if finding.score is None:
         return "not_graded"
     passed = reaches(finding.score, floor) if finding.passed is None else finding.passed

@@ -10,9 +10,9 @@ from referencing.jsonschema import EMPTY_REGISTRY
 
 from sightline.errors import Fault
 from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.finding import Finding, Run, at_once, of_one, ungraded
+from sightline.evals.core.graders.finding import GraderFinding, Run, at_once, finding_without_score, of_one
 from sightline.evals.core.graders.repetition import is_bounded
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.score import Check
 from sightline.model.json import Json, JsonObject
 from sightline.wire import pointer
@@ -29,7 +29,7 @@ def is_json(fields: Fields) -> Run:
     if schema and (problem := _schema_problem(schema)):
         fields.tell("schema", problem, "Schemas are those of JSON Schema; the draft is 2020-12 unless it says another.")
 
-    def look(subject: Subject) -> Finding:
+    def look(subject: GradingSubject) -> GraderFinding:
         try:
             value = decode(subject.text)
         except Fault as fault:
@@ -37,13 +37,13 @@ def is_json(fields: Fields) -> Run:
         if not schema:
             return of_one("is JSON", held=True)
         if any(not is_bounded(each, re.NOFLAG, subject.text) for each in _patterns(schema)):
-            return ungraded("a pattern of the schema could take without end on this answer")
-        return _held(schema, value)
+            return finding_without_score("a pattern of the schema could take without end on this answer")
+        return _validate(schema, value)
 
     return at_once(look)
 
 
-def _held(schema: JsonObject, value: Json) -> Finding:
+def _validate(schema: JsonObject, value: Json) -> GraderFinding:
     validator = validator_for(schema, default=Draft202012Validator)(schema, registry=EMPTY_REGISTRY)
     try:
         errors = [
@@ -51,11 +51,11 @@ def _held(schema: JsonObject, value: Json) -> Finding:
             for error in validator.iter_errors(value)
         ]
     except (Unresolvable, RecursionError):
-        return ungraded("the schema refers to something that cannot be followed")
+        return finding_without_score("the schema refers to something that cannot be followed")
     checks = (Check("is JSON", True), *(Check("fits the schema", False, error) for error in errors[:MOST_ERRORS]))
     if not errors:
         checks = (*checks, Check("fits the schema", True))
-    return Finding(score=float(not errors), checks=checks)
+    return GraderFinding(score=float(not errors), checks=checks)
 
 
 def _schema_problem(schema: JsonObject) -> str:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from sightline.evals.core.graders.criterion import OPERATORS, Criterion, read_criteria
-from sightline.evals.core.graders.expectation import expected_text
+from sightline.evals.core.graders.expectation import reference_text
 from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.finding import Asking, Run, ungraded
-from sightline.evals.core.graders.judging import Question, Read, judged
-from sightline.evals.core.graders.prompt import Prompt, read_prompt
-from sightline.evals.core.graders.steps import Failed
-from sightline.evals.core.graders.subject import Subject
-from sightline.evals.core.graders.template import Material, filled, material
+from sightline.evals.core.graders.finding import Asking, Run, finding_without_score
+from sightline.evals.core.graders.judging import Question, Read, ask_judge
+from sightline.evals.core.graders.prompt import PromptSource, read_prompt
+from sightline.evals.core.graders.steps import StepFailed
+from sightline.evals.core.graders.subject import GradingSubject
+from sightline.evals.core.graders.template import Material, fill_template, material
 from sightline.evals.core.graders.verdict import read_checklist, read_free, read_points
 from sightline.evals.core.graders.verdict_schema import FREE, checklist_schema, points_schema
 from sightline.evals.core.graders.wording import has_rounds
@@ -26,7 +26,7 @@ _ROLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class JudgeSettings:
     """Who judges, and how freely."""
 
     target: str = ""
@@ -58,29 +58,31 @@ def rubrics(fields: Fields) -> Run:
     fields.close()
     if not criteria:
         fields.tell(name, "no criterion is given", "Give sentences that have to hold.")
-    return partial(_judge, Prompt(), criteria, settings)
+    return partial(_judge, PromptSource(), criteria, settings)
 
 
-def _judge(prompt: Prompt, rubric: tuple[Criterion, ...], settings: Settings, subject: Subject) -> Asking:
-    reference = yield from expected_text(subject.grading)
-    if isinstance(reference, Failed):
-        return ungraded(reference.fault.message)
+def _judge(
+    prompt: PromptSource, rubric: tuple[Criterion, ...], settings: JudgeSettings, subject: GradingSubject
+) -> Asking:
+    reference = yield from reference_text(subject.grading)
+    if isinstance(reference, StepFailed):
+        return finding_without_score(reference.fault.message)
     words = yield from prompt.words(subject)
-    if isinstance(words, Failed):
-        return ungraded(words.fault.message)
+    if isinstance(words, StepFailed):
+        return finding_without_score(words.fault.message)
     criteria = words if words and not prompt.is_template else subject.grading.criteria
     values = material(subject, criteria, reference, rubric)
     schema, read = _form(rubric)
     question = Question(
         system=f"{_ROLE}\n{values.fence.rule}",
-        user=filled(words, values) if prompt.is_template else _asked(values, rubric, subject),
+        user=fill_template(words, values) if prompt.is_template else _default_prompt(values, rubric, subject),
         schema=schema,
         target=settings.target,
         model=settings.model,
         temperature=settings.temperature,
         images=_images(subject),
     )
-    return (yield from judged(question, read))
+    return (yield from ask_judge(question, read))
 
 
 def _form(rubric: tuple[Criterion, ...]) -> tuple[JsonObject, Read]:
@@ -91,7 +93,7 @@ def _form(rubric: tuple[Criterion, ...]) -> tuple[JsonObject, Read]:
     return FREE, read_free
 
 
-def _asked(values: Material, rubric: Sequence[Criterion], subject: Subject) -> str:
+def _default_prompt(values: Material, rubric: Sequence[Criterion], subject: GradingSubject) -> str:
     """The prompt where the suite gives none."""
     fence, plain, quoted = values.fence, values.plain, values.quoted
     blocks = [f"What is wanted:\n{plain['criteria']}"] if plain["criteria"] else []
@@ -131,7 +133,7 @@ def _line(criterion: Criterion) -> str:
     return "\n".join([line, *ranges])
 
 
-def _images(subject: Subject) -> tuple[Image, ...]:
+def _images(subject: GradingSubject) -> tuple[Image, ...]:
     said = (message for message in subject.observation.messages if message.role == "assistant")
     return tuple(part for message in said for part in message.parts if isinstance(part, Image))
 
@@ -139,11 +141,11 @@ def _images(subject: Subject) -> tuple[Image, ...]:
 # --- configuration --------------------------------------------------------------------------------
 
 
-def _settings(fields: Fields) -> Settings:
+def _settings(fields: Fields) -> JudgeSettings:
     steps = fields.count("max_steps", least=1, most=50)
     if steps not in (None, 1):
         fields.tell("max_steps", "a judge answers in one step here", "Leave it out.", "warning")
     if fields.has("preprocessors"):
         fields.tell("preprocessors", "there are no preprocessors here", "Let a command write the prompt.")
     fields.raw("preprocessors")
-    return Settings(fields.text("target"), fields.text("model"), fields.number("temperature", most=2.0))
+    return JudgeSettings(fields.text("target"), fields.text("model"), fields.number("temperature", most=2.0))

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from sightline.evals.core.graders.asking import asked
+from sightline.evals.core.graders.asking import ask
 from sightline.evals.core.graders.fence import Fence
-from sightline.evals.core.graders.finding import Asking, Finding, Spent, ungraded
-from sightline.evals.core.graders.steps import Failed, Judge, Judged
+from sightline.evals.core.graders.finding import Asking, GraderFinding, GradingCost, finding_without_score
+from sightline.evals.core.graders.steps import Judge, Judged, StepFailed
 from sightline.evals.core.graders.verdict import Misread
 from sightline.evals.core.graders.wording import pretty
 from sightline.model.json import JsonObject
@@ -18,7 +18,7 @@ from sightline.model.message import Message
 from sightline.model.parts import Image, Text
 from sightline.model.usage import Usage
 
-Read: TypeAlias = Callable[[str], Finding | Misread]
+Read: TypeAlias = Callable[[str], GraderFinding | Misread]
 
 _FORM = "Answer with exactly one JSON object of this JSON Schema, and with nothing before or after it:"
 
@@ -52,22 +52,22 @@ class Question:
         )
 
 
-def judged(question: Question, read: Read) -> Asking:
+def ask_judge(question: Question, read: Read) -> Asking:
     """What the judge finds."""
-    first = yield from asked(question.step(), Judged)
-    if isinstance(first, Failed):
-        return ungraded(f"the judge failed: {first.fault.message}")
+    first = yield from ask(question.step(), Judged)
+    if isinstance(first, StepFailed):
+        return finding_without_score(f"the judge failed: {first.fault.message}")
     found = read(first.text)
-    if isinstance(found, Finding):
-        return replace(found, spent=spent_on(first))
-    second = yield from asked(question.step(_repair(question, first.text, found)), Judged)
-    if isinstance(second, Failed):
+    if isinstance(found, GraderFinding):
+        return replace(found, spent=total_spent(first))
+    second = yield from ask(question.step(_repair(question, first.text, found)), Judged)
+    if isinstance(second, StepFailed):
         why = f"the judge was not understood ({found.why}), and then failed: {second.fault.message}"
-        return ungraded(why, spent_on(first))
+        return finding_without_score(why, total_spent(first))
     again = read(second.text)
     if isinstance(again, Misread):
-        return ungraded(f"the judge was not understood, twice: {again.why}", spent_on(first, second))
-    return replace(again, spent=spent_on(first, second))
+        return finding_without_score(f"the judge was not understood, twice: {again.why}", total_spent(first, second))
+    return replace(again, spent=total_spent(first, second))
 
 
 def _repair(question: Question, answer: str, misread: Misread) -> str:
@@ -80,17 +80,17 @@ def _repair(question: Question, answer: str, misread: Misread) -> str:
     )
 
 
-def spent_on(*answers: Judged) -> Spent:
+def total_spent(*answers: Judged) -> GradingCost:
     """What answers of judges took together; what is not known of one is not known of all."""
-    return Spent(
+    return GradingCost(
         usage=_usage([answer.usage for answer in answers]),
-        cost=summed([answer.cost for answer in answers]),
-        seconds=summed([answer.seconds for answer in answers]),
+        cost=sum_if_known([answer.cost for answer in answers]),
+        seconds=sum_if_known([answer.seconds for answer in answers]),
         exchanges=tuple(answer.exchange for answer in answers if answer.exchange),
     )
 
 
-def summed(numbers: list[float | None]) -> float | None:
+def sum_if_known(numbers: list[float | None]) -> float | None:
     """The sum, None where one is not known."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known and len(known) == len(numbers) else None
@@ -100,5 +100,8 @@ def _usage(usages: list[Usage | None]) -> Usage | None:
     known = [usage for usage in usages if usage is not None]
     if not known or len(known) != len(usages):
         return None
-    given, got = summed([usage.input_tokens for usage in known]), summed([usage.output_tokens for usage in known])
+    given, got = (
+        sum_if_known([usage.input_tokens for usage in known]),
+        sum_if_known([usage.output_tokens for usage in known]),
+    )
     return Usage(input_tokens=None if given is None else int(given), output_tokens=None if got is None else int(got))

@@ -1,9 +1,9 @@
 """Graders that hold what an answer took to a limit: time, money, tokens. What is not known is not graded."""
 
 from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.finding import Finding, Run, at_once, of_one, ungraded
-from sightline.evals.core.graders.subject import Subject
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.graders.finding import GraderFinding, Run, at_once, finding_without_score, of_one
+from sightline.evals.core.graders.subject import GradingSubject
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.score import Check
 
 
@@ -12,10 +12,10 @@ def latency(fields: Fields) -> Run:
     most = fields.number("threshold", needed=True) or 0.0
     fields.close()
 
-    def look(subject: Subject) -> Finding:
+    def look(subject: GradingSubject) -> GraderFinding:
         seconds = subject.observation.seconds
         if seconds is None:
-            return ungraded("how long the answer took is not known")
+            return finding_without_score("how long the answer took is not known")
         took = seconds * 1000
         return of_one(f"takes at most {most:g} ms", held=took <= most, evidence=f"{took:g} ms")
 
@@ -27,10 +27,10 @@ def cost(fields: Fields) -> Run:
     most = fields.number("budget", needed=True) or 0.0
     fields.close()
 
-    def look(subject: Subject) -> Finding:
+    def look(subject: GradingSubject) -> GraderFinding:
         spent = subject.observation.cost
         if spent is None:
-            return ungraded("what the answer cost is not known")
+            return finding_without_score("what the answer cost is not known")
         return of_one(f"costs at most ${most:g}", held=spent <= most, evidence=f"${spent:.6g}")
 
     return at_once(look)
@@ -43,7 +43,7 @@ def token_usage(fields: Fields) -> Run:
     if not fields.has(*limits):
         fields.tell("", "no limit is given", "Give max_total, max_input or max_output.")
 
-    def look(subject: Subject) -> Finding:
+    def look(subject: GradingSubject) -> GraderFinding:
         counted = dict(zip(limits, tokens_of(subject.observation), strict=True))
         checks, unknown = [], []
         for name, most in limits.items():
@@ -53,13 +53,13 @@ def token_usage(fields: Fields) -> Run:
             if count is None:
                 unknown.append(name.removeprefix("max_"))
             else:
-                checks.append(held_to(f"{name.removeprefix('max_')} tokens", count, most))
+                checks.append(check_limit(f"{name.removeprefix('max_')} tokens", count, most))
         return all_or_nothing(checks, unknown)
 
     return at_once(look)
 
 
-def tokens_of(observation: Observation) -> tuple[int | None, int | None, int | None]:
+def tokens_of(observation: CaseObservation) -> tuple[int | None, int | None, int | None]:
     """The tokens in, out, and both together."""
     usage = observation.usage
     if usage is None:
@@ -71,14 +71,14 @@ def tokens_of(observation: Observation) -> tuple[int | None, int | None, int | N
 UNTRACED = "which tools and models the target called is not known: it tells its last words only"
 
 
-def held_to(what: str, count: float, most: float, unit: str = "") -> Check:
+def check_limit(what: str, count: float, most: float, unit: str = "") -> Check:
     """Whether a number is within its limit."""
     return Check(f"{what}: at most {unit}{most:g}", count <= most, f"{unit}{count:g}")
 
 
-def all_or_nothing(checks: list[Check], unknown: list[str]) -> Finding:
+def all_or_nothing(checks: list[Check], unknown: list[str]) -> GraderFinding:
     """One if all held. Something over its limit decides it; else nothing may be unknown."""
     held = all(check.passed for check in checks)
     if held and unknown:
-        return ungraded(f"not known: {', '.join(unknown)}")
-    return Finding(score=float(held), checks=tuple(checks))
+        return finding_without_score(f"not known: {', '.join(unknown)}")
+    return GraderFinding(score=float(held), checks=tuple(checks))

@@ -1,10 +1,10 @@
 """The grader that holds a whole run to several limits at once; its score is the part of them that held."""
 
 from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.finding import Finding, Run, at_once, share, ungraded
-from sightline.evals.core.graders.limits import held_to, tokens_of
-from sightline.evals.core.graders.subject import Subject
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.graders.finding import GraderFinding, Run, at_once, finding_without_score, share
+from sightline.evals.core.graders.limits import check_limit, tokens_of
+from sightline.evals.core.graders.subject import GradingSubject
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.score import Check
 from sightline.model.json import JsonObject
 
@@ -23,24 +23,24 @@ def execution_metrics(fields: Fields) -> Run:
     if not fields.has(*_LIMITS, "target_exploration_ratio"):
         fields.tell("", "no limit is given", f"Give one of: {', '.join(_LIMITS)}, target_exploration_ratio.")
 
-    def look(subject: Subject) -> Finding:
-        actual = measured(subject.observation)
+    def look(subject: GradingSubject) -> GraderFinding:
+        actual = measure_run(subject.observation)
         wanted = {name: most for name, most in limits.items() if most is not None}
         unknown = [name.removeprefix("max_") for name in wanted if actual[name] is None]
         if ratio is not None and not subject.observation.is_traced:
             unknown.append("exploration_ratio")
         if unknown:
-            return ungraded(f"not known: {', '.join(unknown)}")
-        checks = [held_to(name.removeprefix("max_"), actual[name] or 0, most) for name, most in wanted.items()]
+            return finding_without_score(f"not known: {', '.join(unknown)}")
+        checks = [check_limit(name.removeprefix("max_"), actual[name] or 0, most) for name, most in wanted.items()]
         if ratio is not None:
             checks.append(_explores(subject.observation, ratio, 0.2 if tolerance is None else tolerance))
         details: JsonObject = {name.removeprefix("max_"): actual[name] for name in wanted}
-        return Finding(score=share(checks), checks=tuple(checks), details=details)
+        return GraderFinding(score=share(checks), checks=tuple(checks), details=details)
 
     return at_once(look)
 
 
-def measured(observation: Observation) -> dict[str, float | None]:
+def measure_run(observation: CaseObservation) -> dict[str, float | None]:
     """What a run took, by the name of the limit."""
     seconds = observation.seconds
     return {
@@ -52,7 +52,7 @@ def measured(observation: Observation) -> dict[str, float | None]:
     }
 
 
-def _explores(observation: Observation, wanted: float, tolerance: float) -> Check:
+def _explores(observation: CaseObservation, wanted: float, tolerance: float) -> Check:
     text = f"exploration ratio: {wanted:g} ± {tolerance:g}"
     if not observation.tools:
         return Check(text, False, "no tool was called")

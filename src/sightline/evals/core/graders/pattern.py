@@ -8,10 +8,18 @@ import re
 
 from sightline.errors import Fault
 from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.finding import UNSPENT, Asking, Finding, Run, Spent, of_one, ungraded
-from sightline.evals.core.graders.repetition import compiled, is_bounded
-from sightline.evals.core.graders.steps import PYTHON, Execute, Executed, Failed, unfit
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.finding import (
+    UNSPENT,
+    Asking,
+    GraderFinding,
+    GradingCost,
+    Run,
+    finding_without_score,
+    of_one,
+)
+from sightline.evals.core.graders.repetition import compile_quietly, is_bounded
+from sightline.evals.core.graders.steps import PYTHON, Execute, Executed, StepFailed, unfit
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.wire.jsontext import decode, encode
 
 PATTERN_SECONDS = 5.0
@@ -46,39 +54,39 @@ def regex(fields: Fields) -> Run:
             fields.tell("flags", f"there is no flag {letter!r}", f"Known: {', '.join(_FLAGS)}.")
     pattern = _JAVASCRIPT_NAME.sub("(?P<", value)
     try:
-        compiled(pattern, flags)
+        compile_quietly(pattern, flags)
     except (re.error, OverflowError, RecursionError) as error:
         fields.tell("value", f"this is no pattern: {error}", "Patterns are those of Python's re module.")
     what = f"matches /{value}/{letters}"
 
-    def run(subject: Subject) -> Asking:
+    def run(subject: GradingSubject) -> Asking:
         if is_bounded(pattern, flags, subject.text):
-            found = compiled(pattern, flags).search(subject.text)
-            return _seen(what, found[0] if found else None)
+            found = compile_quietly(pattern, flags).search(subject.text)
+            return _finding_of_match(what, found[0] if found else None)
         step = Execute(
             argv=(PYTHON, "-c", _PROGRAM), stdin=encode([pattern, int(flags), subject.text]), timeout=PATTERN_SECONDS
         )
         match (yield step):
             case Executed() as ended:
                 return _read(what, ended)
-            case Failed(fault):
-                return ungraded(f"the pattern could not be looked for: {fault.message}")
+            case StepFailed(fault):
+                return finding_without_score(f"the pattern could not be looked for: {fault.message}")
             case other:
                 raise unfit(step, other)
 
     return run
 
 
-def _read(what: str, ended: Executed) -> Finding:
+def _read(what: str, ended: Executed) -> GraderFinding:
     try:
         found = decode(ended.stdout) if ended.code == 0 else False
     except Fault:
         found = False
     if found is not None and not isinstance(found, str):
-        return ungraded(f"the pattern could not be looked for: the command ended with {ended.code}")
-    return _seen(what, found, Spent(seconds=ended.seconds))
+        return finding_without_score(f"the pattern could not be looked for: the command ended with {ended.code}")
+    return _finding_of_match(what, found, GradingCost(seconds=ended.seconds))
 
 
-def _seen(what: str, found: str | None, spent: Spent = UNSPENT) -> Finding:
+def _finding_of_match(what: str, found: str | None, spent: GradingCost = UNSPENT) -> GraderFinding:
     seen = of_one(what, held=found is not None, evidence=(found or "")[:_LONGEST_EVIDENCE])
-    return Finding(score=seen.score, checks=seen.checks, spent=spent)
+    return GraderFinding(score=seen.score, checks=seen.checks, spent=spent)

@@ -10,10 +10,10 @@ from typing import assert_never
 
 from sightline.errors import Fault
 from sightline.evals.core.graders.expectation import plain_text
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.graders.wording import compact, words_of
-from sightline.evals.core.observation import Observation, ToolUse
-from sightline.evals.core.reading.pairing import answered_call
+from sightline.evals.core.observation import CaseObservation, ToolUse
+from sightline.evals.core.reading.pairing import find_call
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message, Role
@@ -21,7 +21,7 @@ from sightline.model.parts import Image, Inline, Link, ToolCall, ToolResult
 from sightline.wire.jsontext import decode
 
 
-def payload_of(subject: Subject, config: JsonObject | None) -> JsonObject:
+def payload_of(subject: GradingSubject, config: JsonObject | None) -> JsonObject:
     """All of it. What is not known is null."""
     observation, grading = subject.observation, subject.grading
     asked = _before(subject)
@@ -31,10 +31,10 @@ def payload_of(subject: Subject, config: JsonObject | None) -> JsonObject:
     trace: JsonObject = {"messages": said, "events": _events(asked, observation), **_counts(observation)}
     return {
         "criteria": grading.criteria,
-        "expected_output": _expected(subject),
+        "expected_output": _reference_messages(subject),
         "output": subject.text,
         "messages": said,
-        "input": _messages(_asked(subject), ()),
+        "input": _messages(_messages_before(subject), ()),
         "input_files": list(grading.input_files),
         "metadata": grading.metadata or None,
         "question": grading.question or observation.question,
@@ -51,17 +51,17 @@ def payload_of(subject: Subject, config: JsonObject | None) -> JsonObject:
     }
 
 
-def _asked(subject: Subject) -> tuple[Message, ...]:
+def _messages_before(subject: GradingSubject) -> tuple[Message, ...]:
     return subject.grading.messages or subject.observation.asked
 
 
-def _before(subject: Subject) -> tuple[Message, ...]:
+def _before(subject: GradingSubject) -> tuple[Message, ...]:
     """The input that goes before what was answered, as in AgentV; a whole conversation begins with its own."""
-    asked = _asked(subject)
+    asked = _messages_before(subject)
     return () if subject.observation.messages[: len(asked)] == asked else asked
 
 
-def asserted_of(subject: Subject, reference: str) -> JsonObject:
+def payload_for_assertion(subject: GradingSubject, reference: str) -> JsonObject:
     """The little that an inline assertion is told."""
     grading = subject.grading
     return {
@@ -73,7 +73,7 @@ def asserted_of(subject: Subject, reference: str) -> JsonObject:
     }
 
 
-def _expected(subject: Subject) -> list[Json]:
+def _reference_messages(subject: GradingSubject) -> list[Json]:
     grading, value = subject.grading, subject.grading.expected_value
     if grading.expected:
         outputs = _outputs(grading.expected)
@@ -91,7 +91,7 @@ def _outputs(messages: Iterable[CaseMessage]) -> dict[int, str]:
         if message.role != "tool":
             waiting += [segment for segment in message.segments if isinstance(segment, CallSegment)]
             continue
-        call = answered_call(message, waiting)
+        call = find_call(message, waiting)
         if call is not None:
             outputs[id(call)] = plain_text(message)
             waiting = [each for each in waiting if each is not call]
@@ -195,7 +195,7 @@ def _duration(use: ToolUse) -> JsonObject:
     return {} if use.seconds is None else {"duration_ms": use.seconds * 1000}
 
 
-def _events(asked: Sequence[Message], observation: Observation) -> list[Json]:
+def _events(asked: Sequence[Message], observation: CaseObservation) -> list[Json]:
     """Each message with the calls in it, then calls that no message shows, then the answer; in their order."""
     events: list[JsonObject] = []
     unseen = list(observation.tools)
@@ -228,7 +228,7 @@ def _tool_event(use: ToolUse) -> JsonObject:
     return {"type": "tool_call", "tool": tool, **_duration(use)}
 
 
-def _counts(observation: Observation) -> JsonObject:
+def _counts(observation: CaseObservation) -> JsonObject:
     durations: dict[str, list[Json]] = {}
     for use in observation.tools:
         if use.seconds is not None:
@@ -242,7 +242,7 @@ def _counts(observation: Observation) -> JsonObject:
     }
 
 
-def _tokens(observation: Observation) -> Json:
+def _tokens(observation: CaseObservation) -> Json:
     usage = observation.usage
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None

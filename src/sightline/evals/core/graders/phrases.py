@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.finding import Finding, Run, at_once, of_one
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.finding import GraderFinding, Run, at_once, of_one
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.score import Check
 
 
@@ -63,13 +63,13 @@ def _several(fields: Fields, enough: Callable[[list[bool]], bool], what: str, fo
     values = fields.texts("value", "values", needed=True)
     fields.close()
 
-    def look(subject: Subject) -> Finding:
+    def look(subject: GradingSubject) -> GraderFinding:
         text = folded(subject.text)
         found = [folded(value) in text for value in values]
         seen = ", ".join(f'"{value}"' for value, is_there in zip(values, found, strict=True) if is_there)
         missing = ", ".join(f'"{value}"' for value, is_there in zip(values, found, strict=True) if not is_there)
         evidence = "; ".join(words for words in (seen and f"there: {seen}", missing and f"missing: {missing}") if words)
         held = enough(found)
-        return Finding(score=float(held), checks=(Check(what, held, evidence),))
+        return GraderFinding(score=float(held), checks=(Check(what, held, evidence),))
 
     return at_once(look)

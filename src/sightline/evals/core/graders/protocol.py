@@ -6,8 +6,8 @@ What cannot be understood is not graded. A score outside of 0 to 1 is no score.
 import math
 
 from sightline.errors import Fault
-from sightline.evals.core.graders.fields import shown
-from sightline.evals.core.graders.finding import UNSPENT, Finding, Spent, share, ungraded
+from sightline.evals.core.graders.fields import describe_value
+from sightline.evals.core.graders.finding import UNSPENT, GraderFinding, GradingCost, finding_without_score, share
 from sightline.evals.core.graders.steps import Executed
 from sightline.evals.core.score import Check
 from sightline.model.json import Json, JsonObject
@@ -19,55 +19,57 @@ _SIGNALS = 128
 """From here on, an exit code of a shell is the number of the signal that ended its command."""
 
 
-def from_command(ended: Executed) -> Finding:
+def from_command(ended: Executed) -> GraderFinding:
     """The finding of a command: an object on its standard output, or plain words with the exit code for a verdict.
 
     A command that fails with an object, or with words on standard error, has broken down, and so has one that a signal
     ended. What looks like a verdict and is none, such as one with words before it, is never taken for plain words:
     those would pass.
     """
-    spent = Spent(seconds=ended.seconds)
+    spent = GradingCost(seconds=ended.seconds)
     words = ended.stdout.decode("utf-8", "replace").strip()
     complaint = ended.stderr.decode("utf-8", "replace").strip()
     if ended.code != 0 and (complaint or words[:1] in ("{", "[")):
         said = complaint[-LONGEST_WORDS:] or words[:LONGEST_WORDS]
-        return ungraded(f"the command ended with {ended.code}: {said}", spent)
+        return finding_without_score(f"the command ended with {ended.code}: {said}", spent)
     if ended.code < 0 or ended.code > _SIGNALS:
         signal = -ended.code if ended.code < 0 else ended.code - _SIGNALS
-        return ungraded(f"the command was ended by signal {signal}", spent)
+        return finding_without_score(f"the command was ended by signal {signal}", spent)
     try:
         value = decode(ended.stdout)
     except Fault as fault:
         if words[:1] in ("{", "[") or '"score"' in words:
-            return ungraded(f"its output is no JSON alone ({fault.message}): {words[:LONGEST_WORDS]}", spent)
+            return finding_without_score(
+                f"its output is no JSON alone ({fault.message}): {words[:LONGEST_WORDS]}", spent
+            )
         value = None
     if isinstance(value, dict):
         return from_value(value, spent)
     if value is not None and not isinstance(value, str):
-        return ungraded(f'an object is expected, not {shown(value)}: write {{"score": …}}', spent)
+        return finding_without_score(f'an object is expected, not {describe_value(value)}: write {{"score": …}}', spent)
     passed = ended.code == 0
     text = words[:LONGEST_WORDS] or f"exit {ended.code}"
-    return Finding(score=float(passed), checks=(Check(text, passed),), spent=spent)
+    return GraderFinding(score=float(passed), checks=(Check(text, passed),), spent=spent)
 
 
-def from_value(value: Json, spent: Spent = UNSPENT) -> Finding:
+def from_value(value: Json, spent: GradingCost = UNSPENT) -> GraderFinding:
     """The finding that a value is: true or false, a score, or an object."""
     if isinstance(value, bool):
-        return Finding(score=float(value), checks=(Check("returns true", value),), spent=spent)
+        return GraderFinding(score=float(value), checks=(Check("returns true", value),), spent=spent)
     if isinstance(value, int | float):
         value = {"score": value}
     if not isinstance(value, dict):
-        return ungraded(f"a score is expected, not {shown(value)}", spent)
+        return finding_without_score(f"a score is expected, not {describe_value(value)}", spent)
     checks = _checks(value)
     if checks is None:
-        return ungraded("its assertions are not a list of {text, passed}", spent)
+        return finding_without_score("its assertions are not a list of {text, passed}", spent)
     given = value.get("score")
     score = share(checks) if given is None and checks else score_of(given)
     if score is None:
-        return ungraded(f"a score from 0 to 1 is expected, not {shown(given)}", spent)
+        return finding_without_score(f"a score from 0 to 1 is expected, not {describe_value(given)}", spent)
     details = value.get("details", value.get("metadata"))
     verdict = value.get("verdict")
-    return Finding(
+    return GraderFinding(
         score=score,
         checks=checks,
         reason=_words(value),

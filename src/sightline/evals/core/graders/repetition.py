@@ -31,7 +31,7 @@ class _Group:
     ways: float = 1.0
 
 
-def compiled(pattern: str, flags: re.RegexFlag) -> re.Pattern[str]:
+def compile_quietly(pattern: str, flags: re.RegexFlag) -> re.Pattern[str]:
     """A pattern, as it is read today and without a word on how it may be read one day."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
@@ -89,7 +89,7 @@ def _ways(pattern: str, flags: re.RegexFlag, text: str) -> float | None:
 
 def _longest_run(atom: str, flags: re.RegexFlag, text: str) -> int:
     try:
-        runs = compiled(f"(?:{atom})+", flags)
+        runs = compile_quietly(f"(?:{atom})+", flags)
     except re.error:
         return len(text)  # it is part of something longer, such as the sign of another repetition
     return max((len(run[0]) for run in runs.finditer(text)), default=0)

@@ -1,9 +1,9 @@
 """The grader that looks whether a skill was used: it was called by name, or its files were read."""
 
 from sightline.evals.core.graders.fields import Fields
-from sightline.evals.core.graders.finding import Finding, Run, at_once, of_one, ungraded
+from sightline.evals.core.graders.finding import GraderFinding, Run, at_once, finding_without_score, of_one
 from sightline.evals.core.graders.limits import UNTRACED
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.observation import ToolUse
 
 
@@ -13,9 +13,9 @@ def skill_trigger(fields: Fields) -> Run:
     wanted = fields.flag("should_trigger", otherwise=True)
     fields.close()
 
-    def look(subject: Subject) -> Finding:
+    def look(subject: GradingSubject) -> GraderFinding:
         if not subject.observation.is_traced:
-            return ungraded(UNTRACED)
+            return finding_without_score(UNTRACED)
         uses = subject.observation.tools
         seen = next((words for use in uses if (words := _evidence(use, name))), "")
         text = f'skill "{name}" is {"" if wanted else "not "}used'

@@ -92,19 +92,19 @@ class Returned(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     seconds: float | None = None
 
 
-class Brought(msgspec.Struct, frozen=True):
+class FileContent(msgspec.Struct, frozen=True):
     """The file's bytes; None where there is no such file."""
 
     data: bytes | None
 
 
-class Failed(msgspec.Struct, frozen=True):
+class StepFailed(msgspec.Struct, frozen=True):
     """It could not be done. It can answer any step."""
 
     fault: Fault
 
 
-Answer: TypeAlias = Judged | Executed | Returned | Brought | Failed
+Answer: TypeAlias = Judged | Executed | Returned | FileContent | StepFailed
 
 
 def unfit(step: Step, answer: Answer) -> Fault:

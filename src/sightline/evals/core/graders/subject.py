@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sightline.evals.core.observation import Observation
+from sightline.evals.core.observation import CaseObservation
 from sightline.evals.core.suite import CaseMessage
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
@@ -32,10 +32,10 @@ class Grading(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class GradingSubject:
     """One observation and its case."""
 
-    observation: Observation
+    observation: CaseObservation
     grading: Grading
 
     @property

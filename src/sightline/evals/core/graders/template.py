@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sightline.evals.core.graders.criterion import Criterion
 from sightline.evals.core.graders.fence import Fence
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.graders.wording import calls_told, compact, pretty, transcript
 from sightline.model.json import Json
 
@@ -34,10 +34,10 @@ class Material:
         return Fence([*self.quoted.values(), *self.plain.values()])
 
 
-def material(subject: Subject, criteria: str, reference: str, rubric: Sequence[Criterion]) -> Material:
+def material(subject: GradingSubject, criteria: str, reference: str, rubric: Sequence[Criterion]) -> Material:
     """What a judge can be told of a case."""
     observation, grading = subject.observation, subject.grading
-    told: list[Json] = [criterion.told for criterion in rubric]
+    told: list[Json] = [criterion.to_json for criterion in rubric]
     return Material(
         quoted={
             "input": (grading.question or observation.question or transcript(grading.messages)).strip(),
@@ -57,7 +57,7 @@ def material(subject: Subject, criteria: str, reference: str, rubric: Sequence[C
     )
 
 
-def filled(template: str, values: Material) -> str:
+def fill_template(template: str, values: Material) -> str:
     """A prompt with its variables filled in; a name that is not known stays as it is."""
     fence = values.fence
 

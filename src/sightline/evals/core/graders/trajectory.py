@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from sightline.evals.core.graders.call_arguments import MODES as ARGUMENT_MODES
 from sightline.evals.core.graders.call_arguments import fits
-from sightline.evals.core.graders.fields import Fields, shown
-from sightline.evals.core.graders.finding import Finding, Run, at_once, share, ungraded
+from sightline.evals.core.graders.fields import Fields, describe_value
+from sightline.evals.core.graders.finding import GraderFinding, Run, at_once, finding_without_score, share
 from sightline.evals.core.graders.limits import UNTRACED
-from sightline.evals.core.graders.subject import Subject
+from sightline.evals.core.graders.subject import GradingSubject
 from sightline.evals.core.observation import ToolUse
 from sightline.evals.core.score import Check
 from sightline.model.json import Json, JsonObject
@@ -39,7 +39,7 @@ class _Looked:
     checks: list[Check] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
 
-    def met(self, item: Expected, use: ToolUse, at: int) -> None:
+    def add_match(self, item: Expected, use: ToolUse, at: int) -> None:
         self.checks.append(Check(f"{item.tool} is called", True, f"call {at + 1}"))
         if item.milliseconds is None:
             return
@@ -51,7 +51,7 @@ class _Looked:
             Check(f"{item.tool} takes at most {item.milliseconds:g} ms", took <= item.milliseconds, f"{took:g} ms")
         )
 
-    def missed(self, item: Expected, why: str) -> None:
+    def add_miss(self, item: Expected, why: str) -> None:
         self.checks.append(Check(f"{item.tool} is called", False, why))
         if item.milliseconds is not None:
             self.checks.append(Check(f"{item.tool} takes at most {item.milliseconds:g} ms", False, "it was not called"))
@@ -63,14 +63,14 @@ def tool_trajectory(fields: Fields) -> Run:
     minimums = _minimums(fields)
     otherwise = _arguments_mode(fields)
     expected = tuple(
-        _expected(fields, value, index, otherwise or "exact") for index, value in enumerate(fields.items("expected"))
+        _read_item(fields, value, index, otherwise or "exact") for index, value in enumerate(fields.items("expected"))
     )
     fields.close()
     _check(fields, mode, minimums, expected)
 
-    def look(subject: Subject) -> Finding:
+    def look(subject: GradingSubject) -> GraderFinding:
         if not subject.observation.is_traced:
-            return ungraded(UNTRACED)
+            return finding_without_score(UNTRACED)
         uses = subject.observation.tools
         if mode == "any_order":
             return _finding(_Looked(checks=_often_enough(minimums, uses)))
@@ -79,11 +79,11 @@ def tool_trajectory(fields: Fields) -> Run:
     return at_once(look)
 
 
-def _finding(looked: _Looked) -> Finding:
+def _finding(looked: _Looked) -> GraderFinding:
     held = all(check.passed for check in looked.checks)
     if held and looked.unknown:
-        return ungraded(f"how long it took is not known of: {', '.join(looked.unknown)}")
-    return Finding(score=share(looked.checks) if looked.checks else 1.0, checks=tuple(looked.checks))
+        return finding_without_score(f"how long it took is not known of: {', '.join(looked.unknown)}")
+    return GraderFinding(score=share(looked.checks) if looked.checks else 1.0, checks=tuple(looked.checks))
 
 
 def _often_enough(minimums: dict[str, int], uses: Sequence[ToolUse]) -> list[Check]:
@@ -100,14 +100,14 @@ def _in_order(expected: Sequence[Expected], uses: Sequence[ToolUse]) -> _Looked:
     for item in expected:
         found = next((n for n in range(at, len(uses)) if uses[n].name == item.tool), None)
         if found is None:
-            looked.missed(item, "not among the calls that follow")
+            looked.add_miss(item, "not among the calls that follow")
             at = len(uses)
             continue
         at = found + 1
         if item.is_met_by(uses[found]):
-            looked.met(item, uses[found], found)
+            looked.add_match(item, uses[found], found)
         else:
-            looked.missed(item, f"call {found + 1} has other arguments")
+            looked.add_miss(item, f"call {found + 1} has other arguments")
     return looked
 
 
@@ -116,24 +116,24 @@ def _exact(expected: Sequence[Expected], uses: Sequence[ToolUse]) -> _Looked:
     looked = _Looked()
     for at, item in enumerate(expected):
         if at >= len(uses):
-            looked.missed(item, "there are no more calls")
+            looked.add_miss(item, "there are no more calls")
         elif item.is_met_by(uses[at]):
-            looked.met(item, uses[at], at)
+            looked.add_match(item, uses[at], at)
         else:
             other = uses[at].name
-            looked.missed(item, f"call {at + 1} is {other}" if other != item.tool else "it has other arguments")
+            looked.add_miss(item, f"call {at + 1} is {other}" if other != item.tool else "it has other arguments")
     looked.checks += [Check("nothing else is called", False, use.name) for use in uses[len(expected) :]]
     return looked
 
 
 def _superset(expected: Sequence[Expected], uses: Sequence[ToolUse]) -> _Looked:
     """All that is expected, each by a call of its own, in any order."""
-    looked, taken = _Looked(), matched(expected, uses)
+    looked, taken = _Looked(), match_calls(expected, uses)
     for at, item in enumerate(expected):
         if at in taken:
-            looked.met(item, uses[taken[at]], taken[at])
+            looked.add_match(item, uses[taken[at]], taken[at])
         else:
-            looked.missed(item, "no such call")
+            looked.add_miss(item, "no such call")
     return looked
 
 
@@ -147,22 +147,22 @@ def _subset(expected: Sequence[Expected], uses: Sequence[ToolUse]) -> _Looked:
     )
 
 
-def matched(expected: Sequence[Expected], uses: Sequence[ToolUse]) -> dict[int, int]:
+def match_calls(expected: Sequence[Expected], uses: Sequence[ToolUse]) -> dict[int, int]:
     """A call for as many of the expected as can have one: the place of the call by that of the expected."""
     holder: dict[int, int] = {}
 
-    def placed(at: int, seen: set[int]) -> bool:
+    def place(at: int, seen: set[int]) -> bool:
         for use in range(len(uses)):
             if use in seen or not expected[at].is_met_by(uses[use]):
                 continue
             seen.add(use)
-            if use not in holder or placed(holder[use], seen):
+            if use not in holder or place(holder[use], seen):
                 holder[use] = at
                 return True
         return False
 
     for at in range(len(expected)):
-        placed(at, set())
+        place(at, set())
     return {at: use for use, at in holder.items()}
 
 
@@ -208,9 +208,9 @@ def _arguments_mode(fields: Fields) -> str | tuple[str, ...]:
     return fields.texts(*names) if isinstance(value, list) else fields.word(*names, words=ARGUMENT_MODES)
 
 
-def _expected(fields: Fields, value: Json, index: int, otherwise: str | tuple[str, ...]) -> Expected:
+def _read_item(fields: Fields, value: Json, index: int, otherwise: str | tuple[str, ...]) -> Expected:
     if not isinstance(value, dict):
-        fields.tell(f"expected[{index}]", f"an object is expected, not {shown(value)}", "Write {tool: name}.")
+        fields.tell(f"expected[{index}]", f"an object is expected, not {describe_value(value)}", "Write {tool: name}.")
         return Expected("")
     inner = fields.inner(value, f"expected[{index}]")
     item = Expected(

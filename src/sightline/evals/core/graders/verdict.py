@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sightline.errors import Fault
 from sightline.evals.core.graders.criterion import MOST_POINTS, Criterion
-from sightline.evals.core.graders.fields import shown
-from sightline.evals.core.graders.finding import Finding, reaches
+from sightline.evals.core.graders.fields import describe_value
+from sightline.evals.core.graders.finding import GraderFinding, reaches
 from sightline.evals.core.graders.protocol import checks_of
 from sightline.evals.core.score import Check
 from sightline.model.json import Json, JsonObject
@@ -25,21 +25,21 @@ class Misread:
     why: str
 
 
-def read_free(text: str) -> Finding | Misread:
+def read_free(text: str) -> GraderFinding | Misread:
     """A score from 0 to 1 with what was looked at."""
     value = _object(text)
     if isinstance(value, Misread):
         return value
     score = value.get("score")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
-        return Misread(f'"score" must be a number from 0 to 1, not {shown(score)}')
+        return Misread(f'"score" must be a number from 0 to 1, not {describe_value(score)}')
     checks = checks_of(value.get("assertions", []))
     if checks is None:
         return Misread('"assertions" must be a list of {"text", "passed", "evidence"}')
-    return Finding(score=float(score), checks=checks, reason=_reason(value))
+    return GraderFinding(score=float(score), checks=checks, reason=_reason(value))
 
 
-def read_checklist(text: str, criteria: Sequence[Criterion]) -> Finding | Misread:
+def read_checklist(text: str, criteria: Sequence[Criterion]) -> GraderFinding | Misread:
     """Which criteria are met: the score is their part by weight, and one that must be met decides the verdict."""
     value, found = _answers(text, criteria)
     if isinstance(found, Misread):
@@ -48,13 +48,13 @@ def read_checklist(text: str, criteria: Sequence[Criterion]) -> Finding | Misrea
     for criterion, answer in zip(criteria, found, strict=True):
         met = answer.get("satisfied")
         if not isinstance(met, bool):
-            return Misread(f'"satisfied" of {criterion.id!r} must be true or false, not {shown(met)}')
+            return Misread(f'"satisfied" of {criterion.id!r} must be true or false, not {describe_value(met)}')
         scores.append(float(met))
         checks.append(Check(f"[{criterion.id}] {criterion.outcome}", met, _reason(answer)))
-    return _weighed(criteria, scores, checks, _reason(value), {})
+    return _weigh_criteria(criteria, scores, checks, _reason(value), {})
 
 
-def read_points(text: str, criteria: Sequence[Criterion]) -> Finding | Misread:
+def read_points(text: str, criteria: Sequence[Criterion]) -> GraderFinding | Misread:
     """How many points each criterion gets: the score is their part by weight."""
     value, found = _answers(text, criteria)
     if isinstance(found, Misread):
@@ -65,7 +65,9 @@ def read_points(text: str, criteria: Sequence[Criterion]) -> Finding | Misread:
         raw = _points(answer.get("score"))
         within = next((each for each in criterion.ranges if raw is not None and each.low <= raw <= each.high), None)
         if raw is None or (criterion.ranges and within is None):
-            return Misread(f'"score" of {criterion.id!r} must be one of its points, not {shown(answer.get("score"))}')
+            return Misread(
+                f'"score" of {criterion.id!r} must be one of its points, not {describe_value(answer.get("score"))}'
+            )
         score = raw / MOST_POINTS
         scores.append(score)
         points[criterion.id] = raw
@@ -73,19 +75,19 @@ def read_points(text: str, criteria: Sequence[Criterion]) -> Finding | Misread:
         told = f" ({within.outcome})" if within else ""
         text = f"[{criterion.id}] {criterion.outcome or criterion.id}: {raw}/{MOST_POINTS}{told}"
         checks.append(Check(text, is_met, _reason(answer)))
-    return _weighed(criteria, scores, checks, _reason(value), {"raw_scores": points})
+    return _weigh_criteria(criteria, scores, checks, _reason(value), {"raw_scores": points})
 
 
-def _weighed(
+def _weigh_criteria(
     criteria: Sequence[Criterion], scores: list[float], checks: list[Check], reason: str, details: JsonObject
-) -> Finding:
+) -> GraderFinding:
     total = sum(criterion.weight for criterion in criteria)
     score = sum(each * criterion.weight for each, criterion in zip(scores, criteria, strict=True)) / total
     sunk = any(
         criterion.floor is not None and not reaches(each, criterion.floor)
         for each, criterion in zip(scores, criteria, strict=True)
     )
-    return Finding(
+    return GraderFinding(
         score=min(max(score, 0.0), 1.0),
         checks=tuple(checks),
         reason=reason,
@@ -135,7 +137,7 @@ def _object(text: str) -> JsonObject | Misread:
     try:
         value = decode(bare)
         if not isinstance(value, dict):
-            return Misread(f"one JSON object is expected, not {shown(value)}")
+            return Misread(f"one JSON object is expected, not {describe_value(value)}")
         json.loads(bare, object_pairs_hook=_once)
     except Fault as fault:
         return Misread(fault.message)

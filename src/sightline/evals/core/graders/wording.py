@@ -36,7 +36,7 @@ def compact(value: Json) -> str:
     return encode(value).decode()
 
 
-def shortened(text: str, most: int = LONGEST_RESULT) -> str:
+def shorten(text: str, most: int = LONGEST_RESULT) -> str:
     """A text, or its beginning and end with the number of characters between them."""
     if len(text) <= most:
         return text
@@ -50,7 +50,7 @@ def calls_told(tools: Iterable[ToolUse]) -> str:
     for use in tools:
         arguments = use.arguments if isinstance(use.arguments, str) else compact(use.arguments)
         came = "failed" if use.is_error else "answered"
-        lines.append(f"- {use.name} {shortened(arguments)}\n  {came}: {shortened(use.result)}")
+        lines.append(f"- {use.name} {shorten(arguments)}\n  {came}: {shorten(use.result)}")
     return "\n".join(lines)
 
 
@@ -77,10 +77,10 @@ def _words(part: Part) -> str:
         case Text(text=text) | Refusal(text=text):
             return text
         case ToolCall(name=name, arguments=arguments):
-            return f"[calls {name} with {shortened(arguments)}]"
+            return f"[calls {name} with {shorten(arguments)}]"
         case ToolResult(parts=inner, structured=structured, is_error=is_error):
             words = compact(structured) if structured is not None else words_of(inner)
-            return f"[the tool {'failed' if is_error else 'answered'}: {shortened(words)}]"
+            return f"[the tool {'failed' if is_error else 'answered'}: {shorten(words)}]"
         case Image():
             return "[an image]"
         case Document(source=PlainText(text=text), title=title):

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.recorded import Conversation, Recorded, Turn, joined, turns_of
+from sightline.evals.core.making.recorded import Conversation, RecordedExchange, RecordedTurn, join_exchanges, turns_of
 from sightline.evals.core.making.results import behind_calls
 from sightline.evals.core.making.volatile import KINDS, Kind, Placeholders
-from sightline.evals.core.making.writing import Left, MadeFile, Writer, slug
-from sightline.evals.core.reading.yaml_written import written
+from sightline.evals.core.making.writing import CaseWriter, LeftOut, MadeFile, slug
+from sightline.evals.core.reading.yaml_written import write_yaml
 from sightline.model.json import Json, JsonObject
 from sightline.model.message import Message
 from sightline.model.parts import ToolCall
@@ -21,25 +21,25 @@ TO_BE_WRITTEN = "Say here what a good answer does."
 AS_RECORDED = "Each answer does for the user what the expected one does."
 
 
-class Made(msgspec.Struct, frozen=True):
+class MadeCase(msgspec.Struct, frozen=True):
     """`case` is the value for a suite's `tests`, `text` a suite with this case alone. `files` lie beside the suite,
     `left` is what the case does not have of the recording."""
 
     case: JsonObject
     text: str
     files: tuple[MadeFile, ...]
-    left: tuple[Left, ...]
+    left: tuple[LeftOut, ...]
 
 
 def make_case(
-    exchanges: Sequence[Recorded],
+    exchanges: Sequence[RecordedExchange],
     name: str,
     mask: Callable[[str], str],
     *,
     from_turn: int | None = None,
     kinds: tuple[Kind, ...] = KINDS,
     group: str = "",
-) -> Made:
+) -> MadeCase:
     """A case of one exchange, or of several of one conversation.
 
     Without `from_turn` it asks exactly what the last request asked, and the reply is what is expected. With it, the
@@ -47,9 +47,9 @@ def make_case(
     """
     if not exchanges:
         raise Fault(Code.USAGE, "there is no exchange to make a case of", hint="Name at least one exchange.")
-    conversation = joined(exchanges)
+    conversation = join_exchanges(exchanges)
     placeholders = Placeholders(kinds)
-    writer = Writer(slug(name) or "case", mask, placeholders)
+    writer = CaseWriter(slug(name) or "case", mask, placeholders)
     asked = _one(conversation, writer) if from_turn is None else _live(conversation, writer, from_turn)
     request = exchanges[-1].request
     metadata = _metadata(request, writer)
@@ -61,26 +61,26 @@ def make_case(
         case["vars"] = dict(placeholders.variables)
     case |= asked
     if request.tools:
-        definitions = writer.masked([msgspec.to_builtins(_declared(tool, writer)) for tool in request.tools])
+        definitions = writer.mask_secrets([msgspec.to_builtins(_portable_tool(tool, writer)) for tool in request.tools])
         data = msgspec.json.format(jsontext.encode(definitions), indent=2) + b"\n"
         case["tools"] = writer.keep("tools.json", data)
     if metadata:
         case["metadata"] = metadata
-    return Made(case, suite_text(case), writer.files, writer.left)
+    return MadeCase(case, suite_text(case), writer.files, writer.left)
 
 
 def suite_text(case: JsonObject) -> str:
     """A suite with this case alone."""
-    header, body = written({"tests": [case]})
+    header, body = write_yaml({"tests": [case]})
     return "\n".join([*([header] if header else []), *(line.removeprefix("  ") for line in body)]) + "\n"
 
 
-def _one(conversation: Conversation, writer: Writer) -> JsonObject:
+def _one(conversation: Conversation, writer: CaseWriter) -> JsonObject:
     asked: JsonObject = {"input": _input(behind_calls(writer.messages(conversation.messages), writer.leave))}
-    return asked | _expected(conversation.said, writer, is_graded=True)
+    return asked | _reference_answer(conversation.said, writer, is_graded=True)
 
 
-def _live(conversation: Conversation, writer: Writer, from_turn: int) -> JsonObject:
+def _live(conversation: Conversation, writer: CaseWriter, from_turn: int) -> JsonObject:
     before, turns = turns_of((*conversation.messages, *conversation.said))
     if not 1 <= from_turn <= len(turns):
         raise Fault(
@@ -98,9 +98,9 @@ def _live(conversation: Conversation, writer: Writer, from_turn: int) -> JsonObj
     return made | {"turns": list(live)}
 
 
-def _turn(turn: Turn, writer: Writer) -> JsonObject:
+def _turn(turn: RecordedTurn, writer: CaseWriter) -> JsonObject:
     asked: JsonObject = {"input": _input(writer.messages(turn.asked))}
-    return asked | _expected(turn.answered, writer, is_graded=False)
+    return asked | _reference_answer(turn.answered, writer, is_graded=False)
 
 
 def _input(messages: list[JsonObject]) -> Json:
@@ -112,7 +112,7 @@ def _input(messages: list[JsonObject]) -> Json:
     return list(messages)
 
 
-def _expected(said: Sequence[Message], writer: Writer, *, is_graded: bool) -> JsonObject:
+def _reference_answer(said: Sequence[Message], writer: CaseWriter, *, is_graded: bool) -> JsonObject:
     """What was answered, as what is expected; calls of tools are proposed as a grader besides."""
     heard = writer.messages(said)
     messages = [each for each in heard if each["role"] in ("assistant", "tool")]
@@ -130,7 +130,7 @@ def _expected(said: Sequence[Message], writer: Writer, *, is_graded: bool) -> Js
     return made
 
 
-def _declared(tool: Tool, writer: Writer) -> Tool:
+def _portable_tool(tool: Tool, writer: CaseWriter) -> Tool:
     """A tool as a case declares it, to any model."""
     if tool.extras:
         what = f"{', '.join(tool.extras)} of the tool {getattr(tool, 'name', '')}".rstrip()
@@ -138,7 +138,7 @@ def _declared(tool: Tool, writer: Writer) -> Tool:
     return msgspec.structs.replace(tool, at="", extras={}, cache=None)
 
 
-def _metadata(request: Request, writer: Writer) -> JsonObject:
+def _metadata(request: Request, writer: CaseWriter) -> JsonObject:
     """How it was asked: a target may ask otherwise, so this is for a person to look at."""
     options = request.options
     asked: JsonObject = {
@@ -150,11 +150,13 @@ def _metadata(request: Request, writer: Writer) -> JsonObject:
         "effort": options.reasoning.effort if options.reasoning else None,
         "tools": [getattr(tool, "name", "") or "a server tool" for tool in request.tools],
     }
-    recorded: JsonObject = {key: writer.masked(value) for key, value in asked.items() if value not in (None, "", [])}
+    recorded: JsonObject = {
+        key: writer.mask_secrets(value) for key, value in asked.items() if value not in (None, "", [])
+    }
     return {"recorded": recorded} if recorded else {}
 
 
-def _tell(conversation: Conversation, request: Request, writer: Writer) -> None:
+def _tell(conversation: Conversation, request: Request, writer: CaseWriter) -> None:
     if conversation.is_continued:
         writer.leave("the beginning of the conversation", "the provider holds it; the request only names it")
     if conversation.forgotten:

@@ -12,7 +12,7 @@ from sightline.model.request import Request
 from sightline.wire import jsontext
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecordedExchange(msgspec.Struct, frozen=True):
     """A request, and its reply if there was one."""
 
     request: Request
@@ -26,7 +26,7 @@ class Recorded(msgspec.Struct, frozen=True):
         return (Message("assistant", self.reply.choice.parts),)
 
 
-class Turn(msgspec.Struct, frozen=True):
+class RecordedTurn(msgspec.Struct, frozen=True):
     """What the user says, and all that follows until the user speaks again."""
 
     asked: tuple[Message, ...]
@@ -45,7 +45,7 @@ class Conversation(msgspec.Struct, frozen=True):
     is_continued: bool = False
 
 
-def joined(exchanges: Sequence[Recorded]) -> Conversation:
+def join_exchanges(exchanges: Sequence[RecordedExchange]) -> Conversation:
     """The conversation of exchanges in their order.
 
     A client sends it whole each time, so the last request has it all, unless the provider keeps it: then what came
@@ -68,7 +68,7 @@ def joined(exchanges: Sequence[Recorded]) -> Conversation:
     return Conversation(messages, said, forgotten, is_continued)
 
 
-def turns_of(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Turn, ...]]:
+def turns_of(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[RecordedTurn, ...]]:
     """What stands before the user speaks for the first time, and the turns."""
     starts = [
         place
@@ -79,7 +79,7 @@ def turns_of(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Tu
     for number, start in enumerate(starts):
         end = starts[number + 1] if number + 1 < len(starts) else len(messages)
         asked = next((place for place in range(start, end) if not is_users(messages[place])), end)
-        turns.append(Turn(tuple(messages[start:asked]), tuple(messages[asked:end])))
+        turns.append(RecordedTurn(tuple(messages[start:asked]), tuple(messages[asked:end])))
     return tuple(messages[: starts[0]] if starts else messages), tuple(turns)
 
 

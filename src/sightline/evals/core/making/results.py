@@ -9,7 +9,7 @@ def behind_calls(messages: Sequence[JsonObject], leave: Callable[[str, str], Non
     """Written messages that can be sent: each call with its one result behind it. What is moved or left out is told."""
     results: dict[str, int] = {}
     for place, message in enumerate(messages):
-        name = _answered(message)
+        name = _call_id_of(message)
         if name and results.setdefault(name, place) != place:
             leave("a second result of a call", "a call has one")
     made: list[JsonObject] = []
@@ -18,7 +18,7 @@ def behind_calls(messages: Sequence[JsonObject], leave: Callable[[str, str], Non
         calls = _calls(message)
         answered = [call for call in calls if results.get(str(call["id"]), -1) > place]
         if not calls:
-            if _answered(message) not in placed:
+            if _call_id_of(message) not in placed:
                 made.append(message)
             continue
         for call in calls:
@@ -33,11 +33,11 @@ def behind_calls(messages: Sequence[JsonObject], leave: Callable[[str, str], Non
         if places and places[-1] > place + len(places):
             leave("the place of a result", "it stands right behind its call, as providers want it")
         made += [messages[each] for each in places]
-        placed |= {_answered(messages[each]) for each in places}
+        placed |= {_call_id_of(messages[each]) for each in places}
     return made
 
 
-def _answered(message: JsonObject) -> str:
+def _call_id_of(message: JsonObject) -> str:
     found = message.get("tool_call_id")
     return found if isinstance(found, str) else ""
 

@@ -56,15 +56,15 @@ class Placeholders:
         """The text with names in it."""
         whole = self._pattern.fullmatch(text.strip())
         if whole is not None:  # a suite drops the white space around a text that is one name
-            return self._named(whole.lastgroup or "", text)
-        return self._pattern.sub(self._replaced, text)
+            return self._variable_for(whole.lastgroup or "", text)
+        return self._pattern.sub(self._replace, text)
 
-    def _replaced(self, match: re.Match[str]) -> str:
+    def _replace(self, match: re.Match[str]) -> str:
         if match.start() and match.string[match.start() - 1] == "$":
             return match[0]  # behind a dollar sign the braces would ask for the environment
-        return self._named(match.lastgroup or "", match[0])
+        return self._variable_for(match.lastgroup or "", match[0])
 
-    def _named(self, kind: str, words: str) -> str:
+    def _variable_for(self, kind: str, words: str) -> str:
         key = (kind, words)
         if key not in self._names:
             self._counts[kind] = self._counts.get(kind, 0) + 1

@@ -45,14 +45,14 @@ class MadeFile(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class Left(msgspec.Struct, frozen=True):
+class LeftOut(msgspec.Struct, frozen=True):
     """Something of the recording that is not in the case, or not as it was, and why."""
 
     what: str
     why: str
 
 
-class Writer:
+class CaseWriter:
     """Writes messages one after the other, and remembers what that takes. Calls get new ids, the same in every run."""
 
     def __init__(self, folder: str, mask: Callable[[str], str], placeholders: Placeholders) -> None:
@@ -62,7 +62,7 @@ class Writer:
         self._calls: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._files: dict[str, bytes] = {}
-        self._left: dict[Left, None] = {}
+        self._left: dict[LeftOut, None] = {}
 
     @property
     def files(self) -> tuple[MadeFile, ...]:
@@ -70,13 +70,13 @@ class Writer:
         return tuple(MadeFile(path, data) for path, data in self._files.items())
 
     @property
-    def left(self) -> tuple[Left, ...]:
+    def left(self) -> tuple[LeftOut, ...]:
         """What is not in the case."""
         return tuple(self._left)
 
     def leave(self, what: str, why: str) -> None:
         """Tell of something that is not in the case; the same is told once."""
-        self._left[Left(what, why)] = None
+        self._left[LeftOut(what, why)] = None
 
     def text(self, text: str) -> str:
         """Words without secrets, without halves of characters, and with names for what is volatile."""
@@ -87,11 +87,11 @@ class Writer:
 
     def json(self, value: Json) -> Json:
         """The same for every text of a value; keys have no variables."""
-        return _walked(value, self.text, self._plain)
+        return _map_texts(value, self.text, self._plain)
 
-    def masked(self, value: Json) -> Json:
+    def mask_secrets(self, value: Json) -> Json:
         """A value without secrets, with everything else as it was: files and notes have no variables."""
-        return _walked(value, self._plain, self._plain)
+        return _map_texts(value, self._plain, self._plain)
 
     def _plain(self, text: str) -> str:
         return self._mask(_SURROGATE.sub("\ufffd", text))
@@ -102,7 +102,7 @@ class Writer:
         made: list[_Spoken] = []
         for message in messages:
             made += [self._result(part) for part in message.parts if isinstance(part, ToolResult)]
-            spoken = self._spoken(message)
+            spoken = self._collect_parts(message)
             before = made[-1] if made else None
             if (
                 before is not None
@@ -117,7 +117,7 @@ class Writer:
                 made.append(spoken)
         return [each.written for each in made]
 
-    def _spoken(self, message: Message) -> "_Spoken":
+    def _collect_parts(self, message: Message) -> "_Spoken":
         spoken = _Spoken(message.role, name=self.text(message.name or ""))
         for part in message.parts:
             if isinstance(part, ToolCall):
@@ -145,7 +145,7 @@ class Writer:
         return self.text(call.arguments)
 
     def _result(self, result: ToolResult) -> "_Spoken":
-        call = self._calls.get(result.id) or self._unnamed(result)
+        call = self._calls.get(result.id) or self._guess_call_id(result)
         tool = self._names.get(call) or result.name or ""
         if result.is_error:
             self.leave(
@@ -156,7 +156,7 @@ class Writer:
             content.append(_text_part(self.text(jsontext.encode(result.structured).decode())))
         return _Spoken("tool", name=tool, call_id=call, content=content)
 
-    def _unnamed(self, result: ToolResult) -> str:
+    def _guess_call_id(self, result: ToolResult) -> str:
         """The call that a result without an id answers: the last one of that tool."""
         if result.id:
             self.leave(f"the id {result.id} of a result", "no call in the case has it")
@@ -197,10 +197,10 @@ class Writer:
                 except NotBase64:
                     self.leave("an image" if kind == "image" else "a document", "its bytes are not base64")
                     return []
-                return [{"type": kind, "value": self._kept(kind, source.media_type, title, data)}]
+                return [{"type": kind, "value": self._store_file(kind, source.media_type, title, data)}]
             case PlainText():
                 words = self._plain(source.text).encode()
-                return [{"type": "file", "value": self._kept("file", source.media_type, title, words)}]
+                return [{"type": "file", "value": self._store_file("file", source.media_type, title, words)}]
             case Link():
                 if kind == "image":
                     return [{"type": "image", "value": self._mask(source.url)}]
@@ -218,7 +218,7 @@ class Writer:
         self._files[path] = data
         return path
 
-    def _kept(self, kind: str, media_type: str, title: str, data: bytes) -> str:
+    def _store_file(self, kind: str, media_type: str, title: str, data: bytes) -> str:
         """The path of a file with these bytes; the same bytes are written once."""
         for path, known in self._files.items():
             if known == data:
@@ -236,14 +236,14 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60].strip("-.")
 
 
-def _walked(value: Json, of_text: Callable[[str], str], of_key: Callable[[str], str]) -> Json:
+def _map_texts(value: Json, of_text: Callable[[str], str], of_key: Callable[[str], str]) -> Json:
     match value:
         case str():
             return of_text(value)
         case list():
-            return [_walked(each, of_text, of_key) for each in value]
+            return [_map_texts(each, of_text, of_key) for each in value]
         case dict():
-            return {of_key(key): _walked(each, of_text, of_key) for key, each in value.items()}
+            return {of_key(key): _map_texts(each, of_text, of_key) for key, each in value.items()}
         case _:
             return value
 

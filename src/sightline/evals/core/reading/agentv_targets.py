@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias, cast, get_args
 import msgspec
 
 from sightline.catalog.catalog import Catalog
-from sightline.catalog.problem import nearest, quoted
+from sightline.catalog.problem import nearest, quote_word
 from sightline.catalog.provider import DialectName, Provider
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.interpolation import with_environment
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.reading.yaml_text import read_yaml
@@ -81,7 +81,7 @@ class AgentvTargets:
     file: str = ""
     nodes: dict[str, Node] = field(default_factory=dict)
     variables: frozenset[str] = frozenset()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SuiteProblem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class AgentvTarget:
 
     spec: TargetSpec | None = None
     provider: Provider | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SuiteProblem, ...] = ()
 
     @property
     def provider_name(self) -> str:
@@ -101,9 +101,9 @@ class AgentvTarget:
 def read_targets(data: bytes, file: str) -> AgentvTargets:
     """What a file names."""
     document = read_yaml(data, file)
-    if isinstance(document, Problem):
+    if isinstance(document, SuiteProblem):
         return AgentvTargets(file, problems=(document,))
-    findings = Findings()
+    findings = SuiteFindings()
     nodes: dict[str, Node] = {}
     variables: set[str] = set()
     listed = document.get("targets")
@@ -111,10 +111,10 @@ def read_targets(data: bytes, file: str) -> AgentvTargets:
         findings.wrong(document, "the file has no targets", "Write targets: and a list of targets.")
         listed = Node([], document.place)
     for node in findings.items(listed, "targets", "Begin each target with a dash."):
-        variables |= _named_in(node)
+        variables |= _variables_in(node)
         name = findings.text(node, "name") if findings.is_mapping(node, "a target") else ""
         if name in nodes:
-            findings.wrong(node, f"there are two targets {quoted(name)}", "Name one of them otherwise.")
+            findings.wrong(node, f"there are two targets {quote_word(name)}", "Name one of them otherwise.")
         elif name:
             nodes[name] = node
         elif node.members:
@@ -122,10 +122,10 @@ def read_targets(data: bytes, file: str) -> AgentvTargets:
     return AgentvTargets(file, nodes, frozenset(variables), findings.problems)
 
 
-def resolved(targets: AgentvTargets, name: str, environment: Mapping[str, str], catalog: Catalog) -> AgentvTarget:
+def resolve_target(targets: AgentvTargets, name: str, environment: Mapping[str, str], catalog: Catalog) -> AgentvTarget:
     """The target of this name, which the file has. What stands behind `use_target` answers under this name."""
-    findings = Findings()
-    node = _followed(targets, name, environment, findings)
+    findings = SuiteFindings()
+    node = _follow_use_target(targets, name, environment, findings)
     if node is None:
         return AgentvTarget(problems=findings.problems)
     reader = _Reader(name, with_environment(_without_key(node), environment, findings), findings)
@@ -136,7 +136,9 @@ def resolved(targets: AgentvTargets, name: str, environment: Mapping[str, str], 
     return AgentvTarget(spec, provider, findings.problems)
 
 
-def _followed(targets: AgentvTargets, name: str, environment: Mapping[str, str], findings: Findings) -> Node | None:
+def _follow_use_target(
+    targets: AgentvTargets, name: str, environment: Mapping[str, str], findings: SuiteFindings
+) -> Node | None:
     node = targets.nodes[name]
     for _ in range(_MOST_STEPS):
         used = node.get("use_target")
@@ -147,19 +149,19 @@ def _followed(targets: AgentvTargets, name: str, environment: Mapping[str, str],
             return None
         if other not in targets.nodes:
             hint = nearest(other or "", targets.nodes, "The file has")
-            findings.wrong(used, f"there is no target {quoted(other or '')}", hint)
+            findings.wrong(used, f"there is no target {quote_word(other or '')}", hint)
             return None
         node = targets.nodes[other]
     findings.wrong(targets.nodes[name], "use_target leads in a circle", "Let one of them say who answers.")
     return None
 
 
-def _named_in(node: Node) -> set[str]:
+def _variables_in(node: Node) -> set[str]:
     """The variables that stand anywhere in it."""
     if node.text is not None:
         return set(_REFERENCE.findall(node.text))
     below = (*node.members.values(), *node.items)
-    return {name for each in below for name in _named_in(each)}
+    return {name for each in below for name in _variables_in(each)}
 
 
 def _without_key(node: Node) -> Node:
@@ -168,7 +170,7 @@ def _without_key(node: Node) -> Node:
     return Node(members, node.place, node.path, node.keys)
 
 
-def _key(node: Node, findings: Findings) -> str:
+def _key(node: Node, findings: SuiteFindings) -> str:
     key = node.get("api_key")
     if key is None:
         return ""
@@ -181,7 +183,7 @@ def _key(node: Node, findings: Findings) -> str:
 
 
 class _Reader:
-    def __init__(self, name: str, node: Node, findings: Findings) -> None:
+    def __init__(self, name: str, node: Node, findings: SuiteFindings) -> None:
         self._name = name
         self._node = node
         self._findings = findings
@@ -198,13 +200,13 @@ class _Reader:
         if kind in _TEMPLATES:
             self._check("agent")
             cli = CommandSpec(template=_TEMPLATES[kind], model=self._text("model"))
-            return self._spec(cli=self._limited(cli)), None
+            return self._spec(cli=self._with_limits(cli)), None
         if kind in _ELSEWHERE:
-            self._findings.wrong(self._node, f"{quoted(kind)} cannot be asked here", _ELSEWHERE[kind])
+            self._findings.wrong(self._node, f"{quote_word(kind)} cannot be asked here", _ELSEWHERE[kind])
             return None, None
         known = (*_VENDORS, "mock", "cli", *_TEMPLATES)
         hint = nearest(kind, known) if kind else f"Write provider: and one of {', '.join(known)}."
-        self._findings.wrong(self._node, f"{quoted(kind)} is no provider that can be asked here", hint)
+        self._findings.wrong(self._node, f"{quote_word(kind)} is no provider that can be asked here", hint)
         return None, None
 
     def _spec(
@@ -283,9 +285,9 @@ class _Reader:
             healthcheck_cwd=self._findings.text(health, "cwd") if health.get("command") is not None else None,
             healthcheck_url=self._findings.text(health, "url"),
         )
-        return self._limited(made)
+        return self._with_limits(made)
 
-    def _limited(self, command: CommandSpec) -> CommandSpec:
+    def _with_limits(self, command: CommandSpec) -> CommandSpec:
         seconds = self._findings.number(self._node, "timeout_seconds", least=0.001)
         timeout = command.timeout_s if seconds is None else float(seconds)
         return msgspec.structs.replace(command, cwd=self._text("cwd"), timeout_s=timeout)

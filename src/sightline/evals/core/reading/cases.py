@@ -7,14 +7,14 @@ from unicodedata import category
 import msgspec
 
 from sightline.evals.core.reading.execution import read_execution
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.grader_specs import read_graders
 from sightline.evals.core.reading.included import LISTS
 from sightline.evals.core.reading.interpolation import with_variables
 from sightline.evals.core.reading.messages import read_files, read_messages
 from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.old_names import OF_CASE, renamed
-from sightline.evals.core.suite import Aggregation, Case, CaseMessage, GraderSpec, TextSegment, Turn
+from sightline.evals.core.reading.old_names import OF_CASE, rename_old_keys
+from sightline.evals.core.suite import Aggregation, Case, CaseMessage, CaseTurn, GraderSpec, TextSegment
 from sightline.model.json import Json, JsonObject
 
 KEYS = (
@@ -46,11 +46,11 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     guideline_patterns: tuple[str, ...] = ()
 
 
-def read_case(written: Node, shared: Shared, findings: Findings) -> Case | None:
+def read_case(written: Node, shared: Shared, findings: SuiteFindings) -> Case | None:
     """The case, with what the suite says in it; None where it has no name to be called by."""
     if not findings.is_mapping(written, "a test", "Write {id: …, input: …}."):
         return None
-    node = renamed(written, OF_CASE, findings)
+    node = rename_old_keys(written, OF_CASE, findings)
     findings.check_keys(node, KEYS, "a test", _HINTS)
     name = findings.text(node, "id")
     if not name.strip():
@@ -59,16 +59,16 @@ def read_case(written: Node, shared: Shared, findings: Findings) -> Case | None:
     if any(category(letter) == "Cc" for letter in name):
         findings.wrong(node.members["id"], "the id has control characters in it", "Take them out.")
     variables = _object(node, "vars", findings)
-    node = _filled(node, variables, findings)
+    node = _fill_variables(node, variables, findings)
     turns = _turns(node, findings)
     messages = _messages(node, shared, variables, findings, has_turns=bool(turns))
-    expected, value = _expected(node, findings)
+    expected, value = _read_expected(node, findings)
     execution = read_execution(node, findings)
     graders = _graders(node, shared, variables, findings, skips=execution.skip_defaults)
     metadata = _object(node, "metadata", findings)
     criteria = findings.text(node, "criteria")
     if not graders and not any(turn.graders or turn.expected for turn in turns):
-        graders = _judged(node, criteria, is_judgeable=bool(expected), findings=findings)
+        graders = _default_graders(node, criteria, is_judgeable=bool(expected), findings=findings)
     if node.get("workspace") is not None:
         findings.odd(node, "workspace is not set up: the case runs without one", "Use a target that prepares it.")
     window = findings.number(node, "window_size", least=1, is_whole=True)
@@ -84,7 +84,7 @@ def read_case(written: Node, shared: Shared, findings: Findings) -> Case | None:
         tags=tuple(dict.fromkeys((*shared.tags, *findings.texts(node, "tags"), *_tags(metadata)))),
         system_prompt=_system_prompt(node, findings),
         guideline_patterns=(*shared.guideline_patterns, *findings.texts(node, "guideline_patterns")),
-        metadata=_described(node, metadata, findings),
+        metadata=_read_description(node, metadata, findings),
         execution=execution,
         depends_on=findings.texts(node, "depends_on"),
         on_dependency_failure=cast(
@@ -100,7 +100,7 @@ def read_case(written: Node, shared: Shared, findings: Findings) -> Case | None:
     )
 
 
-def _filled(node: Node, variables: JsonObject, findings: Findings) -> Node:
+def _fill_variables(node: Node, variables: JsonObject, findings: SuiteFindings) -> Node:
     """The case with its variables in place."""
     members = {
         key: each if key in ("vars", "id") else with_variables(each, variables, findings)
@@ -109,7 +109,7 @@ def _filled(node: Node, variables: JsonObject, findings: Findings) -> Node:
     return Node(members, node.place, node.path, node.keys)
 
 
-def _object(node: Node, key: str, findings: Findings) -> JsonObject:
+def _object(node: Node, key: str, findings: SuiteFindings) -> JsonObject:
     member = node.get(key)
     if member is None or not findings.is_mapping(member, key):
         return {}
@@ -117,7 +117,7 @@ def _object(node: Node, key: str, findings: Findings) -> JsonObject:
 
 
 def _messages(
-    node: Node, shared: Shared, variables: JsonObject, findings: Findings, *, has_turns: bool
+    node: Node, shared: Shared, variables: JsonObject, findings: SuiteFindings, *, has_turns: bool
 ) -> tuple[CaseMessage, ...]:
     before: tuple[CaseMessage, ...] = ()
     if shared.input is not None:
@@ -143,7 +143,7 @@ def _messages(
     return (*before, with_files)
 
 
-def _expected(node: Node, findings: Findings) -> tuple[tuple[CaseMessage, ...], Json]:
+def _read_expected(node: Node, findings: SuiteFindings) -> tuple[tuple[CaseMessage, ...], Json]:
     """The messages that are expected, and the value where it is one rather than words."""
     written = node.get("expected_output")
     if written is None:
@@ -167,14 +167,14 @@ def _only_value(written: Node) -> Json:
     return content.json if content is not None and isinstance(content.value, dict) else None
 
 
-def _turns(node: Node, findings: Findings) -> tuple[Turn, ...]:
+def _turns(node: Node, findings: SuiteFindings) -> tuple[CaseTurn, ...]:
     mode = findings.choice(node, "mode", ("conversation",))
     written = node.get("turns")
     if written is None:
         if mode:
             findings.wrong(node, "mode: conversation needs turns", "Write turns, or leave mode out.")
         return ()
-    turns: list[Turn] = []
+    turns: list[CaseTurn] = []
     for each in findings.items(written, "turns", "Begin each turn with a dash."):
         if not findings.is_mapping(each, "a turn", "Write {input: …}."):
             continue
@@ -183,10 +183,10 @@ def _turns(node: Node, findings: Findings) -> tuple[Turn, ...]:
         if said is None:
             findings.wrong(each, "the turn has no input", "Write input: what the user says.")
             continue
-        expected, value = _expected(each, findings)
+        expected, value = _read_expected(each, findings)
         turns.append(
-            Turn(
-                messages=_said(said, findings),
+            CaseTurn(
+                messages=_read_turn_messages(said, findings),
                 expected=expected,
                 expected_value=value,
                 graders=read_graders(each, LISTS, findings, is_turn=True),
@@ -196,7 +196,7 @@ def _turns(node: Node, findings: Findings) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
-def _said(said: Node, findings: Findings) -> tuple[CaseMessage, ...]:
+def _read_turn_messages(said: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
     """What is said in a turn: text, messages, or the parts of one user message."""
     if said.items and not any("role" in each.members for each in said.items):
         role = Node("user", said.place, said.path)
@@ -206,7 +206,7 @@ def _said(said: Node, findings: Findings) -> tuple[CaseMessage, ...]:
 
 
 def _graders(
-    node: Node, shared: Shared, variables: JsonObject, findings: Findings, *, skips: bool
+    node: Node, shared: Shared, variables: JsonObject, findings: SuiteFindings, *, skips: bool
 ) -> tuple[GraderSpec, ...]:
     """The case's own graders, then the suite's, which may name the case's variables as well."""
     holders = [node, *filter(None, [node.get("execution")])]
@@ -215,7 +215,9 @@ def _graders(
     return tuple(spec for each in holders for spec in read_graders(each, LISTS, findings))
 
 
-def _judged(node: Node, criteria: str, *, is_judgeable: bool, findings: Findings) -> tuple[GraderSpec, ...]:
+def _default_graders(
+    node: Node, criteria: str, *, is_judgeable: bool, findings: SuiteFindings
+) -> tuple[GraderSpec, ...]:
     """A case that says what is wanted and not how to grade it is read by a judge."""
     if not criteria and not is_judgeable:
         hint = "Write assertions, criteria or expected_output."
@@ -225,7 +227,7 @@ def _judged(node: Node, criteria: str, *, is_judgeable: bool, findings: Findings
     return (GraderSpec(type="llm-grader", name="llm-grader", place=aim.place),)
 
 
-def _system_prompt(node: Node, findings: Findings) -> str:
+def _system_prompt(node: Node, findings: SuiteFindings) -> str:
     metadata = node.get("metadata")
     if metadata is None:
         return ""
@@ -237,7 +239,7 @@ def _tags(metadata: JsonObject) -> Sequence[str]:
     return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else ()
 
 
-def _described(node: Node, metadata: JsonObject, findings: Findings) -> JsonObject:
+def _read_description(node: Node, metadata: JsonObject, findings: SuiteFindings) -> JsonObject:
     """The metadata with what else describes the case."""
     words = {key: findings.text(node, key) for key in ("suite", "note")}
     return metadata | {key: text for key, text in words.items() if text}

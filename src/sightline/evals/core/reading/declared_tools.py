@@ -4,9 +4,9 @@ from collections.abc import Generator
 
 import msgspec
 
-from sightline.catalog.problem import quoted
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.findings import Findings
+from sightline.catalog.problem import quote_word
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.need import Need
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.reading.paths import candidates, refusal_of
@@ -21,7 +21,7 @@ _SCHEMAS = ("parameters", "input_schema", "schema")
 _OTHERS = {"custom": CustomTool, "opaque": OpaqueTool}
 
 
-def with_tools(case: Case, owner: Node, file: str, findings: Findings) -> Generator[Need, bytes | None, Case]:
+def with_tools(case: Case, owner: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, Case]:
     """The case with its tools. Each name stands once: a model could not say which of two it means. Where their file is
     missing, this case cannot be sent, and the others can."""
     listed = owner.get("tools")
@@ -36,19 +36,19 @@ def with_tools(case: Case, owner: Node, file: str, findings: Findings) -> Genera
     return msgspec.structs.replace(case, tools=tools) if tools else case
 
 
-def _read(listed: Node, findings: Findings) -> tuple[Tool, ...]:
+def _read(listed: Node, findings: SuiteFindings) -> tuple[Tool, ...]:
     read = [(each, _tool(each, findings)) for each in findings.items(listed, "tools", _EXAMPLE)]
     names: set[str] = set()
     for node, tool in read:
         name = getattr(tool, "name", "")
         if name and name in names:
-            findings.wrong(node, f"the tool {quoted(name)} stands here twice", "Remove one of them.")
+            findings.wrong(node, f"the tool {quote_word(name)} stands here twice", "Remove one of them.")
         names.add(name)
     return tuple(tool for _, tool in read if tool is not None)
 
 
 def _in_file(
-    node: Node, path: str, file: str, findings: Findings, case: str
+    node: Node, path: str, file: str, findings: SuiteFindings, case: str
 ) -> Generator[Need, bytes | None, Node | None]:
     refusal = refusal_of(path)
     if refusal is not None:
@@ -58,16 +58,16 @@ def _in_file(
         data = yield Need(found)
         if data is not None:
             document = read_yaml(data, found)
-            if isinstance(document, Problem):
+            if isinstance(document, SuiteProblem):
                 findings.add([document])
                 return None
             return document
     hint = "Name a JSON file with a list of tools, or list them here."
-    findings.wrong_at(node.place, node.path, f"there is no file {quoted(path)}", hint, case=case)
+    findings.wrong_at(node.place, node.path, f"there is no file {quote_word(path)}", hint, case=case)
     return None
 
 
-def _tool(node: Node, findings: Findings) -> Tool | None:
+def _tool(node: Node, findings: SuiteFindings) -> Tool | None:
     if not findings.is_mapping(node, "a tool", _EXAMPLE):
         return None
     kind = findings.choice(node, "type", ("function", *_OTHERS))
@@ -87,7 +87,7 @@ def _tool(node: Node, findings: Findings) -> Tool | None:
     return _function(node, findings)
 
 
-def _function(node: Node, findings: Findings) -> FunctionTool | None:
+def _function(node: Node, findings: SuiteFindings) -> FunctionTool | None:
     findings.check_keys(node, _KEYS, "a tool")
     name = findings.text(node, "name")
     if not name.strip():

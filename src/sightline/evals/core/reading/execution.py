@@ -2,10 +2,10 @@
 
 from typing import Literal, cast, get_args
 
-from sightline.catalog.problem import quoted
-from sightline.evals.core.reading.findings import Findings
+from sightline.catalog.problem import quote_word
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.old_names import OF_EXECUTION, OF_TRIALS, renamed
+from sightline.evals.core.reading.old_names import OF_EXECUTION, OF_TRIALS, rename_old_keys
 from sightline.evals.core.suite import Execution, Trials
 from sightline.evals.core.target import FileForm
 
@@ -18,13 +18,13 @@ _MOST_WORKERS = 50
 _MOST_TRIALS = 10_000
 
 
-def read_execution(owner: Node, findings: Findings) -> Execution:
+def read_execution(owner: Node, findings: SuiteFindings) -> Execution:
     """What stands under `execution`, and a `target` beside it. Its graders are read elsewhere."""
     node = owner.get("execution")
     above = _target_names(owner, findings)
     if node is None or not findings.is_mapping(node, "execution"):
         return Execution(targets=above)
-    node = renamed(node, OF_EXECUTION, findings)
+    node = rename_old_keys(node, OF_EXECUTION, findings)
     findings.check_keys(node, KEYS, "execution")
     workers = findings.number(node, "workers", least=1, most=_MOST_WORKERS, is_whole=True)
     return Execution(
@@ -40,7 +40,7 @@ def read_execution(owner: Node, findings: Findings) -> Execution:
     )
 
 
-def _target_names(owner: Node, findings: Findings) -> tuple[str, ...]:
+def _target_names(owner: Node, findings: SuiteFindings) -> tuple[str, ...]:
     names = [findings.text(owner, "target")]
     targets = owner.get("targets")
     for item in [] if targets is None else findings.items(targets, "targets", "Begin each target with a dash."):
@@ -50,7 +50,7 @@ def _target_names(owner: Node, findings: Findings) -> tuple[str, ...]:
             findings.check_keys(item, ("name", "use_target", "hooks"), "a target")
             name = findings.text(item, "use_target") or findings.text(item, "name")
             if name and name in names:
-                findings.odd(item, f"the target {quoted(name)} is named twice, and asked once", "Name it once.")
+                findings.odd(item, f"the target {quote_word(name)} is named twice, and asked once", "Name it once.")
             names.append(name)
             if item.get("hooks") is not None:
                 findings.odd(item, "hooks of a target are not run", "Run them before the evals, in the shell.")
@@ -59,15 +59,15 @@ def _target_names(owner: Node, findings: Findings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, names)))
 
 
-def _trials(owner: Node, findings: Findings) -> Trials | None:
+def _trials(owner: Node, findings: SuiteFindings) -> Trials | None:
     node = owner.get("trials")
     if node is None:
         return None
     if isinstance(node.value, int) and not isinstance(node.value, bool):
         node = Node({"count": Node(node.value, node.place, node.path)}, node.place, node.path)
-    if not findings.is_mapping(node, "trials", f"Write {quoted('trials: {count: 3}')}."):
+    if not findings.is_mapping(node, "trials", f"Write {quote_word('trials: {count: 3}')}."):
         return None
-    node = renamed(node, OF_TRIALS, findings)
+    node = rename_old_keys(node, OF_TRIALS, findings)
     findings.check_keys(node, ("count", "strategy", "cost_limit_usd"), "trials")
     count = findings.number(node, "count", least=1, most=_MOST_TRIALS, is_whole=True)
     strategy = findings.choice(node, "strategy", _STRATEGIES) or "mean"

@@ -4,19 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from sightline.catalog.problem import Path, nearest, quoted, shown
-from sightline.evals.core.place import Place, Problem, Severity
+from sightline.catalog.problem import Path, format_path, nearest, quote_word
+from sightline.evals.core.place import Severity, SuitePlace, SuiteProblem
 from sightline.evals.core.reading.node import Node
 
 
-class Findings:
+class SuiteFindings:
     """Collects problems. The same one is kept once, for what a suite says once is read for every case."""
 
     def __init__(self) -> None:
-        self._found: dict[Problem, None] = {}
+        self._found: dict[SuiteProblem, None] = {}
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[SuiteProblem, ...]:
         """All of them, in the order of the files and of the lines."""
         return tuple(sorted(self._found, key=lambda each: (each.place.file, each.place.line, each.place.column)))
 
@@ -25,10 +25,10 @@ class Findings:
         """Whether something keeps the whole suite from running."""
         return any(problem.severity == "error" and not problem.case for problem in self._found)
 
-    def add(self, problems: Iterable[Problem], path: Path = ()) -> None:
+    def add(self, problems: Iterable[SuiteProblem], path: Path = ()) -> None:
         """Take problems that were found elsewhere; one that does not know the way there is told to be on this one."""
         for problem in problems:
-            self._found[problem if problem.path else msgspec.structs.replace(problem, path=shown(path))] = None
+            self._found[problem if problem.path else msgspec.structs.replace(problem, path=format_path(path))] = None
 
     def wrong(self, node: Node, message: str, suggestion: str = "", *, severity: Severity = "error") -> None:
         """Something is wrong with this value."""
@@ -40,7 +40,7 @@ class Findings:
 
     def wrong_at(
         self,
-        place: Place,
+        place: SuitePlace,
         path: Path,
         message: str,
         suggestion: str = "",
@@ -49,8 +49,8 @@ class Findings:
         case: str = "",
     ) -> None:
         """Something is wrong at this place; with a `case`, only that one cannot be run."""
-        problem = Problem(
-            place=place, path=shown(path), message=message, suggestion=suggestion, severity=severity, case=case
+        problem = SuiteProblem(
+            place=place, path=format_path(path), message=message, suggestion=suggestion, severity=severity, case=case
         )
         self._found[problem] = None
 
@@ -73,7 +73,7 @@ class Findings:
             if key in known or key.startswith("x-"):
                 continue
             hint = (hints or {}).get(key) or nearest(key, known)
-            self.wrong_at(node.key_place(key), (*node.path, key), f"{what} has no key {quoted(key)}", hint)
+            self.wrong_at(node.key_place(key), (*node.path, key), f"{what} has no key {quote_word(key)}", hint)
 
     def text(self, owner: Node, key: str) -> str:
         """A member that is text; empty where there is none. A number is not taken for text, for it may have lost its

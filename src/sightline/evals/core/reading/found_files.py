@@ -5,12 +5,12 @@ from collections.abc import Generator, Mapping, Sequence
 
 import msgspec
 
-from sightline.catalog.problem import Path, quoted
-from sightline.evals.core.place import Place
-from sightline.evals.core.reading.findings import Findings
+from sightline.catalog.problem import Path, quote_word
+from sightline.evals.core.place import SuitePlace
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.need import Need
 from sightline.evals.core.reading.paths import candidates, is_link
-from sightline.evals.core.suite import Case, CaseMessage, FileSegment, ImageSegment, Segment, Turn
+from sightline.evals.core.suite import Case, CaseMessage, CaseTurn, FileSegment, ImageSegment, Segment
 
 
 def files_of(case: Case) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def files_of(case: Case) -> tuple[str, ...]:
 
 
 def with_files(
-    cases: Sequence[Case], paths: Mapping[Place, Path], file: str, findings: Findings
+    cases: Sequence[Case], paths: Mapping[SuitePlace, Path], file: str, findings: SuiteFindings
 ) -> Generator[Need, bytes | None, tuple[Case, ...]]:
     """The cases with every file's place in them. `paths` are the ways to the cases, by their places."""
     search = _Search(file, findings)
@@ -36,7 +36,7 @@ def with_files(
         search.path, search.case = paths[case.place], case.id
         messages = yield from search.messages(case.messages)
         expected = yield from search.messages(case.expected)
-        turns: list[Turn] = []
+        turns: list[CaseTurn] = []
         for turn in case.turns:
             said = yield from search.messages(turn.messages)
             wanted = yield from search.messages(turn.expected)
@@ -46,7 +46,7 @@ def with_files(
 
 
 class _Search:
-    def __init__(self, file: str, findings: Findings) -> None:
+    def __init__(self, file: str, findings: SuiteFindings) -> None:
         self.path: Path = ()
         self.case = ""
         self._file = file
@@ -61,14 +61,14 @@ class _Search:
             segments: list[Segment] = []
             for segment in message.segments:
                 if isinstance(segment, FileSegment | ImageSegment) and not is_link(segment.path):
-                    resolved = yield from self._resolved(segment.path, segment.place)
+                    resolved = yield from self._resolve(segment.path, segment.place)
                     segments.append(msgspec.structs.replace(segment, resolved=resolved))
                 else:
                     segments.append(segment)
             placed.append(msgspec.structs.replace(message, segments=tuple(segments)))
         return tuple(placed)
 
-    def _resolved(self, path: str, place: Place) -> Generator[Need, bytes | None, str]:
+    def _resolve(self, path: str, place: SuitePlace) -> Generator[Need, bytes | None, str]:
         """Where it lies: seen from the file that names it, then from the suite."""
         key = (place.file, path)
         tried = list(dict.fromkeys((*candidates(place.file, path), *candidates(self._file, path))))
@@ -82,8 +82,10 @@ class _Search:
             self._missing(path, place, tried)
         return self._known[key]
 
-    def _missing(self, path: str, place: Place, tried: list[str]) -> None:
-        message = f"there is no file {quoted(path)}" if tried else f"the path {quoted(path)} leads out of the folder"
+    def _missing(self, path: str, place: SuitePlace, tried: list[str]) -> None:
+        message = (
+            f"there is no file {quote_word(path)}" if tried else f"the path {quote_word(path)} leads out of the folder"
+        )
         hint = f"Looked for {', '.join(tried[:5])}." if tried else "Put the file into the folder."
         # A path that leads out is a mistake of the suite; a file may be missing on this machine only.
         self._findings.wrong_at(place, self.path, message, hint, case=self.case if tried else "")

@@ -3,7 +3,7 @@
 What is common to all types is read here; what belongs to one type is carried as it is, and the grader itself checks it.
 """
 
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.suite import GraderSpec
 from sightline.model.json import Json
@@ -12,7 +12,7 @@ _COMMON = ("type", "name", "weight", "required", "min_score", "negate")
 
 
 def read_graders(
-    owner: Node, keys: tuple[str, ...], findings: Findings, *, is_turn: bool = False
+    owner: Node, keys: tuple[str, ...], findings: SuiteFindings, *, is_turn: bool = False
 ) -> tuple[GraderSpec, ...]:
     """The graders under these keys. Bare texts are the criteria of one rubric, where the first of them stands.
 
@@ -26,7 +26,7 @@ def read_graders(
     return tuple(specs)
 
 
-def read_list(node: Node, key: str, findings: Findings, *, is_turn: bool = False) -> list[GraderSpec]:
+def read_list(node: Node, key: str, findings: SuiteFindings, *, is_turn: bool = False) -> list[GraderSpec]:
     """The graders of one list, which is called `key`."""
     specs: list[GraderSpec | None] = []
     criteria: list[Json] = []
@@ -51,7 +51,7 @@ def read_list(node: Node, key: str, findings: Findings, *, is_turn: bool = False
     return [spec for spec in specs if spec is not None]
 
 
-def _read_grader(node: Node, findings: Findings) -> GraderSpec:
+def _read_grader(node: Node, findings: SuiteFindings) -> GraderSpec:
     kind = findings.text(node, "type")
     if not kind:
         findings.wrong(node, "the grader has no type", "Write type: contains, for example.")
@@ -60,7 +60,7 @@ def _read_grader(node: Node, findings: Findings) -> GraderSpec:
         type=kind,
         name=findings.text(node, "name") or kind,
         weight=1.0 if weight is None else weight,
-        required=_required(node, findings),
+        required=_read_required(node, findings),
         min_score=findings.number(node, "min_score", least=0, most=1),
         negate=bool(findings.flag(node, "negate")),
         config={
@@ -70,7 +70,7 @@ def _read_grader(node: Node, findings: Findings) -> GraderSpec:
     )
 
 
-def _required(node: Node, findings: Findings) -> bool | float | None:
+def _read_required(node: Node, findings: SuiteFindings) -> bool | float | None:
     required = node.get("required")
     if required is None or required.value is False:
         return None

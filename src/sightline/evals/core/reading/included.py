@@ -3,9 +3,9 @@
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 
-from sightline.catalog.problem import quoted
-from sightline.evals.core.place import Problem
-from sightline.evals.core.reading.findings import Findings
+from sightline.catalog.problem import quote_word
+from sightline.evals.core.place import SuiteProblem
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.interpolation import with_environment
 from sightline.evals.core.reading.need import Need
 from sightline.evals.core.reading.node import Node
@@ -23,13 +23,13 @@ _KEYS = ("assertions", "name", "description", "$schema")
 class Includes:
     """Takes in what the graders of one suite name."""
 
-    def __init__(self, file: str, environment: Mapping[str, str], findings: Findings) -> None:
+    def __init__(self, file: str, environment: Mapping[str, str], findings: SuiteFindings) -> None:
         self._file = file
         self._environment = environment
         self._findings = findings
         self._read: dict[str, Node | None] = {}
 
-    def taken_in(self, holder: Node, chain: tuple[str, ...] = ()) -> Generator[Need, bytes | None, Node]:
+    def expand(self, holder: Node, chain: tuple[str, ...] = ()) -> Generator[Need, bytes | None, Node]:
         """A suite, a case, a turn or a grader with all of its lists in full."""
         members = dict(holder.members)
         for key, each in holder.members.items():
@@ -37,11 +37,11 @@ class Includes:
                 items = yield from self._items(each.value, chain)
                 members[key] = replace(each, value=items)
             elif key == "execution" and isinstance(each.value, dict):
-                members[key] = yield from self.taken_in(each, chain)
+                members[key] = yield from self.expand(each, chain)
             elif key == "turns" and isinstance(each.value, list):
                 turns = list(each.value)
                 for index, turn in enumerate(turns):
-                    turns[index] = yield from self.taken_in(turn, chain)
+                    turns[index] = yield from self.expand(turn, chain)
                 members[key] = replace(each, value=turns)
         return replace(holder, value=members) if holder.members else holder
 
@@ -50,18 +50,18 @@ class Includes:
         for item in items:
             named = item.members.get("include")
             if named is None or len(item.members) > 1:
-                full.append((yield from self.taken_in(item, chain)))
+                full.append((yield from self.expand(item, chain)))
             else:
-                full += yield from self._included(named, chain)
+                full += yield from self._read_include(named, chain)
         return full
 
-    def _included(self, named: Node, chain: tuple[str, ...]) -> Generator[Need, bytes | None, list[Node]]:
+    def _read_include(self, named: Node, chain: tuple[str, ...]) -> Generator[Need, bytes | None, list[Node]]:
         name = named.text or ""
         refusal = refusal_of(name)
         if refusal is not None:
             self._findings.wrong(named, *refusal)
             return []
-        path = yield from self._found(named, name)
+        path = yield from self._find_file(named, name)
         if path is None:
             return []
         if path in chain or len(chain) == DEEPEST:
@@ -75,7 +75,7 @@ class Includes:
             return []
         return (yield from self._items(listed.items, (*chain, path)))
 
-    def _found(self, named: Node, name: str) -> Generator[Need, bytes | None, str | None]:
+    def _find_file(self, named: Node, name: str) -> Generator[Need, bytes | None, str | None]:
         """The file that is meant: a bare name is that of a template."""
         is_bare = "/" not in name and not name.startswith(".")
         names = [f"{_TEMPLATES}{name}{ending}" for ending in (".yaml", ".yml")] if is_bare else [name]
@@ -89,12 +89,12 @@ class Includes:
                 self._read[path] = self._template(data, path)
                 return path
         hint = f"Looked for {', '.join(tried[:5])}." if tried else "It leads out of the folder: put the file into it."
-        self._findings.wrong(named, f"there is no file {quoted(name)}", hint)
+        self._findings.wrong(named, f"there is no file {quote_word(name)}", hint)
         return None
 
     def _template(self, data: bytes, path: str) -> Node | None:
         document = read_yaml(data, path)
-        if isinstance(document, Problem):
+        if isinstance(document, SuiteProblem):
             self._findings.add([document])
             return None
         hint = "Write assertions: and a list of graders."

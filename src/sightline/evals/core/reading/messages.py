@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from sightline.catalog.problem import nearest, quoted
-from sightline.evals.core.reading.findings import Findings
+from sightline.catalog.problem import nearest, quote_word
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.paths import is_link, refusal_of, shown_path
+from sightline.evals.core.reading.paths import display_path, is_link, refusal_of
 from sightline.evals.core.reading.tool_calls import read_calls
 from sightline.evals.core.suite import CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.message import Role
@@ -48,7 +48,7 @@ _PARTS_ELSEWHERE = {
 _EXAMPLE = "Write {role: user, content: …}."
 
 
-def read_messages(node: Node, role: Role, findings: Findings) -> tuple[CaseMessage, ...]:
+def read_messages(node: Node, role: Role, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
     """The messages of a value: a list of them, one alone, or a text or object that `role` says."""
     match node.value:
         case list() as items:
@@ -66,7 +66,7 @@ def read_messages(node: Node, role: Role, findings: Findings) -> tuple[CaseMessa
             return ()
 
 
-def read_files(nodes: list[Node], findings: Findings) -> tuple[Segment, ...]:
+def read_files(nodes: list[Node], findings: SuiteFindings) -> tuple[Segment, ...]:
     """A list of paths as segments."""
     segments: list[Segment] = []
     for node in nodes:
@@ -77,7 +77,7 @@ def read_files(nodes: list[Node], findings: Findings) -> tuple[Segment, ...]:
     return tuple(segments)
 
 
-def _read_message(node: Node, findings: Findings) -> tuple[CaseMessage, ...]:
+def _read_message(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
     """A message, and behind it the results that its calls bring with them."""
     if not findings.is_mapping(node, "a message", _EXAMPLE):
         return ()
@@ -105,7 +105,7 @@ def _read_message(node: Node, findings: Findings) -> tuple[CaseMessage, ...]:
     return (message, *results)
 
 
-def _role(node: Node, findings: Findings) -> Role | None:
+def _role(node: Node, findings: SuiteFindings) -> Role | None:
     written = node.get("role")
     if written is None:
         findings.wrong(node, "the message has no role", _EXAMPLE)
@@ -115,7 +115,7 @@ def _role(node: Node, findings: Findings) -> Role | None:
         return ROLES[text]
     other = _ROLES_ELSEWHERE.get(text.lower())
     hint = f'Did you mean "{other}"?' if other else nearest(text, ROLES)
-    findings.wrong(written, f"there is no role {quoted(str(written.json))}", hint)
+    findings.wrong(written, f"there is no role {quote_word(str(written.json))}", hint)
     return None
 
 
@@ -123,7 +123,7 @@ def _is_visible(segment: Segment) -> bool:
     return not isinstance(segment, TextSegment) or bool(segment.text.strip())
 
 
-def _content(node: Node, findings: Findings) -> tuple[Segment, ...]:
+def _content(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
     match node.value:
         case str() as text:
             return (TextSegment(text, node.place),)
@@ -145,7 +145,7 @@ def _as_json(node: Node) -> TextSegment:
     return TextSegment(msgspec.json.format(jsontext.encode(node.json)).decode(), node.place)
 
 
-def _part(node: Node, findings: Findings) -> tuple[Segment, ...]:
+def _part(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
     if node.text is not None:
         return (TextSegment(node.text, node.place),)
     if not findings.is_mapping(node, "a part", "Write text, or {type: text, value: …}."):
@@ -157,12 +157,12 @@ def _part(node: Node, findings: Findings) -> tuple[Segment, ...]:
     if kind not in _PART_KEYS:
         other = _PARTS_ELSEWHERE.get(kind)
         hint = f'Did you mean "{other}"?' if other else nearest(kind, _PARTS)
-        message = f"there is no part of type {quoted(kind)}" if kind else "the part has no type"
+        message = f"there is no part of type {quote_word(kind)}" if kind else "the part has no type"
         findings.wrong(node.get("type") or node, message, hint)
         return ()
     findings.check_keys(node, _PART_KEYS[kind], f"a part of type {kind}", {"path": 'Did you mean "value"?'})
     if kind == "image_url":
-        return _linked(node, findings)
+        return _read_image_url(node, findings)
     if kind == "text" and node.get("text") is not None and node.get("value") is not None:
         findings.wrong(node, "the part has both value and text", "Leave one of them out.")
     value = node.get("value") or (node.get("text") if kind == "text" else None)
@@ -174,7 +174,7 @@ def _part(node: Node, findings: Findings) -> tuple[Segment, ...]:
     return _image(value, value.text, findings) if kind == "image" else _file(value, value.text, findings)
 
 
-def _linked(node: Node, findings: Findings) -> tuple[Segment, ...]:
+def _read_image_url(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
     """A picture in the words of another interface: a URL, or an object with one."""
     link = node.get("image_url")
     url = link.get("url") if link is not None and link.members else link
@@ -186,17 +186,17 @@ def _linked(node: Node, findings: Findings) -> tuple[Segment, ...]:
     return _image(url, url.text, findings)
 
 
-def _image(node: Node, path: str, findings: Findings) -> tuple[Segment, ...]:
+def _image(node: Node, path: str, findings: SuiteFindings) -> tuple[Segment, ...]:
     if is_link(path):
         return (ImageSegment(path, "", node.place),)
-    return (ImageSegment(shown_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
+    return (ImageSegment(display_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
 
 
-def _file(node: Node, path: str, findings: Findings) -> tuple[Segment, ...]:
-    return (FileSegment(shown_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
+def _file(node: Node, path: str, findings: SuiteFindings) -> tuple[Segment, ...]:
+    return (FileSegment(display_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
 
 
-def _is_usable(node: Node, path: str, findings: Findings) -> bool:
+def _is_usable(node: Node, path: str, findings: SuiteFindings) -> bool:
     refusal = refusal_of(path, from_top=True)
     if refusal is not None:
         findings.wrong(node, *refusal)

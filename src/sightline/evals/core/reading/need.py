@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.evals.core.place import Problem
+from sightline.evals.core.place import SuiteProblem
 from sightline.evals.core.suite import Suite
 
 Wanted: TypeAlias = Literal["content", "presence", "listing"]
@@ -21,8 +21,8 @@ class Need(msgspec.Struct, frozen=True, omit_defaults=True):
     wanted: Wanted = "content"
 
 
-class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+class SuiteReading(msgspec.Struct, frozen=True, omit_defaults=True):
     """A suite, unless an error keeps it from running, and all that was found on the way."""
 
     suite: Suite | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SuiteProblem, ...] = ()

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sightline.catalog.problem import Path, shown
-from sightline.evals.core.place import Place
+from sightline.catalog.problem import Path, format_path
+from sightline.evals.core.place import SuitePlace
 from sightline.model.json import Json
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -18,14 +18,14 @@ class Node:
     """A scalar, a list or a mapping. `keys` are the places of a mapping's keys, `path` the way here."""
 
     value: Content
-    place: Place
+    place: SuitePlace
     path: Path = ()
-    keys: dict[str, Place] = field(default_factory=dict)
+    keys: dict[str, SuitePlace] = field(default_factory=dict)
 
     @property
     def shown_path(self) -> str:
         """The way here, as a person writes it."""
-        return shown(self.path)
+        return format_path(self.path)
 
     @property
     def kind(self) -> str:
@@ -63,12 +63,12 @@ class Node:
         node = self.members.get(key)
         return None if node is None or node.value is None else node
 
-    def key_place(self, key: str) -> Place:
+    def key_place(self, key: str) -> SuitePlace:
         """Where a key stands."""
         return self.keys.get(key, self.place)
 
 
-def node_of(value: Json, place: Place, path: Path) -> Node:
+def node_of(value: Json, place: SuitePlace, path: Path) -> Node:
     """A value from elsewhere, in this place."""
     match value:
         case dict():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.node import Node
 
 OF_SUITE: Mapping[str, str] = {
@@ -23,7 +23,7 @@ OF_EXECUTION: Mapping[str, str] = {"budgetUsd": "budget_usd", "failOnError": "fa
 OF_TRIALS: Mapping[str, str] = {"costLimitUsd": "cost_limit_usd"}
 
 
-def renamed(node: Node, names: Mapping[str, str], findings: Findings) -> Node:
+def rename_old_keys(node: Node, names: Mapping[str, str], findings: SuiteFindings) -> Node:
     """The mapping under today's names. Both names at once is an error, for only one could count."""
     old = [key for key in node.members if key in names]
     if not old:

@@ -47,10 +47,10 @@ class _Search:
         if kind not in self._known:
             self._known[kind] = ""
             if "/" not in kind and refusal_of(kind) is None:
-                self._known[kind] = yield from self._looked_for(kind)
+                self._known[kind] = yield from self._find_script(kind)
         return self._known[kind]
 
-    def _looked_for(self, kind: str) -> Generator[Need, bytes | None, str]:
+    def _find_script(self, kind: str) -> Generator[Need, bytes | None, str]:
         for folder in FOLDERS:
             for ending in ENDINGS:
                 for up, path in enumerate(_upwards(self._file, f"{folder}/{kind}{ending}")):

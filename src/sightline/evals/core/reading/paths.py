@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sightline.catalog.problem import quoted
+from sightline.catalog.problem import quote_word
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -18,15 +18,15 @@ def refusal_of(path: str, *, from_top: bool = False) -> tuple[str, str] | None:
     if not path.strip():
         return "the path is empty", "Name a file."
     if "\0" in path or any(not letter.isprintable() for letter in path):
-        return f"the path {quoted(path)} has characters in it that no file name should have", "Rename the file."
+        return f"the path {quote_word(path)} has characters in it that no file name should have", "Rename the file."
     if path.startswith("~" if from_top else ("/", "~")) or _DRIVE.match(path):
-        bare = quoted(path.lstrip("/~").rpartition("/")[2] or path)
+        bare = quote_word(path.lstrip("/~").rpartition("/")[2] or path)
         hint = f"Write it relative to the suite, such as {bare}."
-        return f"the path {quoted(path)} is absolute: it would be another on every machine", hint
+        return f"the path {quote_word(path)} is absolute: it would be another on every machine", hint
     if "\\" in path:
-        return f"the path {quoted(path)} has backslashes in it", f"Write {quoted(path.replace(chr(92), '/'))}."
+        return f"the path {quote_word(path)} has backslashes in it", f"Write {quote_word(path.replace(chr(92), '/'))}."
     if _SCHEME.match(path):
-        return f"{quoted(path)} is a URL, not a file", "Name a file; only images can be given by URL."
+        return f"{quote_word(path)} is a URL, not a file", "Name a file; only images can be given by URL."
     return None
 
 
@@ -40,12 +40,12 @@ def folder_of(file: str) -> str:
     return file.rpartition("/")[0]
 
 
-def shown_path(path: str) -> str:
+def display_path(path: str) -> str:
     """The path as it is shown to a model: as the suite names it, without what says `here`."""
     return "/".join(step for step in path.split("/") if step not in (".", ""))
 
 
-def joined(folder: str, path: str) -> str | None:
+def join_path(folder: str, path: str) -> str | None:
     """A path from a folder, with `..` followed; None where that leads out of the topmost folder."""
     steps = folder.split("/") if folder else []
     for step in path.split("/"):
@@ -62,7 +62,7 @@ def candidates(file: str, path: str) -> Iterator[str]:
     """Where a file may lie that `file` names: beside it, then in each folder above, up to the topmost."""
     folder = folder_of(file)
     while True:
-        found = joined(folder, path)
+        found = join_path(folder, path)
         if found:
             yield found
         if not folder:

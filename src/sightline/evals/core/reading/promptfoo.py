@@ -6,11 +6,11 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import product
 
-from sightline.catalog.problem import likely, quoted
-from sightline.evals.core.reading.findings import Findings
+from sightline.catalog.problem import likely, quote_word
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.need import Need
 from sightline.evals.core.reading.node import Node, node_of
-from sightline.evals.core.reading.promptfoo_prompts import loaded, read_prompts, read_text
+from sightline.evals.core.reading.promptfoo_prompts import load_file, read_prompts, read_text
 from sightline.evals.core.reading.promptfoo_providers import PromptfooProviders
 from sightline.evals.core.target import SuiteTarget
 from sightline.model.json import JsonObject
@@ -46,7 +46,7 @@ def is_promptfoo(document: Node) -> bool:
 
 
 def as_suite(
-    document: Node, file: str, findings: Findings
+    document: Node, file: str, findings: SuiteFindings
 ) -> Generator[Need, bytes | None, tuple[Node, tuple[SuiteTarget, ...]]]:
     """The same suite in our form, each value where it was found, and the targets that it describes itself."""
     for key, hint in _UNUSED.items():
@@ -95,15 +95,15 @@ def _provider_names(
         node = document.get(key)
         if node is None:
             continue
-        node = yield from loaded(node, file, providers.findings, key)
+        node = yield from load_file(node, file, providers.findings, key)
         for each in [node] if node.text is not None else providers.findings.items(node, key):
-            found = yield from loaded(each, file, providers.findings, key)
+            found = yield from load_file(each, file, providers.findings, key)
             listed = found.items if found is not each and found.items else [found]
             names += [name for one in listed if (name := providers.name_of(one))]
     return list(dict.fromkeys(names))
 
 
-def _execution(document: Node, findings: Findings) -> JsonObject:
+def _execution(document: Node, findings: SuiteFindings) -> JsonObject:
     execution: JsonObject = {}
     options = document.get("evaluateOptions")
     if options is None or not findings.is_mapping(options, "evaluateOptions"):
@@ -125,13 +125,13 @@ class _Tests:
     """Reads tests, each once for every prompt and every value of a list."""
 
     file: str
-    findings: Findings
+    findings: SuiteFindings
     providers: PromptfooProviders
 
     def read(self, document: Node) -> Generator[Need, bytes | None, list[Node]]:
         findings = self.findings
         empty = Node({}, document.place)
-        default = yield from loaded(document.get("defaultTest") or empty, self.file, findings, "defaultTest")
+        default = yield from load_file(document.get("defaultTest") or empty, self.file, findings, "defaultTest")
         if not findings.is_mapping(default, "defaultTest"):
             default = empty
         findings.check_keys(default, _TEST_KEYS, "defaultTest")
@@ -147,7 +147,7 @@ class _Tests:
         )
         index = 0
         for each in listed:
-            found = yield from loaded(each, self.file, findings, "tests")
+            found = yield from load_file(each, self.file, findings, "tests")
             for test in found.items if found is not each and found.items else [found]:
                 if findings.is_mapping(test, "a test", "Of files with tests, YAML and JSON are read."):
                     findings.check_keys(test, _TEST_KEYS, "a test")
@@ -188,7 +188,7 @@ class _Tests:
                 members = {
                     "id": Node(called, place, (*path, "id")),
                     "vars": Node(variables, place, (*path, "vars")),
-                    "input": self._wrapped(prompt, options),
+                    "input": self._with_prefix_and_suffix(prompt, options),
                     **shared,
                 }
                 cases.append(Node(members, place, path, dict.fromkeys(members, place)))
@@ -201,7 +201,7 @@ class _Tests:
         for key, each in node.members.items():
             if key not in _TEST_OPTIONS:
                 hint = "Take it out, or compute it in a code-grader."
-                self.findings.wrong(each, f"there is no counterpart to the option {quoted(key)}", hint)
+                self.findings.wrong(each, f"there is no counterpart to the option {quote_word(key)}", hint)
         return node.members
 
     def _variants(
@@ -231,7 +231,7 @@ class _Tests:
             found.append((f" #{number}", {**values, **dict(zip(many, map(_as_text, chosen), strict=True))}))
         return found
 
-    def _wrapped(self, prompt: Node, options: dict[str, Node]) -> Node:
+    def _with_prefix_and_suffix(self, prompt: Node, options: dict[str, Node]) -> Node:
         """A prompt with the words that are said before and after every one."""
         around = [options.get(key) for key in ("prefix", "suffix")]
         if not any(each is not None and each.value for each in around):
@@ -281,9 +281,11 @@ class _Tests:
             findings.odd(node.members["threshold"], f"threshold of {written} is not used", hint)
         value = node.get("value")
         value = None if value is None else (yield from read_text(value, self.file, findings))
-        return self._made(node, kind, value, target, grader)
+        return self._grader_from(node, kind, value, target, grader)
 
-    def _made(self, node: Node, kind: str, value: Node | None, target: str, grader: JsonObject) -> JsonObject | None:
+    def _grader_from(
+        self, node: Node, kind: str, value: Node | None, target: str, grader: JsonObject
+    ) -> JsonObject | None:
         findings = self.findings
         if kind in _AS_THRESHOLD:
             limit = findings.number(node, "threshold", least=0)
@@ -303,7 +305,7 @@ class _Tests:
             return grader | {"type": kind, "value": [*findings.texts(listed, "value")]}
         if kind in _AS_VALUE:
             return grader | {"type": kind} | ({} if value is None else {"value": value.json})
-        findings.wrong(node, f"there is no counterpart to {quoted(kind)}", likely(kind, _KNOWN) or _CONVERT)
+        findings.wrong(node, f"there is no counterpart to {quote_word(kind)}", likely(kind, _KNOWN) or _CONVERT)
         return None
 
     def _set(self, node: Node, target: str) -> Generator[Need, bytes | None, JsonObject]:

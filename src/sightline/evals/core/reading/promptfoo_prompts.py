@@ -3,15 +3,15 @@
 import re
 from collections.abc import Generator
 
-from sightline.catalog.problem import quoted
+from sightline.catalog.problem import quote_word
 from sightline.errors import Fault
-from sightline.evals.core.place import Place, Problem
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.place import SuitePlace, SuiteProblem
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.need import Need
 from sightline.evals.core.reading.node import Node, node_of
 from sightline.evals.core.reading.other_files import paths_of
 from sightline.evals.core.reading.paths import FILE
-from sightline.evals.core.reading.yaml_text import decoded, read_yaml
+from sightline.evals.core.reading.yaml_text import decode_text, read_yaml
 from sightline.wire import jsontext
 
 _TEXTS = (".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml")
@@ -21,13 +21,13 @@ _TEMPLATE = re.compile(r"\{%|\{#|(?<!\$)\{\{(?!\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\}
 _ENVIRONMENT = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
-def read_prompts(document: Node, file: str, findings: Findings) -> Generator[Need, bytes | None, list[Node]]:
+def read_prompts(document: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[Node]]:
     """All prompts in their order: a text is what the user says, a list is a conversation."""
     node = document.get("prompts")
     if node is None:
         findings.wrong(document, "the suite has no prompts", "Write prompts: and a list of texts.")
         return []
-    listed = yield from loaded(node, file, findings, "prompts")
+    listed = yield from load_file(node, file, findings, "prompts")
     prompts: list[Node] = []
     for each in [listed] if listed.text is not None else findings.items(listed, "prompts"):
         prompt = (each.get("raw") or each.get("id")) if each.members else each
@@ -38,11 +38,11 @@ def read_prompts(document: Node, file: str, findings: Findings) -> Generator[Nee
         elif _names_a_file(prompt.text):
             prompts += yield from _in_files(prompt, prompt.text, file, findings)
         else:
-            prompts.append(_said(prompt, prompt.text, findings))
+            prompts.append(_parse_prompt(prompt, prompt.text, findings))
     return prompts
 
 
-def loaded(node: Node, file: str, findings: Findings, what: str) -> Generator[Need, bytes | None, Node]:
+def load_file(node: Node, file: str, findings: SuiteFindings, what: str) -> Generator[Need, bytes | None, Node]:
     """What `file://` and a YAML or JSON file stands for; anything else as it is."""
     if node.text is None or not node.text.startswith(FILE) or not node.text.endswith((".yaml", ".yml", ".json")):
         return node
@@ -52,8 +52,8 @@ def loaded(node: Node, file: str, findings: Findings, what: str) -> Generator[Ne
         data = yield Need(path)
         found = None if data is None else read_yaml(data, path)
         if found is None:
-            findings.wrong(node, f"there is no file {quoted(path)}", "Check the path: it starts at the suite.")
-        elif isinstance(found, Problem):
+            findings.wrong(node, f"there is no file {quote_word(path)}", "Check the path: it starts at the suite.")
+        elif isinstance(found, SuiteProblem):
             findings.add([found])
         elif what == "prompts" and any("role" in each.members for each in found.items):
             return node
@@ -62,19 +62,19 @@ def loaded(node: Node, file: str, findings: Findings, what: str) -> Generator[Ne
     return Node([], node.place, node.path)
 
 
-def read_text(node: Node, file: str, findings: Findings) -> Generator[Need, bytes | None, Node]:
+def read_text(node: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, Node]:
     """A value that may be `file://` and a path: then what is in that file, as text."""
     if node.text is None or not node.text.startswith(FILE):
         return node
     path = node.text.removeprefix(FILE)
     if path.lower().endswith(_PROGRAMS):
         hint = "Write the value here, or in a text file."
-        findings.wrong(node, f"{quoted(node.text)} would have to be run", hint)
+        findings.wrong(node, f"{quote_word(node.text)} would have to be run", hint)
         return Node("", node.place, node.path)
     texts: list[Node] = []
     for found in (yield from paths_of(node, path, file, findings)):
         data = yield Need(found)
-        text = _decoded(data, found, node, findings)
+        text = _decode_file(data, found, node, findings)
         if text is not None:
             texts.append(Node(text, node.place, node.path))
     return texts[0] if len(texts) == 1 else Node(texts, node.place, node.path)
@@ -87,39 +87,39 @@ def _names_a_file(text: str) -> bool:
     return not re.search(r"\s", text) and text.lower().endswith((*_TEXTS, *_PROGRAMS))
 
 
-def _in_files(node: Node, text: str, file: str, findings: Findings) -> Generator[Need, bytes | None, list[Node]]:
+def _in_files(node: Node, text: str, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[Node]]:
     path = text.removeprefix(FILE)
     bare = path.partition(":")[0] if not path.startswith("exec:") else path
     if bare.startswith("exec:") or bare.lower().endswith(_PROGRAMS):
         hint = "Write what it returns into a text file, or as a prompt here."
-        findings.wrong(node, f"the prompt {quoted(text)} would have to be run", hint)
+        findings.wrong(node, f"the prompt {quote_word(text)} would have to be run", hint)
         return []
     prompts: list[Node] = []
     for found in (yield from paths_of(node, path, file, findings)):
         if not found.lower().endswith(_TEXTS):
-            findings.wrong(node, f"{quoted(found)} is no file of prompts", f"Prompts are in {', '.join(_TEXTS)}.")
+            findings.wrong(node, f"{quote_word(found)} is no file of prompts", f"Prompts are in {', '.join(_TEXTS)}.")
             continue
         data = yield Need(found)
-        written = _decoded(data, found, node, findings)
+        written = _decode_file(data, found, node, findings)
         if written is not None:
             prompts += _prompts_of(written, found, findings)
     return prompts
 
 
-def _decoded(data: bytes | None, path: str, node: Node, findings: Findings) -> str | None:
+def _decode_file(data: bytes | None, path: str, node: Node, findings: SuiteFindings) -> str | None:
     if data is None:
-        findings.wrong(node, f"there is no file {quoted(path)}", "Check the path: it starts at the suite.")
+        findings.wrong(node, f"there is no file {quote_word(path)}", "Check the path: it starts at the suite.")
         return None
-    text = decoded(data, path)
-    if isinstance(text, Problem):
+    text = decode_text(data, path)
+    if isinstance(text, SuiteProblem):
         findings.add([text])
         return None
     return text.replace("\r\n", "\n")
 
 
-def _prompts_of(text: str, path: str, findings: Findings) -> list[Node]:
+def _prompts_of(text: str, path: str, findings: SuiteFindings) -> list[Node]:
     """The prompts of one file: `---` in a line of its own separates those of a text file, and nothing in Markdown."""
-    here = Node(None, Place(path, 1, 1), ("prompts",))
+    here = Node(None, SuitePlace(path, 1, 1), ("prompts",))
     ending = path.lower().rpartition(".")[2]
     if ending == "txt":
         texts = [each.strip() for each in _SEPARATOR.split(text) if each.strip()]
@@ -127,7 +127,7 @@ def _prompts_of(text: str, path: str, findings: Findings) -> list[Node]:
         texts = [line.strip() for line in text.splitlines() if line.strip()]
     elif ending in ("yaml", "yml"):
         document = read_yaml(text.encode(), path)
-        if isinstance(document, Problem):
+        if isinstance(document, SuiteProblem):
             findings.add([document])
             return []
         _check_template(document, findings)
@@ -136,10 +136,10 @@ def _prompts_of(text: str, path: str, findings: Findings) -> list[Node]:
         texts = [text] if text.strip() else []
     if not texts:
         findings.wrong(here, "there is no prompt in the file", "Write one into it.")
-    return [_said(here, each, findings) for each in texts]
+    return [_parse_prompt(here, each, findings) for each in texts]
 
 
-def _said(prompt: Node, text: str, findings: Findings) -> Node:
+def _parse_prompt(prompt: Node, text: str, findings: SuiteFindings) -> Node:
     """A prompt that is a conversation in JSON is one; any other is what the user says."""
     found = Node(text, prompt.place, prompt.path)
     if text.lstrip().startswith("["):
@@ -153,7 +153,7 @@ def _said(prompt: Node, text: str, findings: Findings) -> Node:
     return found
 
 
-def _check_template(node: Node, findings: Findings) -> None:
+def _check_template(node: Node, findings: SuiteFindings) -> None:
     """Tell of what promptfoo would compute and what would be sent as it stands here."""
     for each in (*node.members.values(), *node.items):
         _check_template(each, findings)
@@ -165,4 +165,4 @@ def _check_template(node: Node, findings: Findings) -> None:
     template = _TEMPLATE.search(node.text)
     if template is not None:
         hint = "Only {{ name }} is filled in: compute the value beforehand, and give it as a variable."
-        findings.wrong(node, f"the template {quoted(template[0])} is not computed here", hint)
+        findings.wrong(node, f"the template {quote_word(template[0])} is not computed here", hint)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sightline.catalog.problem import quoted
+from sightline.catalog.problem import quote_word
 from sightline.catalog.provider import DialectName
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.target import SuiteTarget
 
@@ -59,14 +59,14 @@ _KEY = "Write apiKeyEnvar: and the name of the variable that holds it."
 class PromptfooProviders:
     """Reads providers; `targets` are those that need more than a name of ours."""
 
-    findings: Findings
+    findings: SuiteFindings
     targets: dict[str, SuiteTarget] = field(default_factory=dict)
 
     def name_of(self, node: Node) -> str:
         """The target that a provider is here, by its name; empty where it is none, and that is told."""
-        node = _unwrapped(node)
+        node = _unwrap(node)
         if node.text is not None:
-            return self._named(node, node.text, "", Node({}, node.place, node.path))
+            return self._add_model(node, node.text, "", Node({}, node.place, node.path))
         if not self.findings.is_mapping(node, "a provider", "Write its id, such as openai:gpt-4o-mini."):
             return ""
         for key, hint in _UNUSED.items():
@@ -80,9 +80,9 @@ class PromptfooProviders:
         config = node.get("config") or Node({}, node.place, node.path)
         if not self.findings.is_mapping(config, "config"):
             return ""
-        return self._named(node, name, self.findings.text(node, "label"), config)
+        return self._add_model(node, name, self.findings.text(node, "label"), config)
 
-    def _named(self, node: Node, name: str, label: str, config: Node) -> str:
+    def _add_model(self, node: Node, name: str, label: str, config: Node) -> str:
         found = self._model(node, name)
         if found is None:
             return ""
@@ -96,17 +96,17 @@ class PromptfooProviders:
             return model
         if self.targets.setdefault(target.name, target) != target:
             hint = "Give each a label of its own."
-            self.findings.wrong(node, f"two providers are called {quoted(target.name)}", hint)
+            self.findings.wrong(node, f"two providers are called {quote_word(target.name)}", hint)
         return target.name
 
     def _model(self, node: Node, name: str) -> tuple[str, DialectName | None] | None:
         """The model in our words, and the API that its name asks for."""
         if name.startswith(_PROGRAMS):
-            self.findings.wrong(node, f"{quoted(name)} is a program, which promptfoo runs itself", _NO_PROGRAM)
+            self.findings.wrong(node, f"{quote_word(name)} is a program, which promptfoo runs itself", _NO_PROGRAM)
             return None
         if name.startswith(_ADDRESSES):
             self.findings.wrong(
-                node, f"{quoted(name)} is an address, and nothing says what is spoken there", _NO_ADDRESS
+                node, f"{quote_word(name)} is an address, and nothing says what is spoken there", _NO_ADDRESS
             )
             return None
         vendor, colon, rest = name.partition(":")
@@ -114,12 +114,12 @@ class PromptfooProviders:
             return self._own(node, name)
         if vendor not in _VENDORS:
             hint = f"{_NO_ADDRESS} Known here: {', '.join(_VENDORS)}."
-            self.findings.wrong(node, f"promptfoo's provider {quoted(vendor)} is not known here", hint)
+            self.findings.wrong(node, f"promptfoo's provider {quote_word(vendor)} is not known here", hint)
             return None
         api, _, model = rest.partition(":")
         ours = _VENDORS[vendor]
         if api in _OTHER_APIS:
-            message = f"{quoted(name)} asks for an API that answers no conversation"
+            message = f"{quote_word(name)} asks for an API that answers no conversation"
             self.findings.wrong(node, message, f"Write {vendor}:MODEL.")
             return None
         if ours in _SPEAK and api in _DIALECTS:
@@ -129,12 +129,12 @@ class PromptfooProviders:
     def _own(self, node: Node, name: str) -> tuple[str, None] | None:
         if name in ("echo", "promptfoo"):
             hint = 'Write [evals.targets.NAME] with mock = "…" for fixed words, and name that here.'
-            self.findings.wrong(node, f"{quoted(name)} is promptfoo's own, and not here", hint)
+            self.findings.wrong(node, f"{quote_word(name)} is promptfoo's own, and not here", hint)
             return None
         return name, None  # a target or a model, as the configuration calls it
 
 
-def _unwrapped(node: Node) -> Node:
+def _unwrap(node: Node) -> Node:
     """A provider that is the only key of a mapping, with its options below it, written as `id` beside them."""
     if len(node.members) != 1 or node.get("id") is not None:
         return node
@@ -152,7 +152,7 @@ class _Config:
     """What a provider's `config` says; what is not carried is told."""
 
     node: Node
-    findings: Findings
+    findings: SuiteFindings
     vendor: str
     read: set[str] = field(default_factory=set)
 
@@ -219,7 +219,7 @@ class _Config:
         if url and self.vendor == "ollama" and not _VERSION.search(url):
             url = f"{url}/v1"
         if url and not url.startswith(("http://", "https://")):
-            self.findings.wrong(self.node, f"{quoted(url)} is no http(s) address", "Write apiBaseUrl: https://….")
+            self.findings.wrong(self.node, f"{quote_word(url)} is no http(s) address", "Write apiBaseUrl: https://….")
             return ""
         return url
 

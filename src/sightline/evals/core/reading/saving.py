@@ -6,7 +6,7 @@ before with the one change, nothing is saved and a fault says so.
 
 from sightline.catalog.problem import Path
 from sightline.errors import Code, Fault
-from sightline.evals.core.place import Problem
+from sightline.evals.core.place import SuiteProblem
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.reading.yaml_edit import EditedText, refusal
 from sightline.evals.core.reading.yaml_text import read_yaml
@@ -49,7 +49,7 @@ def cases_in(data: bytes, file: str) -> dict[str, Json]:
     return {name: each for name, each in named if isinstance(name, str)}
 
 
-def saved(data: bytes, file: str, path: Path, value: Json) -> bytes:
+def write_value(data: bytes, file: str, path: Path, value: Json) -> bytes:
     """The text with this value at this path. A key that is not there yet is added to its mapping.
 
     In a file of JSON lines the path begins with the number of the line, counted from 0.
@@ -65,10 +65,10 @@ def saved(data: bytes, file: str, path: Path, value: Json) -> bytes:
     wanted = _with(before.json, path, value, path)
     text = EditedText(data, file)
     text.set(path, value)
-    return _checked(text.data, file, wanted, path)
+    return _verify(text.data, file, wanted, path)
 
 
-def appended(data: bytes, file: str, case: JsonObject) -> bytes:
+def append_case(data: bytes, file: str, case: JsonObject) -> bytes:
     """The text with one more case at the end of its tests."""
     if file.lower().endswith(".jsonl"):
         end = b"" if not data or data.endswith(b"\n") else b"\n"
@@ -83,7 +83,7 @@ def appended(data: bytes, file: str, case: JsonObject) -> bytes:
     text.append(path, case, is_empty=not tests.value)
     old = tests.json
     assert isinstance(old, list)
-    return _checked(text.data, file, _with(before.json, path, [*old, case], path), path)
+    return _verify(text.data, file, _with(before.json, path, [*old, case], path), path)
 
 
 def _list_path(root: Node) -> Path:
@@ -97,7 +97,7 @@ def _list_path(root: Node) -> Path:
 
 def _tree(data: bytes, file: str) -> Node:
     tree = read_yaml(data, file)
-    if isinstance(tree, Problem):
+    if isinstance(tree, SuiteProblem):
         raise Fault(Code.USAGE, f"{tree.place}: {tree.message}", hint=tree.suggestion)
     return tree
 
@@ -115,8 +115,8 @@ def _with(document: Json, path: Path, value: Json, whole: Path) -> Json:
     raise refusal(whole, "there is no such place")
 
 
-def _checked(data: bytes, file: str, wanted: Json, path: Path) -> bytes:
+def _verify(data: bytes, file: str, wanted: Json, path: Path) -> bytes:
     after = read_yaml(data, file)
-    if isinstance(after, Problem) or after.json != wanted:
+    if isinstance(after, SuiteProblem) or after.json != wanted:
         raise refusal(path, "the value is shared with other places, or written in a way that cannot be changed alone")
     return data

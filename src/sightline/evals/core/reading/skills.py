@@ -1,6 +1,6 @@
 """Suites in the form of Agent Skills: `evals.json`, with prompts and sentences that have to hold."""
 
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.node import Node
 
 _KEYS = ("skill_name", "evals", "$schema")
@@ -18,7 +18,7 @@ def is_of_a_skill(document: Node) -> bool:
     return "evals" in document.members and "tests" not in document.members
 
 
-def as_suite(document: Node, findings: Findings) -> Node:
+def as_suite(document: Node, findings: SuiteFindings) -> Node:
     """The same suite in our form; each value stands where it was found."""
     findings.check_keys(document, _KEYS, "evals of a skill")
     listed = document.members["evals"]
@@ -27,7 +27,7 @@ def as_suite(document: Node, findings: Findings) -> Node:
     return Node(members, document.place, document.path, {"tests": document.key_place("evals")})
 
 
-def _test(node: Node, skill: Node | None, findings: Findings) -> Node:
+def _test(node: Node, skill: Node | None, findings: SuiteFindings) -> Node:
     findings.check_keys(node, tuple(_EVAL_KEYS), "an eval of a skill")
     members: dict[str, Node] = {}
     keys = {}

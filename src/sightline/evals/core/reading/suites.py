@@ -5,23 +5,23 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from sightline.catalog.problem import Path, quoted
+from sightline.catalog.problem import Path, quote_word
 from sightline.errors import Fault
-from sightline.evals.core.glob import compiled
-from sightline.evals.core.place import Place, Problem
+from sightline.evals.core.glob import compile_glob
+from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.reading import promptfoo, skills
 from sightline.evals.core.reading.cases import Shared, read_case
 from sightline.evals.core.reading.declared_tools import with_tools
 from sightline.evals.core.reading.dependencies import check_dependencies
 from sightline.evals.core.reading.execution import read_execution
-from sightline.evals.core.reading.findings import Findings
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.found_files import with_files
 from sightline.evals.core.reading.included import LISTS, Includes
 from sightline.evals.core.reading.interpolation import with_environment
 from sightline.evals.core.reading.json_lines import read_json_lines
-from sightline.evals.core.reading.need import Need, Reading
+from sightline.evals.core.reading.need import Need, SuiteReading
 from sightline.evals.core.reading.node import Node
-from sightline.evals.core.reading.old_names import OF_SUITE, renamed
+from sightline.evals.core.reading.old_names import OF_SUITE, rename_old_keys
 from sightline.evals.core.reading.other_files import read_tests
 from sightline.evals.core.reading.own_graders import with_own_graders
 from sightline.evals.core.reading.pairing import check_pairing
@@ -49,25 +49,25 @@ _ENDINGS = re.compile(r"(?:\.eval)?\.(?:ya?ml|jsonl?)$", re.IGNORECASE)
 
 def read_suite(
     text: bytes, file: str, environment: Mapping[str, str] | None = None
-) -> Generator[Need, bytes | None, Reading]:
+) -> Generator[Need, bytes | None, SuiteReading]:
     """The suite in a text. `file` is its path below the folder, `environment` what `${{ NAME }}` may name."""
-    findings = Findings()
+    findings = SuiteFindings()
     document = _document(text, file, findings)
     suite = None
     if document is not None:
         suite = yield from _suite(document, file, environment or {}, findings)
-    return Reading(None if findings.has_errors else suite, findings.problems)
+    return SuiteReading(None if findings.has_errors else suite, findings.problems)
 
 
-def _document(text: bytes, file: str, findings: Findings) -> Node | None:
+def _document(text: bytes, file: str, findings: SuiteFindings) -> Node | None:
     """The whole file as one mapping. Lines of JSON, and a bare list, are its tests."""
-    place = Place(file, 1, 1)
+    place = SuitePlace(file, 1, 1)
     if file.lower().endswith(".jsonl"):
         lines, problems = read_json_lines(text, file)
         findings.add(problems)
         return Node({"tests": Node(lines, place)}, place, (), {"tests": place})
     document = read_yaml(text, file)
-    if isinstance(document, Problem):
+    if isinstance(document, SuiteProblem):
         findings.add([document])
         return None
     if isinstance(document.value, list):
@@ -76,7 +76,7 @@ def _document(text: bytes, file: str, findings: Findings) -> Node | None:
 
 
 def _suite(
-    document: Node, file: str, environment: Mapping[str, str], findings: Findings
+    document: Node, file: str, environment: Mapping[str, str], findings: SuiteFindings
 ) -> Generator[Need, bytes | None, Suite]:
     document = with_environment(document, environment, findings)
     targets: tuple[SuiteTarget, ...] = ()
@@ -84,15 +84,15 @@ def _suite(
         document, targets = yield from promptfoo.as_suite(document, file, findings)
     elif skills.is_of_a_skill(document):
         document = skills.as_suite(document, findings)
-    document = renamed(document, OF_SUITE, findings)
+    document = rename_old_keys(document, OF_SUITE, findings)
     findings.check_keys(document, KEYS, "a suite", _HINTS)
     includes = Includes(file, environment, findings)
-    shared = _shared((yield from includes.taken_in(document)), findings)
+    shared = _read_shared((yield from includes.expand(document)), findings)
     nodes = yield from read_tests(document, file, environment, findings)
     cases: list[Case] = []
-    paths: dict[Place, Path] = {}
+    paths: dict[SuitePlace, Path] = {}
     for node in nodes:
-        case = read_case((yield from includes.taken_in(node)), shared, findings)
+        case = read_case((yield from includes.expand(node)), shared, findings)
         if case is not None:
             cases.append((yield from with_tools(case, node, file, findings)))
             paths[case.place] = node.path
@@ -103,10 +103,10 @@ def _suite(
         _check_patterns(case, paths[case.place], findings)
     found = yield from with_files(cases, paths, file, findings)
     found = yield from with_own_graders(found, file)
-    return replace(_made(document, file, found, findings), targets=targets)
+    return replace(_make_suite(document, file, found, findings), targets=targets)
 
 
-def _shared(document: Node, findings: Findings) -> Shared:
+def _read_shared(document: Node, findings: SuiteFindings) -> Shared:
     for key, why in _not_done(document):
         findings.odd(document.members[key], f"{key} is not used: {why}", "Leave it out, if the cases do without it.")
     return Shared(
@@ -133,21 +133,21 @@ def _not_done(document: Node) -> Iterator[tuple[str, str]]:
         yield "preprocessors", "files go out as they are"
 
 
-def _check_patterns(case: Case, path: Path, findings: Findings) -> None:
+def _check_patterns(case: Case, path: Path, findings: SuiteFindings) -> None:
     for pattern in case.guideline_patterns:
         try:
-            compiled(pattern)
+            compile_glob(pattern)
         except Fault as fault:
             findings.wrong_at(case.place, (*path, "guideline_patterns"), fault.message, fault.hint)
 
 
-def _made(document: Node, file: str, cases: Sequence[Case], findings: Findings) -> Suite:
+def _make_suite(document: Node, file: str, cases: Sequence[Case], findings: SuiteFindings) -> Suite:
     execution = read_execution(document, findings)
     name = findings.text(document, "name")
     if name and not _NAME.fullmatch(name):
         slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "suite"
-        message = f"the name {quoted(name)} has more in it than small letters, digits and dashes"
-        findings.odd(document.members["name"], message, f"AgentV would want {quoted(slug)}.")
+        message = f"the name {quote_word(name)} has more in it than small letters, digits and dashes"
+        findings.odd(document.members["name"], message, f"AgentV would want {quote_word(slug)}.")
     about: JsonObject = {key: each.json for key in ABOUT if (each := document.get(key)) is not None}
     return Suite(
         name=name or _ENDINGS.sub("", file.rpartition("/")[2]) or "suite",

@@ -1,7 +1,7 @@
 """The calls of an assistant message, in each of the ways in which people write them."""
 
-from sightline.catalog.problem import quoted
-from sightline.evals.core.reading.findings import Findings
+from sightline.catalog.problem import quote_word
+from sightline.evals.core.reading.findings import SuiteFindings
 from sightline.evals.core.reading.node import Node
 from sightline.evals.core.suite import CallSegment, CaseMessage, TextSegment
 from sightline.model.json import Json
@@ -13,7 +13,7 @@ _TYPES = ("function", "tool_call")
 _EXAMPLE = "Write {name: …, arguments: {…}}."
 
 
-def read_calls(message: Node, findings: Findings) -> tuple[tuple[CallSegment, ...], tuple[CaseMessage, ...]]:
+def read_calls(message: Node, findings: SuiteFindings) -> tuple[tuple[CallSegment, ...], tuple[CaseMessage, ...]]:
     """The calls, and a tool message for each of them whose output stands with it."""
     node = message.get("tool_calls")
     calls: list[CallSegment] = []
@@ -33,13 +33,13 @@ def read_calls(message: Node, findings: Findings) -> tuple[tuple[CallSegment, ..
     return tuple(calls), tuple(results)
 
 
-def _read_call(node: Node, findings: Findings) -> CallSegment | None:
+def _read_call(node: Node, findings: SuiteFindings) -> CallSegment | None:
     if not findings.is_mapping(node, "a call", _EXAMPLE):
         return None
     findings.check_keys(node, _KEYS, "a call")
     kind = findings.text(node, "type")
     if kind and kind not in _TYPES:
-        findings.wrong(node, f"there is no call of type {quoted(kind)}", "Leave the type out.")
+        findings.wrong(node, f"there is no call of type {quote_word(kind)}", "Leave the type out.")
     for key in ("status", "duration_ms"):
         if node.get(key) is not None:
             findings.odd(node, f"{key} of a call is not sent: no provider takes it", "Leave it out.")
@@ -59,7 +59,7 @@ def _read_call(node: Node, findings: Findings) -> CallSegment | None:
     return CallSegment(name, _arguments(holder, given, findings), findings.text(node, "id"), node.place)
 
 
-def _arguments(holder: Node, given: list[str], findings: Findings) -> Json:
+def _arguments(holder: Node, given: list[str], findings: SuiteFindings) -> Json:
     node = holder.get(given[0]) if given else None
     if node is None:
         return {}

@@ -5,10 +5,10 @@ import re
 from ruamel.yaml.nodes import CollectionNode, MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as Composed
 
-from sightline.catalog.problem import Path, shown
+from sightline.catalog.problem import Path, format_path
 from sightline.errors import Code, Fault
-from sightline.evals.core.reading.yaml_text import composed
-from sightline.evals.core.reading.yaml_written import STEP, Written, in_flow, item_lines, written
+from sightline.evals.core.reading.yaml_text import compose_yaml
+from sightline.evals.core.reading.yaml_written import STEP, YamlLines, in_flow, item_lines, write_yaml
 from sightline.model.json import Json, JsonObject
 from sightline.wire import jsontext
 
@@ -25,7 +25,7 @@ class EditedText:
         self._mark = jsontext.BOM if data.startswith(jsontext.BOM) else b""
         self._text = data.removeprefix(self._mark).decode("utf-8")
         self._end_of_line = "\r\n" if "\r\n" in self._text else "\n"
-        self._root = composed(self._text, file)
+        self._root = compose_yaml(self._text, file)
 
     @property
     def data(self) -> bytes:
@@ -41,7 +41,7 @@ class EditedText:
         if isinstance(holder, SequenceNode) and isinstance(step, int):
             dash, end = self._item(holder, step)
             if flows:
-                self._put(dash, end, in_flow(value))
+                self._replace(dash, end, in_flow(value))
             else:
                 self._write(dash + 1, end, _column(self._text, dash), item_lines(value))
             return
@@ -54,9 +54,9 @@ class EditedText:
         start = self._after_colon(key)
         end = max(start, self._end(old, start, key.start_mark.index))
         if flows:
-            self._put(start, end, f" {in_flow(value)}")
+            self._replace(start, end, f" {in_flow(value)}")
         else:
-            self._write(start, end, key.start_mark.column, self._aligned(old, key, value))
+            self._write(start, end, key.start_mark.column, self._align_list(old, key, value))
 
     def append(self, path: Path, case: JsonObject, *, is_empty: bool) -> None:
         """Put a case behind the last one of the list at a path."""
@@ -69,13 +69,13 @@ class EditedText:
         assert isinstance(node, SequenceNode)
         dash, end = self._item(node, len(node.value) - 1)
         if node.flow_style:
-            self._put(end, end, f", {in_flow(case)}")
+            self._replace(end, end, f", {in_flow(case)}")
             return
         column = _column(self._text, dash)
         header, body = item_lines(case)
         end = self._line_end(end)
         lines = [f"{' ' * column}- {header}", *(" " * column + line if line else "" for line in body)]
-        self._put(end, end, self._end_of_line + self._end_of_line.join(lines))
+        self._replace(end, end, self._end_of_line + self._end_of_line.join(lines))
 
     def _walk(self, path: Path) -> tuple[Composed, bool]:
         """The collection that holds the last step, and whether it stands within brackets."""
@@ -135,32 +135,32 @@ class EditedText:
         after = self._after_colon(key)
         return max(after, self._end(value, after, key.start_mark.index))
 
-    def _aligned(self, old: Composed, key: ScalarNode, value: Json) -> Written:
+    def _align_list(self, old: Composed, key: ScalarNode, value: Json) -> YamlLines:
         """The value, with a list where the list before stood: beneath its key or indented."""
-        new = written(value)
+        new = write_yaml(value)
         is_beneath = isinstance(old, SequenceNode) and old.start_mark.column == key.start_mark.column
         if is_beneath and not _flows(old) and isinstance(value, list):
-            return Written(new.header, tuple(line.removeprefix(STEP) for line in new.body))
+            return YamlLines(new.header, tuple(line.removeprefix(STEP) for line in new.body))
         return new
 
     def _add(self, mapping: MappingNode, key: str, value: Json, *, flows: bool) -> None:
         if flows:
             close = mapping.end_mark.index - 1
             comma = ", " if mapping.value else ""
-            self._put(close, close, f"{comma}{in_flow(key)}: {in_flow(value)}")
+            self._replace(close, close, f"{comma}{in_flow(key)}: {in_flow(value)}")
             return
         column = mapping.value[0][0].start_mark.column
         end = self._line_end(self._end(mapping, 0, -1))
-        header, body = written({key: value}).body[0], written({key: value}).body[1:]
+        header, body = write_yaml({key: value}).body[0], write_yaml({key: value}).body[1:]
         lines = [" " * column + line.removeprefix(STEP) if line else "" for line in (header, *body)]
-        self._put(end, end, self._end_of_line + self._end_of_line.join(lines))
+        self._replace(end, end, self._end_of_line + self._end_of_line.join(lines))
 
     def _line_end(self, at: int) -> int:
         found = re.compile(r"[^\r\n]*").match(self._text, at)
         assert found is not None
         return found.end()
 
-    def _write(self, start: int, end: int, column: int, new: Written) -> None:
+    def _write(self, start: int, end: int, column: int, new: YamlLines) -> None:
         """Replace what stands behind a colon or a dash. A comment on its line stays there."""
         line_end = self._line_end(start)
         last = self._line_end(end)
@@ -173,15 +173,15 @@ class EditedText:
             tail = (comment[0] if comment else "") + tail
         lines = [f" {new.header}" if new.header else "", *(" " * column + line if line else "" for line in new.body)]
         lines[0] += tail
-        self._put(start, last, self._end_of_line.join(lines))
+        self._replace(start, last, self._end_of_line.join(lines))
 
-    def _put(self, start: int, end: int, text: str) -> None:
+    def _replace(self, start: int, end: int, text: str) -> None:
         self._text = self._text[:start] + text + self._text[end:]
 
 
 def refusal(path: Path, why: str) -> Fault:
     """The fault of a change that cannot be made here."""
-    return Fault(Code.USAGE, f"{shown(path) or 'the document'}: {why}", hint="Change the file in an editor.")
+    return Fault(Code.USAGE, f"{format_path(path) or 'the document'}: {why}", hint="Change the file in an editor.")
 
 
 def _flows(node: Composed) -> bool:

@@ -18,8 +18,8 @@ from ruamel.yaml.parser import Parser
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scanner import Scanner
 
-from sightline.catalog.problem import Path, quoted, shown
-from sightline.evals.core.place import Place, Problem
+from sightline.catalog.problem import Path, format_path, quote_word
+from sightline.evals.core.place import SuitePlace, SuiteProblem
 from sightline.evals.core.reading.node import Content, Node, Scalar
 
 MOST_NODES = 1_000_000
@@ -50,7 +50,7 @@ _MOST_DIGITS = 20
 class _Refused(Exception):
     """What stands here cannot be read; carries the problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SuiteProblem) -> None:
         super().__init__(problem.message)
         self.problem = problem
 
@@ -84,13 +84,13 @@ class _ShallowComposer(Composer):
         return node
 
 
-def read_yaml(data: bytes, file: str) -> Node | Problem:
+def read_yaml(data: bytes, file: str) -> Node | SuiteProblem:
     """The one document of a text, or what is wrong with it."""
-    text = decoded(data, file)
-    if isinstance(text, Problem):
+    text = decode_text(data, file)
+    if isinstance(text, SuiteProblem):
         return text
     try:
-        document = composed(text, file)
+        document = compose_yaml(text, file)
         builder = _Builder(file)
         builder.check_size(document, {})
         return builder.node(document, (), frozenset())
@@ -98,13 +98,13 @@ def read_yaml(data: bytes, file: str) -> Node | Problem:
         return refused.problem
 
 
-def decoded(data: bytes, file: str) -> str | Problem:
+def decode_text(data: bytes, file: str) -> str | SuiteProblem:
     """The text of a file in UTF-8, without its byte order mark."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         place = _place_of_index(data[: error.start].decode("utf-8"), error.start, file)
-        return Problem(
+        return SuiteProblem(
             place=place,
             path="",
             message=f"the file is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}",
@@ -112,7 +112,7 @@ def decoded(data: bytes, file: str) -> str | Problem:
         )
 
 
-def composed(text: str, file: str) -> Composed:
+def compose_yaml(text: str, file: str) -> Composed:
     """The one document as the library composes it."""
     try:
         with warnings.catch_warnings():
@@ -125,11 +125,11 @@ def composed(text: str, file: str) -> Composed:
         message = f"the character U+{ord(text[error.position]):04X} may not stand in YAML"
         raise _Refused(_problem(place, (), message, "Write it as an escape in double quotes, or remove it.")) from None
     except MarkedYAMLError as error:
-        raise _Refused(_marked(error, text, file)) from None
+        raise _Refused(_problem_at_mark(error, text, file)) from None
     except (OverflowError, ValueError):  # how the library takes an escape that is beyond all characters
         raise _Refused(_beyond(text, file)) from None
     if not documents or documents[0] is None:
-        raise _Refused(_problem(Place(file, 1, 1), (), "the file is empty", "A suite has at least `tests`."))
+        raise _Refused(_problem(SuitePlace(file, 1, 1), (), "the file is empty", "A suite has at least `tests`."))
     if len(documents) > 1:
         place = place_of(documents[1].start_mark, file)
         message = "the file has more than one document"
@@ -143,21 +143,21 @@ def is_whole(text: str) -> bool:
     return not _HALF.search(text)
 
 
-def place_of(mark: StringMark, file: str) -> Place:
+def place_of(mark: StringMark, file: str) -> SuitePlace:
     """A mark of the library, counted from 1."""
-    return Place(file, mark.line + 1, mark.column + 1)
+    return SuitePlace(file, mark.line + 1, mark.column + 1)
 
 
-def _problem(place: Place, path: Path, message: str, suggestion: str) -> Problem:
-    return Problem(place=place, path=shown(path), message=message, suggestion=suggestion)
+def _problem(place: SuitePlace, path: Path, message: str, suggestion: str) -> SuiteProblem:
+    return SuiteProblem(place=place, path=format_path(path), message=message, suggestion=suggestion)
 
 
-def _place_of_index(text: str, index: int, file: str) -> Place:
+def _place_of_index(text: str, index: int, file: str) -> SuitePlace:
     before = text[:index]
-    return Place(file, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+    return SuitePlace(file, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
-def _marked(error: MarkedYAMLError, text: str, file: str) -> Problem:
+def _problem_at_mark(error: MarkedYAMLError, text: str, file: str) -> SuiteProblem:
     mark = error.problem_mark or error.context_mark
     words = f"{error.context}: {error.problem}" if error.context else f"{error.problem}"
     line = text.splitlines()[mark.line] if mark.line < len(text.splitlines()) else ""
@@ -169,7 +169,7 @@ def _marked(error: MarkedYAMLError, text: str, file: str) -> Problem:
     return _problem(place_of(mark, file), (), words, suggestion)
 
 
-def _beyond(text: str, file: str) -> Problem:
+def _beyond(text: str, file: str) -> SuiteProblem:
     found = next((match for match in _LONG_ESCAPE.finditer(text) if int(match[1], 16) > _LAST_CHARACTER), None)
     place = _place_of_index(text, found.start() if found else 0, file)
     return _problem(place, (), "an escape names no character there is", "Correct it, or write the character itself.")
@@ -192,19 +192,19 @@ class _Builder:
         if size > MOST_NODES:
             place = place_of(source.start_mark, self._file)
             hint = "Write out what is needed of it, in place of aliases."
-            raise self._refused(place, (), f"there are more than {MOST_NODES} values in the file", hint)
+            raise self._refusal(place, (), f"there are more than {MOST_NODES} values in the file", hint)
         known[id(source)] = size
         return size
 
     def node(self, source: Composed, path: Path, above: frozenset[int]) -> Node:
         place = place_of(source.start_mark, self._file)
         if id(source) in above:
-            raise self._refused(place, path, "an alias stands inside of what it names", "Write the value out.")
+            raise self._refusal(place, path, "an alias stands inside of what it names", "Write the value out.")
         if len(path) > DEPTH:
-            raise self._refused(place, path, _TOO_DEEP, "")
+            raise self._refusal(place, path, _TOO_DEEP, "")
         self._check_tag(source, place, path)
         below = above | {id(source)}
-        keys: dict[str, Place] = {}
+        keys: dict[str, SuitePlace] = {}
         match source:
             case MappingNode():
                 value: Content = self._members(source, path, below, keys)
@@ -215,7 +215,7 @@ class _Builder:
                 value = self._scalar(source, place, path)
         return Node(value, place, path, keys)
 
-    def _check_tag(self, source: Composed, place: Place, path: Path) -> None:
+    def _check_tag(self, source: Composed, place: SuitePlace, path: Path) -> None:
         tag = str(source.tag)
         if not isinstance(source, ScalarNode):
             allowed = _COLLECTION_TAGS
@@ -223,24 +223,24 @@ class _Builder:
             allowed = _PLAIN_TAGS if source.style is None else _QUOTED_TAGS
         if tag not in allowed:
             short = tag.replace(_TAG, "!!")
-            raise self._refused(place, path, f"the tag {quoted(short)} is not known", "Leave the tag out.")
+            raise self._refusal(place, path, f"the tag {quote_word(short)} is not known", "Leave the tag out.")
 
     def _members(
-        self, source: MappingNode, path: Path, below: frozenset[int], keys: dict[str, Place]
+        self, source: MappingNode, path: Path, below: frozenset[int], keys: dict[str, SuitePlace]
     ) -> dict[str, Node]:
         members: dict[str, Node] = {}
         merged: list[Node] = []
         for key_node, value_node in source.value:
             place = place_of(key_node.start_mark, self._file)
             if not isinstance(key_node, ScalarNode):
-                raise self._refused(place, path, "a key has to be one word or text", "Put it in quotes.")
+                raise self._refusal(place, path, "a key has to be one word or text", "Put it in quotes.")
             key = self._whole_text(key_node.value, place, path)
             if str(key_node.tag) == _TAG + "merge":
-                merged += self._merged(value_node, path, below)
+                merged += self._merge(value_node, path, below)
                 continue
             if key in keys:
-                message = f"the key {quoted(key)} stands here twice, first in line {keys[key].line}"
-                raise self._refused(place, (*path, key), message, "Remove one of them: only one can count.")
+                message = f"the key {quote_word(key)} stands here twice, first in line {keys[key].line}"
+                raise self._refusal(place, (*path, key), message, "Remove one of them: only one can count.")
             keys[key] = place
             members[key] = self.node(value_node, (*path, key), below)
         for other in merged:
@@ -249,15 +249,15 @@ class _Builder:
                     keys[key] = other.keys[key]
         return members
 
-    def _merged(self, source: Composed, path: Path, below: frozenset[int]) -> Iterator[Node]:
+    def _merge(self, source: Composed, path: Path, below: frozenset[int]) -> Iterator[Node]:
         sources = source.value if isinstance(source, SequenceNode) else [source]
         for each in sources:
             if not isinstance(each, MappingNode):
                 place = place_of(each.start_mark, self._file)
-                raise self._refused(place, path, "only mappings can be merged by <<", "Name the anchor of a mapping.")
+                raise self._refusal(place, path, "only mappings can be merged by <<", "Name the anchor of a mapping.")
             yield self.node(each, path, below)
 
-    def _scalar(self, source: ScalarNode, place: Place, path: Path) -> Scalar:
+    def _scalar(self, source: ScalarNode, place: SuitePlace, path: Path) -> Scalar:
         text = self._whole_text(source.value, place, path)
         if source.style is not None or str(source.tag) == _TAG + "str":
             return text
@@ -266,7 +266,7 @@ class _Builder:
         if text in _BOOL:
             return _BOOL[text]
         if _NOT_FINITE.fullmatch(text):
-            raise self._refused(place, path, f"{text} is no number that JSON has", "Put it in quotes, or leave it out.")
+            raise self._refusal(place, path, f"{text} is no number that JSON has", "Put it in quotes, or leave it out.")
         if len(text) > _MOST_DIGITS and _INT.fullmatch(text):
             raise self._too_large(place, path)
         number = _whole(text)
@@ -281,20 +281,20 @@ class _Builder:
             return value
         return text
 
-    def _whole_text(self, text: str, place: Place, path: Path) -> str:
+    def _whole_text(self, text: str, place: SuitePlace, path: Path) -> str:
         """The text with each character whole that two escapes made, as JSON writes them."""
         if is_whole(text):
             return text
         try:
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
-            raise self._refused(place, path, "an escape is only half of a character", "Write both halves.") from None
+            raise self._refusal(place, path, "an escape is only half of a character", "Write both halves.") from None
 
-    def _too_large(self, place: Place, path: Path) -> _Refused:
+    def _too_large(self, place: SuitePlace, path: Path) -> _Refused:
         message = "the number is too large to be kept exactly"
-        return self._refused(place, path, message, "Put it in quotes, so that it stays as it is written.")
+        return self._refusal(place, path, message, "Put it in quotes, so that it stays as it is written.")
 
-    def _refused(self, place: Place, path: Path, message: str, suggestion: str) -> _Refused:
+    def _refusal(self, place: SuitePlace, path: Path, message: str, suggestion: str) -> _Refused:
         return _Refused(_problem(place, path, message, suggestion))
 
 

@@ -12,25 +12,27 @@ _UNPRINTABLE = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd
 STEP = "  "
 
 
-class Written(NamedTuple):
+class YamlLines(NamedTuple):
     """What stands on the line of its key, and the lines below it, indented as if the key stood at the margin."""
 
     header: str
     body: tuple[str, ...] = ()
 
 
-def written(value: Json) -> Written:
+def write_yaml(value: Json) -> YamlLines:
     """A value in block style."""
     match value:
         case str() if is_block(value):
             lines = value.removesuffix("\n").split("\n")
-            return Written("|" if value.endswith("\n") else "|-", tuple(STEP + line if line else "" for line in lines))
+            return YamlLines(
+                "|" if value.endswith("\n") else "|-", tuple(STEP + line if line else "" for line in lines)
+            )
         case dict() if value:
-            return Written("", tuple(STEP + line for line in _members(value)))
+            return YamlLines("", tuple(STEP + line for line in _members(value)))
         case list() if value:
-            return Written("", tuple(STEP + line for line in _items(value)))
+            return YamlLines("", tuple(STEP + line for line in _items(value)))
         case _:
-            return Written(inline(value))
+            return YamlLines(inline(value))
 
 
 def inline(value: Json) -> str:
@@ -62,7 +64,7 @@ def is_block(text: str) -> bool:
 def _members(value: dict[str, Json]) -> list[str]:
     lines: list[str] = []
     for key, each in value.items():
-        header, body = written(each)
+        header, body = write_yaml(each)
         lines += [f"{inline(key)}:{' ' if header else ''}{header}", *body]
     return lines
 
@@ -75,7 +77,7 @@ def _items(value: list[Json]) -> list[str]:
     return lines
 
 
-def item_lines(value: Json) -> Written:
+def item_lines(value: Json) -> YamlLines:
     """A value behind a dash: a mapping or a list begins on the same line."""
-    header, body = written(value)
-    return Written(header, body) if header else Written(body[0].removeprefix(STEP), body[1:])
+    header, body = write_yaml(value)
+    return YamlLines(header, body) if header else YamlLines(body[0].removeprefix(STEP), body[1:])

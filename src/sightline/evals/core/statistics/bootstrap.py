@@ -33,7 +33,7 @@ def bootstrap_interval(
     sums, sizes = sums_of(values, groups)
     if not resamples or len(sums) < _FEWEST_CLUSTERS or _are_same(sums, sizes):
         return None
-    means = resampled_means(sums, sizes, draw, within_work(resamples, len(sums)))
+    means = resample_means(sums, sizes, draw, within_work(resamples, len(sums)))
     if method == "percentile":
         return percentile_interval(means, level)
     total, count = fsum(sums), sum(sizes)
@@ -51,7 +51,7 @@ def within_work(resamples: int, units: int) -> int:
     return min(resamples, max(_FEWEST_RESAMPLES, _MOST_DRAWS // units))
 
 
-def resampled_means(sums: Sequence[float], sizes: Sequence[int], draw: Draw, resamples: int) -> list[float]:
+def resample_means(sums: Sequence[float], sizes: Sequence[int], draw: Draw, resamples: int) -> list[float]:
     """The means of so many samples, each of as many clusters as there are."""
     clusters = len(sums)
     means = []

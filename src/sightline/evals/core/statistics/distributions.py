@@ -44,7 +44,7 @@ def t_quantile(probability: float, freedom: int) -> float:
         return tan(pi * (probability - 0.5))
     normal = normal_quantile(probability)
     if freedom >= _NEARLY_NORMAL:
-        return _expanded(normal, freedom)
+        return _cornish_fisher(normal, freedom)
     # The distribution function is concave above its middle and the normal quantile lies below the one that is looked
     # for, so each step comes nearer from the same side.
     value = normal
@@ -60,7 +60,7 @@ def _t_density(value: float, freedom: int) -> float:
     return exp(scale - (freedom + 1) / 2 * log1p(value * value / freedom)) / sqrt(freedom * pi)
 
 
-def _expanded(z: float, freedom: int) -> float:
+def _cornish_fisher(z: float, freedom: int) -> float:
     """Student's quantile as a series in the reciprocal of the degrees of freedom (Fisher and Cornish)."""
     z2 = z * z
     terms = (

@@ -42,7 +42,7 @@ def mean_of(values: Sequence[float], groups: Sequence[str] = (), level: float = 
     clusters = clusters_of(groups, count)
     if len(clusters) == 1:
         return Mean(value=mean, count=count, clusters=1)
-    error = clustered_error(values, clusters, mean)
+    error = cluster_error(values, clusters, mean)
     if error <= ROUNDING * max(map(abs, values)):
         return Mean(value=mean, count=count, clusters=len(clusters), error=0.0)
     reach = t_quantile(upper(level), len(clusters) - 1) * error
@@ -50,7 +50,7 @@ def mean_of(values: Sequence[float], groups: Sequence[str] = (), level: float = 
     return Mean(value=mean, count=count, clusters=len(clusters), error=error, interval=interval)
 
 
-def clustered_error(values: Sequence[float], clusters: Sequence[Sequence[int]], mean: float) -> float:
+def cluster_error(values: Sequence[float], clusters: Sequence[Sequence[int]], mean: float) -> float:
     """The standard error of the mean, with at least two clusters."""
     squares = fsum(fsum(values[place] - mean for place in cluster) ** 2 for cluster in clusters)
     return sqrt(squares * len(clusters) / (len(clusters) - 1)) / len(values)

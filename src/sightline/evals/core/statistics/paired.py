@@ -36,7 +36,7 @@ class Paired(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     needed: int | None = None
 
 
-def paired(
+def compare_pairs(
     before: Sequence[float],
     after: Sequence[float],
     draw: Draw,

@@ -45,7 +45,7 @@ def permutation_test(
     # A sum that only rounding makes smaller than the observed one is as large as it.
     observed = abs(sum(sums)) - (0 if parts else len(steps))
     if _are_few(sums):
-        extreme = sum(ways for total, ways in _counted(sums).items() if abs(total) >= observed)
+        extreme = sum(ways for total, ways in _count_sums(sums).items() if abs(total) >= observed)
         return Permutation(extreme / 2 ** len(sums), "exact")
     resamples = within_work(resamples, len(sums))
     whole = sum(sums)
@@ -77,7 +77,7 @@ def _are_few(sums: Sequence[int]) -> bool:
     return followed <= MOST_SUMS
 
 
-def _counted(sums: Sequence[int]) -> dict[int, int]:
+def _count_sums(sums: Sequence[int]) -> dict[int, int]:
     """Each sum that signs can make, and in how many ways."""
     ways = {0: 1}
     for part in sums:

@@ -20,27 +20,27 @@ def number(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-def counted(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """`1 case`, `2 cases`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def said_of_interval(interval: Interval) -> str:
+def describe_interval(interval: Interval) -> str:
     """An interval, with its level."""
     return f"{interval.level * 100:g} % interval {number(interval.low)} to {number(interval.high)}"
 
 
-def said_of_mean(mean: Mean | None) -> str:
+def describe_mean(mean: Mean | None) -> str:
     """A mean score with what may be believed of it."""
     if mean is None:
         return "No case has a score."
-    many = counted(mean.count, "case")
+    many = pluralize(mean.count, "case")
     if mean.clusters < mean.count:
-        many += f" in {counted(mean.clusters, 'group')}"
+        many += f" in {pluralize(mean.clusters, 'group')}"
     if mean.interval is not None and mean.error is not None:
         # Scores lie between 0 and 1, and so does their mean, however few they are.
         within = msgspec.structs.replace(mean.interval, low=max(0, mean.interval.low), high=min(1, mean.interval.high))
-        spread = f"± {number(mean.error)} ({said_of_interval(within)})"
+        spread = f"± {number(mean.error)} ({describe_interval(within)})"
         return f"Mean score {number(mean.value)} {spread}, {many}."
     if mean.clusters == 1:
         return f"Mean score {number(mean.value)}, {many}: too few to say how far off it may be."
@@ -49,12 +49,12 @@ def said_of_mean(mean: Mean | None) -> str:
     return f"Every case scores {number(mean.value)}, {many}: scores that do not differ say nothing about other cases."
 
 
-def said_of_unknown(unknown: int, known: int, noun: str) -> str:
+def describe_unknown_costs(unknown: int, known: int, noun: str) -> str:
     """How many costs are not known; empty where all are."""
-    return f"What {unknown} of {counted(unknown + known, noun)} cost is not known." if unknown else ""
+    return f"What {unknown} of {pluralize(unknown + known, noun)} cost is not known." if unknown else ""
 
 
-def said_of_excluded(
+def describe_excluded(
     reasons: Iterable[Literal["error", "not_graded", "skipped"]], bounds: tuple[float, float] | None, what: str
 ) -> str:
     """What is left out of a number, and how far it could move that; empty where nothing is left out."""
@@ -63,7 +63,7 @@ def said_of_excluded(
         return ""
     words = {"error": "ended in an error", "not_graded": "could not be graded", "skipped": "skipped"}
     listed = ", ".join(f"{told.count(why)} {text}" for why, text in words.items() if why in told)
-    text = f"{counted(len(told), 'result')} left out, and not counted as 0: {listed}."
+    text = f"{pluralize(len(told), 'result')} left out, and not counted as 0: {listed}."
     if bounds is not None:
         low, high = bounds
         text += f" Had all of them failed, {what} would be {number(low)}; had all passed, {number(high)}."
@@ -80,12 +80,12 @@ def finding_of(paired: Paired | None, level: float) -> Finding:
     return "better" if difference > 0 else "worse"
 
 
-def said_of_difference(paired: Paired | None, first: str, second: str, level: float, ends: tuple[float, float]) -> str:
+def describe_difference(paired: Paired | None, first: str, second: str, level: float, ends: tuple[float, float]) -> str:
     """Which of two sides is better, or why that cannot be told. `ends` are the lowest and highest score of a case."""
     if paired is None:
         return f"{first} and {second} have no graded case in common: nothing can be compared."
     difference = paired.difference
-    many = counted(difference.count, "case")
+    many = pluralize(difference.count, "case")
     if paired.wins == paired.losses == 0 and paired.differing == 0:
         return f"{first} and {second} score the same on each of {many}{_stuck(ends)}."
     if abs(difference.value) <= NOISE:
@@ -94,7 +94,7 @@ def said_of_difference(paired: Paired | None, first: str, second: str, level: fl
         more = "higher" if difference.value > 0 else "lower"
         text = f"{second} scores {number(abs(difference.value))} {more} than {first} on {many}"
     if difference.interval is not None:
-        text += f" ({said_of_interval(difference.interval)})"
+        text += f" ({describe_interval(difference.interval)})"
     text += ", p < 0.001" if paired.permutation.p < 0.001 else f", p = {number(paired.permutation.p)}"
     finding = finding_of(paired, level)
     if finding != "cannot_tell":
@@ -105,7 +105,7 @@ def said_of_difference(paired: Paired | None, first: str, second: str, level: fl
 def _because(paired: Paired, level: float) -> str:
     difference = paired.difference
     if difference.interval is None or paired.smallest is None or least_p(paired.differing) > 1 - level:
-        few = counted(paired.differing, "case" if difference.clusters == difference.count else "group")
+        few = pluralize(paired.differing, "case" if difference.clusters == difference.count else "group")
         return f" Only {few} differ{'s' if paired.differing == 1 else ''}, too few for any test to tell."
     if not difference.interval.holds(0.0):
         return " The interval leaves 0 out, but the exact test does not agree."

@@ -6,33 +6,33 @@ from itertools import count
 from pathlib import Path
 from typing import cast
 
-from sightline.catalog.choose import Choice
+from sightline.catalog.choose import ModelChoice
 from sightline.evals.service.cluster.line import HostLine
 from sightline.evals.service.cluster.messages import (
     Admit,
-    Counted,
+    CostSpent,
     HowLong,
     Learned,
     Observed,
-    Released,
+    RequestCounted,
+    RequestReleased,
     Settled,
-    Spent,
     Uncounted,
     Waiting,
 )
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from sightline.exchange.memory import Memory
 from sightline.model.usage import Usage
 from sightline.tokens.calibration import Calibration
 from sightline.tokens.estimate import Estimate
-from sightline.tokens.ledger import Ledger, LimitName, Reason, Sent, Wait
+from sightline.tokens.ledger import Ledger, LimitName, Reason, SentRequest, Wait
 from sightline.tokens.rate_headers import allowances
 
 _WAITS = frozenset({"retry-after", "retry-after-ms", "date"})
 
 
 @dataclass(frozen=True, slots=True)
-class FarSent(Sent):
+class FarSent(SentRequest):
     """A request that home has counted as number `n`."""
 
     n: int = 0
@@ -46,29 +46,29 @@ class FarLedger(Ledger):
         self._line = line
         self._numbers = count(1)
 
-    def sent(self, provider: str, model: str, tokens: int, at: float) -> Sent:
+    def add_request(self, provider: str, model: str, tokens: int, at: float) -> SentRequest:
         """A request went out."""
-        sent = super().sent(provider, model, tokens, at)
+        sent = super().add_request(provider, model, tokens, at)
         n = next(self._numbers)
-        self._line.tell(Counted(n, provider, model, tokens))
+        self._line.tell(RequestCounted(n, provider, model, tokens))
         return FarSent(sent.provider, sent.model, sent.tokens, sent.at, n)
 
-    def settled(self, sent: Sent, tokens: int, at: float) -> Sent:
+    def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
         """It took so many tokens."""
         assert isinstance(sent, FarSent)  # there are no others here
         self._line.tell(Settled(sent.n, tokens))
-        now = super().settled(sent, tokens, at)
+        now = super().settle(sent, tokens, at)
         return FarSent(now.provider, now.model, now.tokens, now.at, sent.n)
 
-    def unsent(self, sent: Sent, at: float) -> None:
+    def unsent(self, sent: SentRequest, at: float) -> None:
         """It never left."""
         assert isinstance(sent, FarSent)  # there are no others here
         self._line.tell(Uncounted(sent.n))
         super().unsent(sent, at)
 
-    def observed(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
+    def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
         """These headers came with an answer; home hears of those that say something about limits."""
-        super().observed(provider, model, headers, at)
+        super().observe_headers(provider, model, headers, at)
         told = {name: value for name, value in headers.items() if "limit" in name or "codex" in name or name in _WAITS}
         if allowances(told, at) or _WAITS & told.keys() - {"date"}:
             self._line.tell(Observed(provider, model, told))
@@ -84,7 +84,7 @@ class FarAdmitted:
     def release(self) -> None:
         """It goes now, or never will."""
         if self._n:
-            self._line.tell(Released(self._n))
+            self._line.tell(RequestReleased(self._n))
             self._n = 0
 
 
@@ -94,24 +94,24 @@ class FarRates:
     def __init__(self, line: HostLine) -> None:
         self._line = line
 
-    def counts_tokens(self, choice: Choice) -> bool:
+    def counts_tokens(self, choice: ModelChoice) -> bool:
         """Yes: another host may have been told of a limit."""
         return True
 
-    async def admitted(self, choice: Choice, tokens: int) -> FarAdmitted:
+    async def admit(self, choice: ModelChoice, tokens: int) -> FarAdmitted:
         """Wait until home lets it go."""
         question = Admit(choice.provider_name, choice.model, tokens, choice.facts)
         n, _ = await self._line.ask(question, bool)
         return FarAdmitted(self._line, n)
 
-    async def wait(self, choice: Choice, tokens: int) -> Wait:
+    async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
         """How long a request would have to wait."""
         question = HowLong(choice.provider_name, choice.model, tokens, choice.facts)
         _, told = await self._line.ask(question, Waiting)
         return Wait(told.seconds, cast(Reason, told.reason), cast(LimitName, told.limit), told.allowed)
 
 
-class FarPurse(Purse):
+class FarSpending(Spending):
     """Tells home of all that is spent."""
 
     def __init__(self, line: HostLine) -> None:
@@ -122,7 +122,7 @@ class FarPurse(Purse):
         """So much more."""
         super().spend(cost)
         if cost is None or cost:
-            self._line.tell(Spent(cost))
+            self._line.tell(CostSpent(cost))
 
 
 class FarMemory(Memory):

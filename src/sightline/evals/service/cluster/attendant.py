@@ -7,41 +7,43 @@ from itertools import count
 import msgspec
 
 from sightline.evals.core.facts import CaseDone, Key, read
-from sightline.evals.core.result import Result
-from sightline.evals.service.cluster.fleet import LostError, Post
-from sightline.evals.service.cluster.home import Desk, Home
+from sightline.evals.core.result import CaseResult
+from sightline.evals.service.cluster.fleet import LostError, RemoteHost
+from sightline.evals.service.cluster.home import Home, HostService
 from sightline.evals.service.cluster.messages import (
     Begin,
     CaseEnded,
     CutOff,
+    HostLeft,
+    HostReady,
     Keys,
     Leave,
-    Left,
-    Ready,
     RunCase,
     ToHome,
     ToHost,
     batch,
     for_home,
-    packed,
+    pack,
 )
 
 GOODBYE = 5.0
 """Seconds in which a host ends what it has begun, before it is ended."""
 
 
-class Attendant:
+class HostHandle:
     """`lost` hears once, if the host is gone before it was told to leave; `freed` whenever it has one case less."""
 
-    def __init__(self, post: Post, home: Home, lost: Callable[["Attendant"], None], freed: Callable[[], None]) -> None:
+    def __init__(
+        self, post: RemoteHost, home: Home, lost: Callable[["HostHandle"], None], freed: Callable[[], None]
+    ) -> None:
         self._post = post
-        self._desk = Desk(home, self._say)
+        self._desk = HostService(home, self._say)
         self._lost = lost
         self._freed = freed
         self._saying: list[bytes] = []
         self._news = asyncio.Event()
         self._numbers = count(1)
-        self._cases: dict[int, asyncio.Future[Result]] = {}
+        self._cases: dict[int, asyncio.Future[CaseResult]] = {}
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._left = asyncio.Event()
         self._is_over = False
@@ -54,19 +56,19 @@ class Attendant:
 
     async def begin(self, begin: Begin) -> None:
         """Have it open what it needs. A fault where it cannot."""
-        await self._post.tell(batch([packed(Keys(begin.variables))]))
+        await self._post.tell(batch([pack(Keys(begin.variables))]))
         self._say(msgspec.structs.replace(begin, variables={}))
         loop = asyncio.get_running_loop()
         for work in (self._speak(), self._listen()):
             task = loop.create_task(work)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._on_task_end)
             self._tasks.append(task)
         await self._ready
 
-    async def run(self, key: Key) -> Result:
+    async def run(self, key: Key) -> CaseResult:
         """The result of a case, or that the host was lost with it."""
         n = next(self._numbers)
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[CaseResult] = asyncio.get_running_loop().create_future()
         self._cases[n] = future
         self._say(RunCase(n, key))
         try:
@@ -95,7 +97,7 @@ class Attendant:
         await self._post.end()
 
     def _say(self, message: ToHost) -> None:
-        self._saying.append(packed(message))
+        self._saying.append(pack(message))
         self._news.set()
 
     async def _speak(self) -> None:
@@ -112,7 +114,7 @@ class Attendant:
 
     async def _hear(self, message: ToHome) -> None:
         match message:
-            case Ready(fault):
+            case HostReady(fault):
                 if not self._ready.done():
                     if fault is None:
                         self._ready.set_result(None)
@@ -127,12 +129,12 @@ class Attendant:
                         fact = read(done)
                         assert isinstance(fact, CaseDone)
                         future.set_result(fact.result)
-            case Left():
+            case HostLeft():
                 self._left.set()
             case _:
                 await self._desk.hear(message)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _on_task_end(self, task: "asyncio.Task[None]") -> None:
         """Either of both tasks is over: what still waits for the host waits in vain."""
         trouble = None if task.cancelled() else task.exception() or LostError("it has left")
         self._left.set()

@@ -13,10 +13,10 @@ class LostError(Exception):
     """A host is gone, with all that it was doing."""
 
 
-class Post(Protocol):
+class RemoteHost(Protocol):
     """A host, as seen from home. Everything here is a `LostError` once it is gone."""
 
-    async def introduced(self) -> bytes:
+    async def introduce(self) -> bytes:
         """Who it is, as an `Introduction`."""
         ...
 
@@ -50,7 +50,7 @@ class Fleet(Protocol):
         or not with what is needed."""
         ...
 
-    async def hire(self) -> Post:
+    async def hire(self) -> RemoteHost:
         """Another host, once there is room for it. A fault where it cannot be started."""
         ...
 

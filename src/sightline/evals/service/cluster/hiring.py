@@ -12,12 +12,12 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.cluster.fleet import Elsewhere, Needs
 from sightline.evals.service.cluster.home import Home
 from sightline.evals.service.cluster.messages import Begin
-from sightline.evals.service.cluster.parcel import packed_files
-from sightline.evals.service.cluster.pool import Orders, Pool
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.cluster.parcel import pack_files
+from sightline.evals.service.cluster.pool import ClusterOrders, ClusterWorker
+from sightline.evals.service.purse import Spending
 from sightline.evals.service.sharing import OwnSharing
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.surroundings import Surroundings
+from sightline.evals.service.surroundings import EvalContext
 from sightline.evals.service.workers import Worker
 from sightline.evals.service.working import working
 from sightline.exchange.engine import Engine
@@ -34,34 +34,34 @@ class Crew:
 
 @asynccontextmanager
 async def crew(
-    run: str, began: EvalBegan, engine: Engine, logbook: Logbook, around: Surroundings, purse: Purse
+    run: str, began: EvalBegan, engine: Engine, logbook: Logbook, around: EvalContext, spending: Spending
 ) -> AsyncIterator[Crew]:
     """Whoever runs the cases: this process, or a cluster where one was named and something is asked of anybody."""
     there = around.elsewhere
     if there is None or all(_is_here(spec) for spec in began.targets):
         usual = workers_of(began.suite, began.options)
-        async with working(run, began, began.targets, engine, logbook, around, purse) as worker:
+        async with working(run, began, began.targets, engine, logbook, around, spending) as worker:
             yield Crew(worker, _widths(began, usual))
         return
     _check_judges(began)
     sharing = OwnSharing(engine, logbook, around, is_cached=is_cached(began.suite, began.options))
     # Models are opened here too: what is wrong with their names, keys and prices is told before anybody is hired.
     specs = [spec for spec in began.targets if spec.kind != "cli" and not spec.toolsets]
-    async with working(run, began, specs, engine, logbook, around, purse, sharing) as own:
-        home = Home(there.record, logbook, engine.memory, engine.clock, sharing, purse)
-        pool = Pool(began, _orders(run, began, engine, around, there), there.fleet, home, own)
+    async with working(run, began, specs, engine, logbook, around, spending, sharing) as own:
+        home = Home(there.record, logbook, engine.memory, engine.clock, sharing, spending)
+        pool = ClusterWorker(began, _orders(run, began, engine, around, there), there.fleet, home, own)
         try:
             files = [path for needs in _needs(began, there) for path in needs.files]
-            hosts = await pool.open(packed_files(SuiteFiles(around.root), began, files))
+            hosts = await pool.open(pack_files(SuiteFiles(around.root), began, files))
             widths = _widths(began, began.suite.execution.workers or DEFAULT_WORKERS * hosts)
             far = {spec.name for spec in began.targets if not _is_here(spec)}
-            pool.spread({name: width for name, width in widths.items() if name in far}, hosts)
+            pool.set_capacity({name: width for name, width in widths.items() if name in far}, hosts)
             yield Crew(pool, widths)
         finally:
             await pool.close()
 
 
-def _orders(run: str, began: EvalBegan, engine: Engine, around: Surroundings, there: Elsewhere) -> Orders:
+def _orders(run: str, began: EvalBegan, engine: Engine, around: EvalContext, there: Elsewhere) -> ClusterOrders:
     named = (name for spec in began.targets if spec.cli is not None for name in spec.cli.env)
     tools = (name for needs in _needs(began, there) for name in needs.variables)
     names = dict.fromkeys((*variables_of(around.catalog), *tools, *named))
@@ -77,7 +77,7 @@ def _orders(run: str, began: EvalBegan, engine: Engine, around: Surroundings, th
         variables={name: around.environment[name] for name in names if name in around.environment},
         masks=engine.relay.holds.masks,
     )
-    return Orders(begin, there.ours, frozenset(spec.name for spec in began.targets if _is_here(spec)))
+    return ClusterOrders(begin, there.ours, frozenset(spec.name for spec in began.targets if _is_here(spec)))
 
 
 def _check_judges(began: EvalBegan) -> None:

@@ -11,12 +11,13 @@ import msgspec
 from sightline.errors import Fault
 from sightline.evals.service.cluster.messages import (
     Admit,
-    Answer,
     Append,
-    Ask,
-    Counted,
+    CostSpent,
     Find,
-    Findings,
+    FindAnswer,
+    HomeAnswer,
+    HostFault,
+    HostQuestion,
     HowLong,
     Keep,
     Learned,
@@ -24,23 +25,22 @@ from sightline.evals.service.cluster.messages import (
     Observed,
     Question,
     ReadLines,
-    Recorded,
-    Released,
+    RecordEntries,
+    RequestCounted,
+    RequestReleased,
     Settled,
-    Spent,
-    Told,
     Uncounted,
     Waiting,
-    packed,
+    pack,
 )
-from sightline.evals.service.purse import Purse
+from sightline.evals.service.purse import Spending
 from sightline.evals.service.rates import Reservation
 from sightline.evals.service.sharing import OwnSharing
 from sightline.exchange.hub import Record
 from sightline.exchange.memory import Memory
 from sightline.store.entries import Entry
 from sightline.store.logbook import Logbook
-from sightline.tokens.ledger import Sent
+from sightline.tokens.ledger import SentRequest
 from sightline.transport.clock import Clock
 
 _LOG = logging.getLogger(__name__)
@@ -50,7 +50,18 @@ MOST_REMEMBERED = 4096
 
 _ENDLESS = 1e12
 
-Business: TypeAlias = Recorded | Spent | Released | Counted | Settled | Uncounted | Observed | Learned | Keep | Ask
+Business: TypeAlias = (
+    RecordEntries
+    | CostSpent
+    | RequestReleased
+    | RequestCounted
+    | Settled
+    | Uncounted
+    | Observed
+    | Learned
+    | Keep
+    | HostQuestion
+)
 """What a host says that is not about its cases."""
 
 
@@ -63,38 +74,38 @@ class Home:
     memory: Memory
     clock: Clock
     sharing: OwnSharing
-    purse: Purse
+    spending: Spending
 
 
 @dataclass
-class Desk:
+class HostService:
     """Serves one host. `reply` takes what it is answered."""
 
     home: Home
-    reply: Callable[[Answer], None]
+    reply: Callable[[HomeAnswer], None]
     _reserved: dict[int, Reservation] = field(default_factory=dict)
-    _sent: dict[int, Sent] = field(default_factory=dict)
+    _sent: dict[int, SentRequest] = field(default_factory=dict)
     _asked: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     async def hear(self, message: Business) -> None:
         """Do what the host says; its questions are answered when they can be."""
         home = self.home
         match message:
-            case Recorded(entries):
+            case RecordEntries(entries):
                 self._record(entries)
-            case Spent(cost):
-                home.purse.spend(cost)
+            case CostSpent(cost):
+                home.spending.spend(cost)
             case Learned(provider, model, raw, usage, tools, media, window):
                 home.memory.learn(provider, model, raw, usage, tools=tools, media=media, window=window)
             case Keep(target, key, exchange):
                 answers = await home.sharing.answers(target)
                 if answers is not None:
                     answers.keep(key, exchange)
-            case Ask(n, question):
+            case HostQuestion(n, question):
                 task = asyncio.get_running_loop().create_task(self._answer(n, question))
                 self._asked.add(task)
                 task.add_done_callback(self._asked.discard)
-            case Released() | Counted() | Settled() | Uncounted() | Observed():
+            case RequestReleased() | RequestCounted() | Settled() | Uncounted() | Observed():
                 self._count(message)
 
     def _record(self, entries: Sequence[Entry]) -> None:
@@ -103,24 +114,24 @@ class Desk:
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, cases are run, as they are here
             _LOG.error("what a host told could not be recorded: %r", error)
 
-    def _count(self, message: Released | Counted | Settled | Uncounted | Observed) -> None:
+    def _count(self, message: RequestReleased | RequestCounted | Settled | Uncounted | Observed) -> None:
         ledger, now = self.home.memory.ledger, self.home.clock.now()
         match message:
-            case Released(n):
+            case RequestReleased(n):
                 if n in self._reserved:
                     self._reserved.pop(n).release()
-            case Counted(n, provider, model, tokens):
-                self._sent[n] = ledger.sent(provider, model, tokens, now)
+            case RequestCounted(n, provider, model, tokens):
+                self._sent[n] = ledger.add_request(provider, model, tokens, now)
                 if len(self._sent) > MOST_REMEMBERED:
                     del self._sent[next(iter(self._sent))]
             case Settled(n, tokens):
                 if n in self._sent:
-                    self._sent[n] = ledger.settled(self._sent[n], tokens, now)
+                    self._sent[n] = ledger.settle(self._sent[n], tokens, now)
             case Uncounted(n):
                 if n in self._sent:
                     ledger.unsent(self._sent.pop(n), now)
             case Observed(provider, model, headers):
-                ledger.observed(provider, model, headers, now)
+                ledger.observe_headers(provider, model, headers, now)
 
     async def close(self) -> None:
         """The host is gone: nobody waits for answers, and what it was to send it will not."""
@@ -134,17 +145,17 @@ class Desk:
 
     async def _answer(self, n: int, question: Question) -> None:
         try:
-            value = await self._found(n, question)
+            value = await self._answer_to(n, question)
         except Fault as fault:
-            self.reply(Answer(n, fault=Told.of(fault)))
+            self.reply(HomeAnswer(n, fault=HostFault.of(fault)))
         else:
-            self.reply(Answer(n, msgspec.Raw(packed(value))))
+            self.reply(HomeAnswer(n, msgspec.Raw(pack(value))))
 
-    async def _found(self, n: int, question: Question) -> object:
+    async def _answer_to(self, n: int, question: Question) -> object:
         home = self.home
         match question:
             case Admit(provider, model, tokens, facts):
-                self._reserved[n] = await home.sharing.rates.let_go(provider, model, facts, tokens)
+                self._reserved[n] = await home.sharing.rates.admit_model(provider, model, facts, tokens)
                 return True
             case HowLong(provider, model, tokens, facts):
                 wait = home.memory.ledger.wait(provider, model, tokens, home.clock.now(), facts)
@@ -152,7 +163,7 @@ class Desk:
             case Find(target, key):
                 answers = await home.sharing.answers(target)
                 exchange, noted = ("", ()) if answers is None else await answers.facts(key)
-                return Findings(exchange, tuple(noted))
+                return FindAnswer(exchange, tuple(noted))
             case Append(log, after, data, at):
                 await home.logbook.append(log, after, data, at)
                 return True

@@ -9,21 +9,21 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.facts import CaseDone, Key, write
-from sightline.evals.core.kept import kept
+from sightline.evals.core.kept import replace_media
 from sightline.evals.service.cluster.line import HostLine
 from sightline.evals.service.cluster.messages import (
-    Answer,
     Begin,
     CaseEnded,
     CutOff,
+    HomeAnswer,
+    HostFault,
+    HostLeft,
+    HostReady,
     Keys,
     Leave,
-    Left,
-    Ready,
-    Released,
+    RequestReleased,
     RunCase,
     ToHost,
-    Told,
     for_host,
 )
 from sightline.evals.service.workers import Worker
@@ -52,29 +52,29 @@ class Host:
         self._worker: Worker | None = None
         self._cases: dict[int, asyncio.Task[None]] = {}
         self._variables: dict[str, str] = {}
-        self._heard = clock.elapsed()
+        self._heard = clock.monotonic()
 
-    def told(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         """Home says this."""
-        self._heard = self._clock.elapsed()
+        self._heard = self._clock.monotonic()
         try:
             messages = for_host(data)
         except Fault as fault:
-            self.line.tell(Ready(Told.of(fault)))
+            self.line.tell(HostReady(HostFault.of(fault)))
             return
         for message in messages:
             self._do(message)
 
     async def next(self, seconds: float = POLL) -> bytes:
         """What home should know. Somebody listens, or this would not be called."""
-        self._heard = self._clock.elapsed()
+        self._heard = self._clock.monotonic()
         told = await self.line.next(seconds)
-        self._heard = self._clock.elapsed()
+        self._heard = self._clock.monotonic()
         return told
 
     async def watch(self) -> None:
         """Return once nobody has listened for long, or everything is ended; it is ended then."""
-        while not self.over.is_set() and self._clock.elapsed() - self._heard < SILENCE:
+        while not self.over.is_set() and self._clock.monotonic() - self._heard < SILENCE:
             await self._clock.sleep(SILENCE / 4)
         await self.leave()
 
@@ -91,42 +91,44 @@ class Host:
             case Begin():
                 message = msgspec.structs.replace(message, variables={**message.variables, **self._variables})
                 self._serving = asyncio.get_running_loop().create_task(self._serve(message))
-                self._serving.add_done_callback(self._served)
+                self._serving.add_done_callback(self._report_end)
             case RunCase(n, key):
                 task = self._cases[n] = asyncio.get_running_loop().create_task(self._run(n, key))
                 task.add_done_callback(lambda done: self._ran(n, done))
             case CutOff(n):
                 if n in self._cases:
                     self._cases[n].cancel()
-            case Answer():
-                if not self.line.answered(message):
-                    self.line.tell(Released(message.n))  # who was to send something is gone, and its place is free
+            case HomeAnswer():
+                if not self.line.resolve(message):
+                    self.line.tell(
+                        RequestReleased(message.n)
+                    )  # who was to send something is gone, and its place is free
             case Leave():
                 self._leaving.set()
 
     async def _serve(self, begin: Begin) -> None:
         async with self._opening(begin, self.line) as worker:
             self._worker = worker
-            self.line.tell(Ready())
+            self.line.tell(HostReady())
             await self._leaving.wait()
             cases = list(self._cases.values())
             for task in cases:
                 task.cancel()
             await asyncio.gather(*cases, return_exceptions=True)
 
-    def _served(self, serving: "asyncio.Task[None]") -> None:
+    def _report_end(self, serving: "asyncio.Task[None]") -> None:
         trouble = None if serving.cancelled() else serving.exception()
         if isinstance(trouble, Fault):
-            self.line.tell(Ready(Told.of(trouble)))
+            self.line.tell(HostReady(HostFault.of(trouble)))
         elif trouble is not None:
-            self.line.tell(Ready(Told(Code.CONFIG, f"a host broke: {trouble!r}")))
-        self.line.tell(Left())
+            self.line.tell(HostReady(HostFault(Code.CONFIG, f"a host broke: {trouble!r}")))
+        self.line.tell(HostLeft())
         self.over.set()
 
     async def _run(self, n: int, key: Key) -> None:
         assert self._worker is not None  # nobody is told to run before he is ready
         result = await self._worker.run(key)
-        self.line.tell(CaseEnded(n, write(CaseDone(kept(result)))))
+        self.line.tell(CaseEnded(n, write(CaseDone(replace_media(result)))))
 
     def _ran(self, n: int, case: "asyncio.Task[None]") -> None:
         del self._cases[n]

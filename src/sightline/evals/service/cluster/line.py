@@ -4,7 +4,7 @@ import asyncio
 from itertools import count
 from typing import TypeVar
 
-from sightline.evals.service.cluster.messages import Answer, Ask, Question, ToHome, batch, packed, value_of
+from sightline.evals.service.cluster.messages import HomeAnswer, HostQuestion, Question, ToHome, batch, pack, value_of
 
 Value = TypeVar("Value")
 
@@ -19,18 +19,18 @@ class HostLine:
         self._waiting: list[bytes] = []
         self._news = asyncio.Event()
         self._numbers = count(1)
-        self._asked: dict[int, asyncio.Future[Answer]] = {}
+        self._asked: dict[int, asyncio.Future[HomeAnswer]] = {}
 
     def tell(self, message: ToHome) -> None:
         """Tell home this."""
-        self._waiting.append(packed(message))
+        self._waiting.append(pack(message))
         self._news.set()
 
     async def ask(self, question: Question, form: type[Value]) -> tuple[int, Value]:
         """The answer to a question, and the question's number; a fault where home says so."""
         n = next(self._numbers)
         future = self._asked[n] = asyncio.get_running_loop().create_future()
-        self.tell(Ask(n, question))
+        self.tell(HostQuestion(n, question))
         try:
             answer = await future
         finally:
@@ -39,7 +39,7 @@ class HostLine:
             raise answer.fault.again()
         return n, value_of(bytes(answer.value), form)
 
-    def answered(self, answer: Answer) -> bool:
+    def resolve(self, answer: HomeAnswer) -> bool:
         """Whether somebody still waited for this answer."""
         future = self._asked.get(answer.n)
         if future is None or future.done():

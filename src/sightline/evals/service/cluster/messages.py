@@ -12,13 +12,13 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.facts import Key
 from sightline.model.usage import Usage
 from sightline.settings import Settings
-from sightline.store.entries import Entry, Noted
+from sightline.store.entries import Entry, FactEntry
 from sightline.store.logbook import Line, Log
 from sightline.tokens.estimate import Estimate
 from sightline.wire.jsontext import MISFIT, decode, encode
 
 
-class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+class HostFault(msgspec.Struct, frozen=True, omit_defaults=True):
     """A fault, as far as another process needs it."""
 
     code: Code
@@ -90,19 +90,19 @@ class CutOff(msgspec.Struct, frozen=True, tag="cut"):
     n: int
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True, tag="answer"):
+class HomeAnswer(msgspec.Struct, frozen=True, omit_defaults=True, tag="answer"):
     """What a host asked for, or why there is none."""
 
     n: int
     value: msgspec.Raw = msgspec.Raw(b"null")
-    fault: Told | None = None
+    fault: HostFault | None = None
 
 
 class Leave(msgspec.Struct, frozen=True, tag="leave"):
     """End everything."""
 
 
-ToHost: TypeAlias = Keys | Begin | RunCase | CutOff | Answer | Leave
+ToHost: TypeAlias = Keys | Begin | RunCase | CutOff | HomeAnswer | Leave
 
 
 # --- questions of a host ---
@@ -167,11 +167,11 @@ class Waiting(msgspec.Struct, frozen=True):
     allowed: float | None = None
 
 
-class Findings(msgspec.Struct, frozen=True):
+class FindAnswer(msgspec.Struct, frozen=True):
     """The answer to `Find`; no exchange where there is none."""
 
     exchange: str = ""
-    facts: tuple[Noted, ...] = ()
+    facts: tuple[FactEntry, ...] = ()
 
 
 Lines: TypeAlias = tuple[Line, ...]
@@ -181,10 +181,10 @@ Logs: TypeAlias = tuple[Log, ...]
 # --- to home ---
 
 
-class Ready(msgspec.Struct, frozen=True, omit_defaults=True, tag="ready"):
+class HostReady(msgspec.Struct, frozen=True, omit_defaults=True, tag="ready"):
     """A host can run cases, or why it cannot."""
 
-    fault: Told | None = None
+    fault: HostFault | None = None
 
 
 class CaseEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag="ended"):
@@ -196,25 +196,25 @@ class CaseEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag="ended"):
     broken: str = ""
 
 
-class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
+class RecordEntries(msgspec.Struct, frozen=True, tag="recorded"):
     """These belong on record."""
 
     entries: tuple[Entry, ...]
 
 
-class Spent(msgspec.Struct, frozen=True, tag="spent"):
+class CostSpent(msgspec.Struct, frozen=True, tag="spent"):
     """So many dollars are gone; None is not known."""
 
     cost: float | None
 
 
-class Released(msgspec.Struct, frozen=True, tag="released"):
+class RequestReleased(msgspec.Struct, frozen=True, tag="released"):
     """The request that question `n` was about is on its way, or never will be."""
 
     n: int
 
 
-class Counted(msgspec.Struct, frozen=True, tag="counted"):
+class RequestCounted(msgspec.Struct, frozen=True, tag="counted"):
     """A request went out."""
 
     n: int
@@ -264,31 +264,31 @@ class Keep(msgspec.Struct, frozen=True, tag="keep"):
     exchange: str
 
 
-class Ask(msgspec.Struct, frozen=True, tag="ask"):
+class HostQuestion(msgspec.Struct, frozen=True, tag="ask"):
     """A question; its answer has the same number."""
 
     n: int
     question: Question
 
 
-class Left(msgspec.Struct, frozen=True, tag="left"):
+class HostLeft(msgspec.Struct, frozen=True, tag="left"):
     """Everything is ended, and nothing more comes."""
 
 
 ToHome: TypeAlias = (
-    Ready
+    HostReady
     | CaseEnded
-    | Recorded
-    | Spent
-    | Released
-    | Counted
+    | RecordEntries
+    | CostSpent
+    | RequestReleased
+    | RequestCounted
     | Settled
     | Uncounted
     | Observed
     | Learned
     | Keep
-    | Ask
-    | Left
+    | HostQuestion
+    | HostLeft
 )
 
 Value = TypeVar("Value")
@@ -298,7 +298,7 @@ _TO_HOME: "msgspec.json.Decoder[ToHome]" = msgspec.json.Decoder(ToHome)
 _BATCH = msgspec.msgpack.Decoder(tuple[bytes, ...])
 
 
-def packed(value: object) -> bytes:
+def pack(value: object) -> bytes:
     """A message, or the value of an answer. A model may write half a character, which only we can."""
     try:
         return msgspec.json.encode(value)

@@ -15,7 +15,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.facts import EvalBegan
 from sightline.evals.core.reading.found_files import files_of
-from sightline.evals.core.reading.paths import folder_of, joined
+from sightline.evals.core.reading.paths import folder_of, join_path
 from sightline.evals.core.suite import GraderSpec
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import SuiteFiles
@@ -36,7 +36,7 @@ class PackedFile(msgspec.Struct, frozen=True, array_like=True):
     runs: bool = False
 
 
-def packed_files(files: SuiteFiles, began: EvalBegan, others: Sequence[str] = ()) -> bytes:
+def pack_files(files: SuiteFiles, began: EvalBegan, others: Sequence[str] = ()) -> bytes:
     """What hosts of this run need. `others` are files and folders beside those that the run names."""
     paths = dict.fromkeys(_paths(files, began, others))
     found: list[PackedFile] = []
@@ -55,9 +55,9 @@ def packed_files(files: SuiteFiles, began: EvalBegan, others: Sequence[str] = ()
     return zlib.compress(msgspec.msgpack.encode(found), 1)
 
 
-def unpack(parcel: bytes, folder: Path) -> None:
+def unpack(bundle: bytes, folder: Path) -> None:
     """Put the files below a folder."""
-    for file in msgspec.msgpack.decode(zlib.decompress(parcel), type=list[PackedFile]):
+    for file in msgspec.msgpack.decode(zlib.decompress(bundle), type=list[PackedFile]):
         place = (folder / file.path).resolve()
         if folder.resolve() not in place.parents:
             raise Fault(Code.CONFIG, f"{file.path} is not below the folder", hint="Is it the same Sightline?")
@@ -71,7 +71,7 @@ def _paths(files: SuiteFiles, began: EvalBegan, others: Sequence[str]) -> Iterat
     for case in suite.cases:
         yield from files_of(case)
         for spec in (*case.graders, *(each for turn in case.turns for each in turn.graders)):
-            yield from _named(files, _words_of(spec), suite.file)
+            yield from _files_in_words(files, _words_of(spec), suite.file)
     for target in began.targets:
         yield from _of_target(files, target)
     for path in (folder_of(suite.file), *others):
@@ -82,25 +82,27 @@ def _of_target(files: SuiteFiles, target: TargetSpec) -> Iterator[str]:
     """What a command names, and the folder in which it runs; the root itself is too much to mean all of it."""
     if target.cli is None:
         return
-    folder = joined(target.cli.cwd, ".") if target.cli.cwd else ""
+    folder = join_path(target.cli.cwd, ".") if target.cli.cwd else ""
     if folder:
         yield from _below(files, folder)
     commands = (target.cli.command, target.cli.healthcheck_command)
-    words = [word for command in commands for word in (_split(command) if isinstance(command, str) else command)]
+    words = [
+        word for command in commands for word in (_split_command(command) if isinstance(command, str) else command)
+    ]
     for word in words:
-        yield from _below(files, joined(folder or "", word) or "", is_named=True)
+        yield from _below(files, join_path(folder or "", word) or "", is_named=True)
 
 
-def _split(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError:  # a shell may understand it all the same
         return command.split()
 
 
-def _named(files: SuiteFiles, words: Iterator[str], suite: str) -> Iterator[str]:
+def _files_in_words(files: SuiteFiles, words: Iterator[str], suite: str) -> Iterator[str]:
     for word in dict.fromkeys(each.partition(":")[0] for text in words for each in text.split()):
-        found = files.found(word, suite) if "." in word and len(word) <= _LONGEST_NAME else None
+        found = files.find(word, suite) if "." in word and len(word) <= _LONGEST_NAME else None
         if found is not None:
             yield found
 

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 
 from sightline.errors import Code, Fault
-from sightline.evals.service.answer_cache import Found, found_in, key_of
+from sightline.evals.service.answer_cache import Found, answer_in, key_of
 from sightline.evals.service.cluster.accounts import FarRates
 from sightline.evals.service.cluster.line import HostLine
 from sightline.evals.service.cluster.messages import (
     Append,
     Find,
-    Findings,
+    FindAnswer,
     Keep,
     Lines,
     ListLogs,
     Logs,
     ReadLines,
-    Recorded,
+    RecordEntries,
 )
 from sightline.exchange.preparing import Prepared
 from sightline.store.entries import Entry
@@ -25,7 +25,7 @@ from sightline.store.logbook import Line, Log
 
 def recording(line: HostLine, entries: Sequence[Entry]) -> None:
     """These belong on record."""
-    line.tell(Recorded(tuple(entries)))
+    line.tell(RecordEntries(tuple(entries)))
 
 
 class FarLogbook:
@@ -67,14 +67,14 @@ class FarAnswers:
 
     async def find(self, key: str, sha256: str) -> Found | None:
         """The earlier answer; None where there is none, or the record holds it no more."""
-        _, told = await self._line.ask(Find(self._target, key), Findings)
-        return found_in(told.exchange, told.facts, sha256, self._prices) if told.exchange else None
+        _, told = await self._line.ask(Find(self._target, key), FindAnswer)
+        return answer_in(told.exchange, told.facts, sha256, self._prices) if told.exchange else None
 
     def keep(self, key: str, exchange: str) -> None:
         """This exchange answered it."""
         self._line.tell(Keep(self._target, key, exchange))
 
-    async def flushed(self) -> None:
+    async def flush(self) -> None:
         """Home writes it down."""
 
 
